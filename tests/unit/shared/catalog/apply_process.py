@@ -1,4 +1,4 @@
-"""Test process that applies a document to the stores of a folder, and can end in the middle.
+"""Test process that applies a document to the stores of a folder, and can exit before it has finished.
 
 Arguments: folder, document, actor, and where to end: ``nowhere``, ``before-append`` or ``before-settle``.
 """

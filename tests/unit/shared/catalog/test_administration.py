@@ -1,4 +1,4 @@
-"""Tests of changes to single items by concurrent administrators, and of their order of refusals."""
+"""Tests of concurrent changes of single catalog items, and of the order of the checks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -49,7 +49,7 @@ def build_viewer(key: str) -> Any:
 
 
 async def get_code(call: Any) -> str:
-    """Return the code of an error; empty without an error."""
+    """Return the code of the error that a change raises; empty if it succeeds."""
     try:
         await call
     except WorkspaceError as error:
@@ -58,7 +58,7 @@ async def get_code(call: Any) -> str:
 
 
 async def test_two_administrators_cannot_demote_each_other(plants: list[Plant]) -> None:
-    """Of two concurrent demotions in two processes one is refused, whichever commits first."""
+    """If two administrators demote each other concurrently in two processes, one change is refused."""
     one, two = (Administration(each.service) for each in plants)
     codes = await asyncio.gather(
         get_code(one.put(build_caller(FIRST), ItemKind.MEMBER, SECOND, build_viewer(SECOND), UNCONDITIONAL)),
@@ -68,7 +68,7 @@ async def test_two_administrators_cannot_demote_each_other(plants: list[Plant]) 
 
 
 async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Plant]) -> None:
-    """Of two concurrent removals one finds no item."""
+    """Of two concurrent removals of an item, one succeeds and the other reports a missing item."""
     administrations = [Administration(each.service) for each in plants]
     codes = await asyncio.gather(
         *(get_code(one.delete(build_caller(), ItemKind.MEMBER, SECOND, UNCONDITIONAL)) for one in administrations)
@@ -77,7 +77,7 @@ async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Pl
 
 
 async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
-    """A rule that the change breaks is reported before a condition that fails; a missing item matches no condition."""
+    """A violated rule is reported before a failed condition; no condition matches a missing item."""
     administration = Administration(plants[0].service)
     stale = condition_from_headers('"stale"', None)
     used = administration.delete(build_caller(), ItemKind.SURFACE, "cooling", stale)
@@ -93,7 +93,7 @@ async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
 
 
 async def test_an_equal_definition_changes_nothing(plants: list[Plant]) -> None:
-    """A PUT of the stored definition writes neither a version nor an event, and keeps the last editor."""
+    """A PUT of the stored definition creates neither a version nor an event, and the last editor stays."""
     administration = Administration(plants[0].service)
     stored = await administration.find(ItemKind.SURFACE, "cooling")
     assert stored is not None
@@ -128,6 +128,6 @@ async def test_a_definition_of_an_earlier_version_is_equal(
 
 @pytest.mark.parametrize("kind", NOT_FOUND)
 def test_an_error_repeats_the_unknown_lookup(kind: ItemKind) -> None:
-    """The caller sees which of several lookups is unknown; a long one is cut."""
+    """The error about an unknown lookup contains the lookup, shortened if it is long."""
     assert "'pump'" in NOT_FOUND[kind]("pump").detail
     assert f"'{'x' * 64}'" in NOT_FOUND[kind]("x" * 65).detail

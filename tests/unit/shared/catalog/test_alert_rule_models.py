@@ -14,7 +14,7 @@ THRESHOLD = {**COMMON, "kind": "threshold", "query": "q", "condition": {"rows": 
 
 
 def test_a_definition_has_only_the_properties_of_its_kind() -> None:
-    """A stored rule has no fields of the other kind of rule, because a document cannot declare them."""
+    """A stored alert rule has only the fields of its kind, because documents reject those of the other kind."""
     threshold = AlertRule.model_validate(THRESHOLD).model_dump(mode="json", by_alias=True)
     absence = AlertRule.model_validate(ABSENCE).model_dump(mode="json", by_alias=True)
     assert not threshold.keys() & {"connections", "after"}
@@ -37,13 +37,13 @@ def test_a_definition_has_only_the_properties_of_its_kind() -> None:
     ],
 )
 def test_values_outside_the_limits_are_rejected(changes: dict[str, Any]) -> None:
-    """Times have limits, a link has no credentials, and a limit is a finite number."""
+    """Times must be within limits, links must have no credentials, and the limit must be a finite number."""
     with pytest.raises(ValidationError):
         AlertRule.model_validate({**ABSENCE, **changes})
 
 
 def test_durations_are_parsed() -> None:
-    """The interval and the hold time are durations; the hold time is zero by default."""
+    """The interval and the hold time of a rule are parsed as durations; the default hold time is zero."""
     rule = AlertRule.model_validate(ABSENCE)
     assert (rule.interval, rule.hold_duration) == (timedelta(minutes=1), timedelta(0))
 
@@ -63,5 +63,5 @@ def test_durations_are_parsed() -> None:
     ],
 )
 def test_contradictions_are_reported_at_their_fields(rule: dict[str, Any], fields: list[tuple[str | int, ...]]) -> None:
-    """A rule has the fields of its kind, a complete condition and no repeated values."""
+    """Fields of the other kind, incomplete conditions and repeated values are reported at their fields."""
     assert [path for path, _ in find_rule_errors(AlertRule.model_validate(rule))] == fields

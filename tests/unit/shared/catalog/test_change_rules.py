@@ -1,4 +1,4 @@
-"""Tests of the rules for changes over HTTPS."""
+"""Tests of the rules for changes of the catalog through the API."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -196,14 +196,14 @@ REJECTED: dict[str, tuple[str, Caller, list[ItemChange]]] = {
 
 @pytest.mark.parametrize("name", PERMITTED)
 def test_permitted_changes(name: str) -> None:
-    """A change that breaks no rule raises nothing."""
+    """Changes that break no rule are accepted."""
     caller, changes = PERMITTED[name]
     check_changes(STORED, changes, caller)
 
 
 @pytest.mark.parametrize("name", REJECTED)
 def test_rejected_changes(name: str) -> None:
-    """Each rule has its own code; escalation is FORBIDDEN, and the other rules are conflicts."""
+    """Each broken rule has a separate error code; a missing right is FORBIDDEN, other rules are conflicts."""
     code, caller, changes = REJECTED[name]
     error = get_error(changes, caller)
     assert (error.code, error.kind) == (code, Kind.FORBIDDEN if code == "RIGHT_NOT_HELD" else Kind.CONFLICT)
@@ -260,7 +260,7 @@ def test_missing_rights_come_before_conflicts() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in ItemKind if kind is not ItemKind.MEMBER_STATE])
 def test_each_kind_requires_its_right(kind: ItemKind) -> None:
-    """A caller without the right to change a kind gets an error that names the right."""
+    """Changing an item requires the right for its kind; the error of a caller without it names the right."""
     right = KIND_RIGHTS[kind]
     caller = Caller("admin@p", frozenset(AccessRight) - {right})
     unchanged = {"connections": [], "surface": "hall", "role": "Viewer", "enabled": True, "policies": {}}
@@ -270,20 +270,20 @@ def test_each_kind_requires_its_right(kind: ItemKind) -> None:
 
 @pytest.mark.parametrize("user", ["viewer@p", "gone@p", "nobody@p"])
 def test_rights_that_the_member_has_lost_do_not_count(user: str) -> None:
-    """A caller whom another administrator has demoted, disabled or removed meanwhile cannot use the earlier rights."""
+    """If a caller was demoted, disabled or removed meanwhile, the earlier rights no longer count."""
     caller = Caller(user, frozenset(AccessRight))
     assert get_error([change(MEMBER, "viewer@p", name="V")], caller).code == "ACCESS_RIGHT_MISSING"
 
 
 def test_a_reference_to_an_unknown_item_from_before_does_not_block_other_changes() -> None:
-    """Only changed items must have known references, so that old data can be edited."""
+    """Unknown references in unchanged items do not prevent changes of other items."""
     dangling = build_item(SURFACE, "old", lookup="old", name="Old", connections=["lost"])
     stored = StoredCatalog(4, (*STORED.items, dangling))
     check_changes(stored, [change(MEMBER, "viewer@p", name="V")], ADMIN)
 
 
 def test_the_other_owner_of_an_object_id_is_named() -> None:
-    """The error about an object id that is taken names the member that has it."""
+    """If another member already has the object id, the error names this member."""
     _, caller, changes = REJECTED["use the object id of another"]
     with pytest.raises(
         WorkspaceError, match=r"^Field `oid` of manager@p must be unique; abc is already the object id of"

@@ -241,7 +241,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
     ],
 )
 def test_violation_is_reported_at_its_field(old: str, new: str, message: str) -> None:
-    """Each violation is reported at the invalid field."""
+    """Each violation of a rule between items is reported at the invalid field."""
     found = list_problems(edit_plant(old, new))
     assert any(message in problem for problem in found), found
 
@@ -265,7 +265,7 @@ def test_unusual_valid_documents_are_accepted(old: str, new: str) -> None:
 
 
 def test_document_without_provenance_is_valid() -> None:
-    """A workspace without the provenance policy is valid."""
+    """A workspace document without the provenance policy is valid."""
     assert (
         load_document(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w").policies.provenance
         is None
@@ -321,7 +321,7 @@ def test_violation_of_an_alert_rule_is_reported_at_its_field(old: str, new: str,
 
 
 def test_an_alert_rule_may_name_an_undeclared_query() -> None:
-    """The document is valid, because the query can be deleted while the rule exists, but there is a warning."""
+    """An alert rule with an undeclared query is valid with a warning, because queries can be deleted later."""
     document = load_document(PLANT + RULES.replace("query: q1", "query: gone"), "plant.yaml")
     assert [(path, "gone" in message) for path, message in find_warnings(document)] == [
         (("alertRules", 0, "query"), True)

@@ -1,4 +1,4 @@
-"""Tests of the records that one transaction stores for catalog changes."""
+"""Tests of the records that are stored in one transaction with a catalog change."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ def build_stored(*, audited: bool) -> StoredCatalog:
 
 
 def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
-    """An edit changes time and editor; an approval, which is no edit, changes neither."""
+    """A change preserves origin and creation time; only an edit, not an approval, changes time and editor."""
     before = CatalogItem(ItemKind.CONNECTION, "rig", {}, ItemOrigin.DECLARED, EARLIER, EARLIER, "ann")
     edit = ItemChange(ItemKind.CONNECTION, "rig", {}, RIG)
     approval = ItemChange(ItemKind.CONNECTION, "rig", {}, RIG, is_edit=False)
@@ -39,7 +39,7 @@ def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
 
 
 def test_items_that_exist_once_have_the_id_of_the_workspace() -> None:
-    """The audit event of the settings names the workspace instead of a key without meaning."""
+    """The audit event about the settings has the id of the workspace as its entity."""
     change = ItemChange(ItemKind.SETTINGS, "-", {"a": 1}, {"a": 2})
     event = build_event(change, "ann", "plant-a", "e1")
     assert (event.target, event.event["EntityID"], event.event["ActionType"]) == (
@@ -50,14 +50,14 @@ def test_items_that_exist_once_have_the_id_of_the_workspace() -> None:
 
 
 def test_members_are_recorded_in_the_chain_of_access() -> None:
-    """Changes of members are recorded in the access-control chain, apart from other definitions."""
+    """Changes of members are recorded in the access-control chain, other changes in another chain."""
     event = build_event(ItemChange(ItemKind.MEMBER, "ann", {"id": "ann"}, None), "bob", "plant-a", "e1")
     assert (event.target, event.event["ActionType"]) == ("AccessControl", "Catalog.Member.Removed")
     assert "AfterState" not in event.event
 
 
 def test_a_commit_has_items_deletions_and_an_event_each() -> None:
-    """All records of a set of changes are stored in one transaction."""
+    """One transaction stores all changed items, all deletions, and an event for each change."""
     changes = [
         ItemChange(ItemKind.CONNECTION, "rig", None, RIG),
         ItemChange(ItemKind.SURFACE, "s", {"lookup": "s"}, None),
@@ -72,7 +72,7 @@ def test_a_commit_has_items_deletions_and_an_event_each() -> None:
 
 
 def test_without_provenance_only_warm_queries_have_events() -> None:
-    """Without an audit log only changes of warm queries have events, which are announced to webhooks."""
+    """Without an audit log, only changes of warm queries have events, which are sent to webhooks."""
     changes = [ItemChange(ItemKind.CONNECTION, "rig", None, RIG), QUERY]
     commit = build_commit(changes, build_stored(audited=False), "ann", ItemOrigin.API, RUNTIME)
     [event] = commit.events
@@ -81,7 +81,7 @@ def test_without_provenance_only_warm_queries_have_events() -> None:
 
 
 def test_a_change_of_the_policy_counts_at_once() -> None:
-    """The change that adds the provenance policy is itself recorded."""
+    """The change that enables the provenance policy is itself recorded in the audit log."""
     on = CatalogItem(ItemKind.SETTINGS, "-", {"policies": {"provenance": {}}}, ItemOrigin.API, EARLIER, EARLIER, "ann")
     context = AuditContext.from_catalog(build_stored(audited=False), [on])
     assert context == AuditContext("plant-a", audited=True)

@@ -1,4 +1,4 @@
-"""Tests of the rules for changes of containers' records."""
+"""Tests of the rules for changes of declared containers."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +30,7 @@ def declare(*names: str) -> WorkspaceDocument:
 
 
 def test_another_partition_key_path_is_rejected() -> None:
-    """An existing container keeps its path; a new or a removed one may have any."""
+    """An existing container must keep its partition key path; a new container can have any path."""
     changed = ItemChange(ItemKind.CONTAINER, "db/orders", CONTAINER, {**CONTAINER, "partitionKeyPath": "/id"})
     with pytest.raises(WorkspaceError) as caught:
         check_partition_key_paths([changed])
@@ -41,7 +41,7 @@ def test_another_partition_key_path_is_rejected() -> None:
 
 
 def test_only_new_evidence_is_found() -> None:
-    """A stored evidence container may be declared; a new one and a changed one may not."""
+    """New and changed evidence containers are found; stored ones that are unchanged are not."""
     [path] = find_new_evidence(declare("orders", "fresh"), build_stored("evidence"))
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
     assert len(list(find_new_evidence(declare("orders"), build_stored("operational")))) == 1

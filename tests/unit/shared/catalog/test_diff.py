@@ -1,4 +1,4 @@
-"""Tests of the plan of an apply."""
+"""Tests of the plan of changes that applying a document makes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ DOCUMENT = load_document(PLANT, "w.yaml")
 
 
 def store_document(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
-    """Return the catalog after a document is applied, with more items."""
+    """Return the catalog after a document was applied and the given items were added."""
     items = [
         CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "apply")
         for (kind, key), found in items_from_document(document).items()
@@ -40,7 +40,7 @@ def load_without(section: str) -> WorkspaceDocument:
 
 
 def test_empty_store_gets_all_items() -> None:
-    """Every item is an addition to an empty store, and dependencies come first."""
+    """For an empty store, the plan adds every item, and each item follows those on which it depends."""
     changes = plan_changes(DOCUMENT, StoredCatalog(0, ())).changes
     assert all(change.before is None and change.verb == "Created" for change in changes)
     assert [change.kind for change in changes][:3] == ["workspace", "settings", "member"]
@@ -48,7 +48,7 @@ def test_empty_store_gets_all_items() -> None:
 
 
 def test_quotas_are_part_of_the_settings() -> None:
-    """A changed quota is an update of the settings; a store without quotas needs no change."""
+    """A changed quota is a change of the settings; stored settings without quotas need no change."""
     policies = DOCUMENT.policies.model_copy(update={"quotas": Quotas(streams_per_principal=3)})
     [change] = plan_changes(DOCUMENT.model_copy(update={"policies": policies}), store_document(DOCUMENT)).changes
     assert (change.kind, change.verb, change.after and change.after["policies"]["quotas"]["streamsPerPrincipal"]) == (
@@ -64,7 +64,7 @@ def test_quotas_are_part_of_the_settings() -> None:
 
 @given(draw_valid_document())
 def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> None:
-    """A document that equals the stored items needs no change, in any order of the items."""
+    """A document that equals the stored items gives an empty plan, whatever the order of its items."""
     shuffled = document.model_copy(
         update={
             "connections": document.connections[::-1],
@@ -76,7 +76,7 @@ def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> Non
 
 
 def test_change_contains_both_definitions() -> None:
-    """A changed item has its definition before and after the change."""
+    """Each change in a plan contains the definitions before and after it."""
     changed = load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
     (change,) = plan_changes(changed, store_document(DOCUMENT)).changes
     assert (change.kind, change.key, change.verb) == ("connection", "rig", "Updated")
@@ -85,7 +85,7 @@ def test_change_contains_both_definitions() -> None:
 
 
 def test_removals_come_last() -> None:
-    """Removals follow additions and changes, and dependants are removed first."""
+    """Removals follow all other changes, and an item is removed before those on which it depends."""
     bare = WorkspaceDocument(workspace=DOCUMENT.workspace)
     changes = plan_changes(bare, store_document(DOCUMENT)).changes
     assert [change.kind for change in changes if change.after is None] == [
@@ -95,7 +95,7 @@ def test_removals_come_last() -> None:
 
 
 def test_api_items_are_retained() -> None:
-    """A query and a container that were created through the API are retained and listed."""
+    """A query and a container that the API created are not removed, and the plan lists them as retained."""
     container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
     planned = plan_changes(DOCUMENT, store_document(DOCUMENT, build_api_query(), container))
     assert planned.is_empty
@@ -106,7 +106,7 @@ def test_api_items_are_retained() -> None:
 
 
 def test_api_item_takes_precedence_over_declared_item() -> None:
-    """If the API created an item with a declared key, the stored item is retained as a conflict."""
+    """If the API created an item with the key of a declared one, the stored item stays and is a conflict."""
     mine = build_api_query(lookup="q2")
     stored = store_document(DOCUMENT)
     items = tuple(item for item in stored.items if item.key != "q2")
@@ -116,7 +116,7 @@ def test_api_item_takes_precedence_over_declared_item() -> None:
 
 
 def test_a_rejection_is_no_difference() -> None:
-    """A rejected query that was created through the API equals its declaration, which cannot have a rejection."""
+    """A query that the API created and a member rejected equals its declaration, which has no rejection."""
     rejection = {"rejectedBy": "admin@plant-a.example", "rejectedAt": "2026-02-01T00:00:00.000000Z", "comment": "no"}
     declared = store_document(DOCUMENT)
     items = (item for item in declared.items if item.key != "q2")
@@ -139,7 +139,7 @@ def test_a_rejection_is_no_difference() -> None:
     ],
 )
 def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message: str) -> None:
-    """Name, lookup and API path stay unique: the declared query is retained unchanged and listed as a conflict."""
+    """A declared query with the name, lookup or API path of an API query is a conflict and is not changed."""
     path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
     line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
     planned = plan_changes(
@@ -150,7 +150,7 @@ def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message
 
 
 def test_name_of_retained_query_is_not_reused() -> None:
-    """A retained query still has its old name, so no other query can use it."""
+    """The stored name of a retained query cannot be used by another query."""
     swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
     planned = plan_changes(load_document(swapped, "w.yaml"), store_document(DOCUMENT, build_api_query()))
     assert planned.is_empty
@@ -178,14 +178,14 @@ def test_name_of_retained_query_is_not_reused() -> None:
     ],
 )
 def test_dependencies_of_api_items_are_retained(document: WorkspaceDocument, item: CatalogItem, kind: str) -> None:
-    """A surface with an API query, and a database with an API container, are not removed."""
+    """A surface with an API query and a database with an API container are not removed."""
     planned = plan_changes(document, store_document(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
     assert [item.conflict for item in planned.retained if item.kind == kind] == [True]
 
 
 def test_records_of_existing_containers_are_retained() -> None:
-    """The record of a container that exists is retained with its database; a record without one is removed."""
+    """A container's record is removed only if the container does not exist in its account."""
     declared = items_from_document(load_without("data_stores"))
     planned = plan_items(declared, store_document(DOCUMENT), existing={"orders/recipes"})
     assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
@@ -196,7 +196,7 @@ def test_records_of_existing_containers_are_retained() -> None:
 
 
 def test_later_approval_is_retained_for_same_text() -> None:
-    """A declared draft that was approved later stays approved until its text changes."""
+    """A declared draft that a member approved stays approved until its text changes."""
     stored = store_document(DOCUMENT)
     approval = {"approvedBy": "admin@plant-a.example", "approvedAt": "2026-02-01T00:00:00.000000Z"}
     items = tuple(
@@ -211,7 +211,7 @@ def test_later_approval_is_retained_for_same_text() -> None:
 
 
 def test_changed_text_gets_declared_approval() -> None:
-    """A query whose text changes has the approval of the document."""
+    """If the text of a query changes, the approval in the document applies."""
     (change,) = plan_changes(
         load_document(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), store_document(DOCUMENT)
     ).changes
@@ -220,7 +220,7 @@ def test_changed_text_gets_declared_approval() -> None:
 
 
 def test_new_default_is_not_a_change() -> None:
-    """An item stored before a field existed equals the declared item with the field's default."""
+    """A stored item without a newer field equals a declared item with the field's default."""
     stored = store_document(DOCUMENT)
     items = tuple(
         replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})
@@ -230,7 +230,7 @@ def test_new_default_is_not_a_change() -> None:
 
 
 def test_timestamp_format_of_stored_connections() -> None:
-    """A connection stored before the field existed has the default format; another format is a change."""
+    """A stored connection without a timestamp format has the default; only another format is a change."""
     document = load_document(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
     assert document != DOCUMENT
     stored = store_document(DOCUMENT)
@@ -254,7 +254,7 @@ def _remove_member(members: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_document_of_another_workspace_is_rejected() -> None:
-    """The id of the workspace cannot change after the first apply, because its chains depend on it."""
+    """A document with another workspace id is rejected, because the audit chains depend on the id."""
     other = load_document(PLANT.replace("id: plant-a,", "id: plant-b,"), "w.yaml")
     with pytest.raises(
         WorkspaceError, match=r"^This deployment serves the workspace 'plant-a', but .* 'plant-b'"

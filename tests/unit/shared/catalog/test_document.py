@@ -19,13 +19,13 @@ def list_problems(text: str) -> list[str]:
 
 
 def edit_plant(old: str, new: str) -> str:
-    """Return the valid document with one replacement."""
+    """Return the text of the valid document with one replacement."""
     assert PLANT.count(old) == 1
     return PLANT.replace(old, new)
 
 
 def test_valid_document_is_loaded() -> None:
-    """A valid document becomes the model, with aliases and defaults applied."""
+    """A valid document is loaded as the model, with aliases and defaults applied."""
     document = load_document(PLANT, "w.yaml")
     assert [connection.lookup for connection in document.connections] == ["rig", "sim"]
     assert document.warm_queries[0].api_path == "cooling/q1"
@@ -119,7 +119,7 @@ def test_each_problem_has_its_position(old: str, new: str, message: str) -> None
     ],
 )
 def test_unreadable_text_is_one_problem(text: str, message: str) -> None:
-    """Text that is not YAML, not one document, or over a limit is rejected with position and reason."""
+    """A text that is not one YAML document or exceeds a limit is rejected with position and reason."""
     found = [problem for problem in list_problems(text) if message in problem]
     assert len(found) == 1
 
@@ -142,12 +142,12 @@ def test_multiplying_aliases_are_rejected() -> None:
     ids=["items", "unknown fields", "values", "rules between items"],
 )
 def test_validation_stops_after_many_problems(text: str) -> None:
-    """A document has at most 1,000 problems, however many of its values are invalid."""
+    """At most 1,000 problems of a document are reported, however many values are invalid."""
     assert len(list_problems(text)) == MAX_PROBLEMS
 
 
 def test_multiplying_aliases_name_their_member() -> None:
-    """The problem has the position of the alias that makes the document too large, and names its member."""
+    """The problem about aliases that make a document too large has the alias's position and member name."""
     layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     assert list_problems("\n".join(layers))[0].startswith("w.yaml:8:10: l6: aliases make")
@@ -171,7 +171,7 @@ def test_aliases_repeat_values() -> None:
 
 
 def test_all_problems_are_reported_together() -> None:
-    """Problems of form, fields and references are reported together in the order of lines."""
+    """Problems of syntax, fields and references are reported together in the order of their lines."""
     text = edit_plant("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
     text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("apiPath:", "apipath:")
     found = list_problems(text)
@@ -184,7 +184,7 @@ def test_all_problems_are_reported_together() -> None:
 
 
 def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
-    """A surface can reference an invalid connection; an unknown connection is still reported."""
+    """A reference to an invalid item is no further problem; a reference to a missing item is one."""
     text = edit_plant("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
     fields = [problem.split(": ", 1)[1] for problem in list_problems(text)]
     assert fields == [
@@ -204,7 +204,7 @@ def test_message_lists_a_limited_number_of_problems() -> None:
 
 @given(st.text(max_size=200) | st.text(alphabet="ab:-[]{}&*!?<>|%@'\"\\ \n\t#,~1.0", max_size=80))
 def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
-    """Loading any text returns a document or raises located problems."""
+    """Loading any text returns a document or raises problems with positions, and no other error."""
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")
     assert all(problem.line >= 1 and problem.column >= 1 and problem.message for problem in caught.value.problems)
@@ -212,7 +212,7 @@ def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
 
 @given(st.integers(0, len(PLANT) - 1), st.integers(1, 12), st.text(alphabet="ab:-[]{}&*!\"' \n1,", max_size=4))
 def test_damaged_document_gives_document_or_problems(start: int, length: int, put_in: str) -> None:
-    """Loading a damaged document returns a document or raises located problems."""
+    """Loading a damaged document returns a document or raises problems with positions, and no other error."""
     try:
         document = load_document(PLANT[:start] + put_in + PLANT[start + length :], "w.yaml")
     except DocumentError as error:

@@ -8,7 +8,7 @@ from shared.catalog.document_nodes import LineIndex
 
 @given(st.lists(st.integers(0, 90_000), max_size=4), st.integers(0, 200_000))
 def test_line_and_column_count_from_1(lengths: list[int], offset: int) -> None:
-    """The position of a character is that of a plain count, in short and in long texts."""
+    """Line and column of a character are counted from 1, in short and in long texts."""
     text = "\n".join("x" * length for length in lengths)
     offset = min(offset, len(text))
     before = text[:offset]

@@ -1,4 +1,4 @@
-"""Tests of plans of workspace documents: signed approvals of queries, over HTTPS and by the command."""
+"""Tests of document plans over HTTPS and by the command, with signed approvals of queries."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -51,7 +51,7 @@ def store(document: WorkspaceDocument) -> StoredCatalog:
 
 
 def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[list[str]]:
-    """Return the keys of the queries that a plan changes, over HTTPS and by the command."""
+    """Return the keys of the queries that a document would change, over HTTPS and by the command."""
     plans = (plan_document(document, stored, CALLER).plan, plan_document_of_command(document, stored))
     return [[change.key for change in plan.changes if change.kind == "warmQuery"] for plan in plans]
 
@@ -59,14 +59,14 @@ def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[lis
 @pytest.mark.parametrize("queries", ["off", "required"])
 @pytest.mark.parametrize("declared", [APPROVAL, SIGNED])
 def test_a_stored_signature_stays(declared: dict[str, Any], queries: str) -> None:
-    """A document that repeats a stored approval keeps its signature, also if it omits the signature."""
+    """If a document repeats a stored approval, the stored signature stays, even if the document omits it."""
     stored = store(build_document(SIGNED, queries=queries))
     assert list_changes(build_document(declared, queries=queries), stored) == [[], []]
 
 
 @pytest.mark.parametrize("declared", [SIGNED, {**SIGNED, "signature": {**SIGNATURE, "printedName": "Other"}}])
 def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
-    """A signature that is not stored makes the query a draft, and the command explains why."""
+    """A declared approval with a signature that is not stored makes the query a draft, with a warning."""
     stored = store(build_document(None))
     plan = plan_document_of_command(build_document(declared), stored)
     assert [note.key for note in plan.retained] == ["q"]
@@ -75,7 +75,7 @@ def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
 
 
 def test_a_changed_text_does_not_keep_the_signature() -> None:
-    """The signature belongs to the text that was signed."""
+    """If the text of a query changes, its earlier signature is removed."""
     stored = store(build_document(SIGNED))
     changed = build_document(APPROVAL, kql="Telemetry | take 1")
     [change] = [change for change in plan_document_of_command(changed, stored).changes if change.kind == "warmQuery"]

@@ -4,13 +4,13 @@ from shared.catalog.etags import compute_definition_etag
 
 
 def test_the_order_of_members_does_not_matter() -> None:
-    """Definitions with the same members have the same strong entity tag."""
+    """Definitions with the same members in any order have the same strong ETag."""
     etag = compute_definition_etag({"name": "Hall", "connections": ["a"]})
     assert etag == compute_definition_etag({"connections": ["a"], "name": "Hall"})
     assert (etag[0], etag[-1], len(etag)) == ('"', '"', 66)
 
 
 def test_different_definitions_have_different_tags() -> None:
-    """A changed value, a further member and another division into definitions change the tag."""
+    """A changed value, another member or another division into definitions gives another ETag."""
     definitions: list[list[dict[str, object]]] = [[{"a": 1}], [{"a": 2}], [{"a": 1, "b": 2}], [{"a": 1}, {"b": 2}], []]
     assert len({compute_definition_etag(*one) for one in definitions}) == len(definitions)

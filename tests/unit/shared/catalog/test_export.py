@@ -1,4 +1,4 @@
-"""Tests of exporting the catalog: an exported document always plans empty."""
+"""Tests of exporting the catalog: applying an exported document changes nothing."""
 
 import json
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ CALLER = Caller("admin@p", frozenset(AccessRight))
 
 
 def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None = None) -> StoredCatalog:
-    """Return the catalog after a document was applied and the API changed or created the items of another one."""
+    """Return a catalog after a document was applied and the API created or changed items of a second one."""
     items = {
         item: CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply")
         for item, definition in items_from_document(declared).items()
@@ -36,14 +36,14 @@ def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None 
 
 
 def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> list[tuple[str, str]]:
-    """Return kind and key of each change that a document requires."""
+    """Return kind and key of each change that applying a text would make."""
     loaded = load_located_document(text, "body", text_format, checks_approvers=False)
     return [(change.kind, change.key) for change in plan_document(loaded.document, stored, CALLER).plan.changes]
 
 
 @given(draw_valid_document(), st.none() | draw_valid_document())
 def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: WorkspaceDocument | None) -> None:
-    """Any applied document, also after changes through the API, plans empty after its export in either format."""
+    """The export of any catalog, in either format, gives an empty plan for the same catalog."""
     stored = build_catalog(declared, edited)
     document = export_document(stored)
     assert plan_text(json.dumps(document), DocumentFormat.JSON, stored) == []
@@ -51,7 +51,7 @@ def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: W
 
 
 def test_an_approver_without_the_right_stays_in_the_export() -> None:
-    """An approval by a member who can no longer approve is exported and plans empty."""
+    """An approval by a member who lost the right is exported, and the export gives an empty plan."""
     document = WorkspaceDocument.model_validate(
         {
             "workspace": {"id": "plant-a", "name": "A"},
@@ -75,7 +75,7 @@ def test_an_approver_without_the_right_stays_in_the_export() -> None:
 
 
 def test_the_state_of_removed_members_is_not_exported() -> None:
-    """A document has no members but those of the team, and no tier limits if there are none."""
+    """An export contains only current members, and tier limits only if they are declared."""
     document = WorkspaceDocument.model_validate({"workspace": {"id": "plant-a", "name": "A"}})
     state = CatalogItem(ItemKind.MEMBER_STATE, "gone@p", {"retiredAt": "x"}, ItemOrigin.API, AT, AT, "admin@p")
     exported = export_document(StoredCatalog(2, (*build_catalog(document).items, state)))

@@ -9,7 +9,7 @@ from shared.catalog.fields import DECLARED, Instant, Lookup, MemberId, Model, Na
 
 
 class Example(Model):
-    """Model with one field of each type."""
+    """Model with one field of each field type."""
 
     lookup: Lookup = "a"
     name: Name = "n"
@@ -19,14 +19,14 @@ class Example(Model):
 
 @pytest.mark.parametrize("lookup", ["", "-a", "a.b", "a" * 65, "ä"])
 def test_a_lookup_fits_into_a_url(lookup: str) -> None:
-    """A lookup has up to 64 letters, digits, hyphens and underscores, and starts with a letter or digit."""
+    """A lookup has 1 to 64 letters, digits, ``-`` and ``_``, and starts with a letter or digit."""
     with pytest.raises(ValidationError):
         Example(lookup=lookup)
 
 
 @pytest.mark.parametrize("values", [{"name": "tab\tname"}, {"member": ".."}])
 def test_names_are_checked_only_in_declared_documents(values: dict[str, str]) -> None:
-    """Names are checked only in declared documents, so that stored items from before the rule can still be loaded."""
+    """The rules for names apply to declared documents only, so that older stored items can be loaded."""
     [(name, value)] = values.items()
     assert getattr(Example.model_validate(values), name) == value
     with pytest.raises(ValidationError):
@@ -34,19 +34,19 @@ def test_names_are_checked_only_in_declared_documents(values: dict[str, str]) ->
 
 
 def test_a_time_keeps_its_microseconds() -> None:
-    """A time is written in the service's format, in UTC, and read again without loss."""
+    """A time is serialised in UTC with microseconds and parsed back to the same time."""
     parsed = Example.model_validate({"at": "2026-01-05T09:00:00.000001+01:00"})
     assert parsed.model_dump(mode="json")["at"] == "2026-01-05T08:00:00.000001Z"
 
 
 @pytest.mark.parametrize("value", ["2026-01-05T08:00:00", "2026-01-05", "yesterday"])
 def test_a_time_needs_a_zone(value: str) -> None:
-    """A local time is ambiguous, so it is rejected."""
+    """A time without a zone is rejected, because it is ambiguous."""
     with pytest.raises(ValidationError):
         Example.model_validate({"at": value})
 
 
 def test_unknown_fields_are_rejected() -> None:
-    """A misspelt field is an error instead of a value without effect."""
+    """An unknown field, such as a misspelt one, is rejected."""
     with pytest.raises(ValidationError, match="Extra inputs"):
         Example.model_validate({"lokup": "a"})

@@ -35,7 +35,7 @@ def test_the_field_of_an_error_is_relative_to_the_item() -> None:
 
 
 def test_a_surface_names_existing_connections() -> None:
-    """An unknown connection is reported at its place in the list."""
+    """A surface with an unknown connection is rejected, with the connection's index in the list."""
     surface = Surface.model_validate({"lookup": "s", "name": "S", "connections": ["rig", "none"]})
     assert [error.field for error in find_surface_errors(surface, ["rig"])] == ["connections[1]"]
     assert find_surface_errors(surface, ["rig", "none"]) == []

@@ -8,7 +8,7 @@ ITEMS = items_from_document(load_document(PLANT, "w.yaml"))
 
 
 def test_each_item_of_the_document_has_its_kind_and_key() -> None:
-    """Members have their ids as keys, containers their database and name, and the workspace has one key."""
+    """A member's key is its id, a container's key is database and name, and the workspace has a fixed key."""
     assert set(ITEMS) == {
         (ItemKind.WORKSPACE, SINGLETON_KEY),
         (ItemKind.SETTINGS, SINGLETON_KEY),
@@ -25,11 +25,11 @@ def test_each_item_of_the_document_has_its_kind_and_key() -> None:
 
 
 def test_a_data_store_does_not_repeat_its_containers() -> None:
-    """Containers are items of their own, because the API can add containers to a declared database."""
+    """The definition of a data store omits its containers, which are separate items."""
     assert [database["containers"] for database in ITEMS[ItemKind.DATA_STORE, "mes"]["databases"]] == [[]]
 
 
 def test_a_definition_is_read_back_as_an_equal_model() -> None:
-    """The model of a stored definition has the same definition again."""
+    """Parsing a stored definition to its model and serialising it again gives the same definition."""
     for (kind, _), definition in ITEMS.items():
         assert to_definition(MODELS[ItemKind(kind)].model_validate(definition)) == definition

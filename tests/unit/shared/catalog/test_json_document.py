@@ -1,4 +1,4 @@
-"""Tests of parsing JSON documents: the values of the standard library, with positions and limits."""
+"""Tests of the JSON document parser, compared with the standard library, and of its positions and limits."""
 
 import json
 from typing import Any
@@ -28,14 +28,14 @@ def read(text: str) -> Any:
 
 @given(_VALUE, st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_values_equal_those_of_the_standard_library(value: Any, indent: Any, escaped: bool) -> None:  # noqa: FBT001  drawn
-    """Any JSON text has the same values as for the standard library, in every layout."""
+    """Any JSON text is parsed to the same values as by the standard library."""
     text = json.dumps(value, indent=indent, ensure_ascii=escaped)
     assert json.dumps(read(text)) == json.dumps(json.loads(text))
 
 
 @given(st.text(alphabet='{}[]",:0123456789.eE-+truefalsn \n\\u', max_size=30))
 def test_texts_are_accepted_as_by_the_standard_library(text: str) -> None:
-    """A text is accepted only if the standard library accepts it; every rejection has a position."""
+    """No text is accepted that the standard library rejects; each rejection has a position."""
     try:
         parse_json_document(text, "w.json")
     except DocumentError as error:
@@ -74,7 +74,7 @@ def test_rejected_texts_have_a_position(text: str, position: tuple[int, int] | N
 
 
 def test_repeated_names_are_problems() -> None:
-    """A name that occurs twice in an object is a problem at the second place."""
+    """A name that occurs twice in an object is a problem with the position of the second occurrence."""
     text = '{"a": 1,\n "a": 2}'
     values = LocatedValues(parse_json_document(text, "w.json"), "w.json", text)
     values.read()

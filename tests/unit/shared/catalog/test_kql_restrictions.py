@@ -1,4 +1,4 @@
-"""Tests of KQL restrictions; the engines are tested with the same table in tests/emulators/kusto."""
+"""Tests of the restrictions of KQL texts; tests/emulators/kusto tests the engines with the same table."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_any_text_is_accepted_or_rejected_with_code(kql: str) -> None:
 
 @pytest.mark.parametrize("kql", ALLOWED.values(), ids=ALLOWED)
 def test_similar_texts_are_accepted(kql: str) -> None:
-    """Names, strings and comments that only resemble violations are accepted."""
+    """Names, strings and comments that only resemble forbidden constructs are accepted."""
     check_query(kql)
 
 
@@ -78,23 +78,23 @@ def test_listed_settings_are_accepted(option: str) -> None:
     ],
 )
 def test_rejection_has_position(kql: str, line: int, column: int) -> None:
-    """Line and column refer to the caller's text, also after a string of several lines."""
+    """Line and column of a rejection refer to the caller's text, also after a string of several lines."""
     error = get_error(kql)
     assert (error.members["line"], error.members["column"]) == (line, column)
 
 
 def test_rejection_lists_allowed_names() -> None:
-    """The message lists the allowed plugins and settings."""
+    """The error about a forbidden plugin or setting lists the allowed ones."""
     assert "bag_unpack" in get_error("T | evaluate python()").detail
     assert "query_datascope" in get_error("set notruncation; T").detail
 
 
 def test_endless_parameters_are_rejected() -> None:
-    """A chain of nested evaluates is read once and rejected."""
+    """A long chain of nested ``evaluate`` parameters is rejected in linear time."""
     assert get_error("T | evaluate a=" + "evaluate a=" * 5000 + "x pivot(y)").code == "QUERY_INVALID"
 
 
 def test_documentation_lists_allowed_names() -> None:
-    """Each allowed plugin and setting is in docs/reference/kql.md."""
+    """docs/reference/kql.md lists each allowed plugin and setting."""
     page = (Path(__file__).parents[4] / "docs" / "reference" / "kql.md").read_text(encoding="utf-8")
     assert [name for name in sorted(PLUGINS | SET_OPTIONS) if f"`{name}`" not in page] == []

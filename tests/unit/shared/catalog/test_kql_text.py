@@ -1,4 +1,4 @@
-"""Tests of inserting statements into a query, and of rejecting queries that bypass them."""
+"""Tests of inserting statements into a query, and of rejecting queries that would bypass them."""
 
 import pytest
 
@@ -29,13 +29,13 @@ def get_error_code(check: object, kql: str) -> str:
     ],
 )
 def test_control_commands_are_rejected(kql: str) -> None:
-    """A command is found after comments, strings and other statements."""
+    """A control command is rejected, even if it follows comments, strings or other statements."""
     assert get_error_code(check_read_only, kql) == "QUERY_NOT_READ_ONLY"
 
 
 @pytest.mark.parametrize("kql", ["Telemetry | where a == '; .drop'", "Telemetry // ;.drop\n| take 1", "print .5"])
 def test_dot_in_string_or_number_is_accepted(kql: str) -> None:
-    """Text that only resembles a command is accepted."""
+    """A dot in a string or number, which only resembles a control command, is accepted."""
     assert get_error_code(check_read_only, kql) == ""
 
 
@@ -100,7 +100,7 @@ def test_unclosed_declare_statement_is_rejected() -> None:
     ],
 )
 def test_queries_that_bypass_time_range_are_rejected(kql: str) -> None:
-    """With a timeRange, every way to bypass the filtered table is an error."""
+    """With a timeRange, a query that could read the table without the filter is rejected."""
     assert get_error_code(check_time_range, kql) == "TIME_RANGE_NOT_APPLICABLE"
 
 

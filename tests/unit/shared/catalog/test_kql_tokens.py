@@ -11,7 +11,7 @@ KQL = st.text(alphabet="ab1'\"\\@/`~\n |;()*", max_size=60)
 
 @given(KQL)
 def test_masking_preserves_positions(kql: str) -> None:
-    """The masked text has the length of the original."""
+    """The masked text is as long as the original text."""
     assert len(mask_literals(kql)) == len(kql)
 
 
@@ -28,7 +28,7 @@ def test_tokens_omit_only_space_and_comments(kql: str) -> None:
 
 @given(KQL)
 def test_masking_and_tokens_agree_on_strings(kql: str) -> None:
-    """Masking changes exactly those strings that the tokeniser finds closed."""
+    """The tokeniser and the masking find the same closed strings."""
     blanked = mask_literals(kql)
     for token in tokenize(kql):
         if token.kind != TokenKind.STRING:
@@ -49,7 +49,7 @@ def test_masking_and_tokens_agree_on_strings(kql: str) -> None:
     ],
 )
 def test_strings_and_comments_are_masked(kql: str, blanked: str) -> None:
-    """Each form of string and comment becomes spaces."""
+    """Each form of string and comment is replaced by spaces."""
     assert mask_literals(kql) == blanked
 
 
@@ -69,7 +69,7 @@ def test_unclosed_string_is_not_masked(kql: str, unclosed: str) -> None:
 
 
 def test_each_token_has_a_kind() -> None:
-    """Names, numbers, strings and punctuation have different kinds."""
+    """Tokens have the kinds name, number, string and punctuation."""
     kinds = [(token.kind, token.text) for token in tokenize("T | take 1d; // x\n['a b']")]
     assert kinds == [
         (TokenKind.NAME, "T"),

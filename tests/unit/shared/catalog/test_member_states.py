@@ -1,4 +1,4 @@
-"""Tests of the state of members that outlives their definitions."""
+"""Tests of the stored states of members, which remain after a member is removed."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def read_state(stored: StoredCatalog) -> dict[str, str | None] | None:
 
 
 async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path) -> None:
-    """Each change of a member has its state in the same version, and the state survives later changes."""
+    """Disabling or removing a member stores a state in the same version; later changes preserve it."""
     async with open_plant(tmp_path) as opened:
 
         async def apply(document: WorkspaceDocument) -> StoredCatalog:
@@ -46,7 +46,7 @@ async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path)
 
 
 async def test_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:
-    """A plan does not mention states, and only the change of the member is an event."""
+    """Stored states of members are no changes of a plan and have no audit events."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.apply(DISABLED, "apply")

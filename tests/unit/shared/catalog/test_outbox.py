@@ -1,4 +1,4 @@
-"""Tests of the outbox of audit events."""
+"""Tests of the outbox from which audit events are appended after a catalog change."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from shared.provenance.ports import Target
 
 
 class Outbox:
-    """Pending events, and the audit log that receives them.
+    """Fake store of pending events, and fake audit log that receives them.
 
     Args:
         events: pending events.
@@ -56,7 +56,7 @@ def build_event(append_id: str, item: str = "", members: Mapping[str, Any] = Map
 
 
 async def test_appended_events_are_announced_and_deleted() -> None:
-    """Appended events are announced and deleted; the data for the announcement is not part of the record."""
+    """An appended event is announced and deleted; its record omits the data for the announcement."""
     outbox = Outbox([build_event("1", members={CONTEXT: {"editedBy": "ann"}}), build_event("2")], {})
     assert await flush_outbox(outbox, outbox, outbox.announce) == 2
     assert (outbox.pending, outbox.announced) == ([], ["1", "2"])
@@ -64,14 +64,14 @@ async def test_appended_events_are_announced_and_deleted() -> None:
 
 
 async def test_an_event_without_a_chain_is_only_announced() -> None:
-    """A workspace without provenance announces changes of warm queries."""
+    """Without provenance, events about warm queries are announced but not appended."""
     outbox = Outbox([PendingEvent("1", UNAUDITED, "ann", {})], {})
     assert await flush_outbox(outbox, outbox, outbox.announce) == 1
     assert (outbox.log, outbox.announced) == ([], ["1"])
 
 
 async def test_an_unavailable_log_stops_the_flush() -> None:
-    """Later events of the same item wait, so that they keep their order; nothing is lost."""
+    """If the audit log is unavailable, the event and all later ones stay pending, so their order is preserved."""
     outbox = Outbox([build_event("1", "item"), build_event("2", "item")], {"1": Kind.UNAVAILABLE})
     with pytest.raises(WorkspaceError):
         await flush_outbox(outbox, outbox, outbox.announce)
@@ -80,7 +80,7 @@ async def test_an_unavailable_log_stops_the_flush() -> None:
 
 
 async def test_a_rejected_event_blocks_no_other() -> None:
-    """An event that its chain rejects permanently stays pending; the others are appended, and the error is raised."""
+    """An event that its chain rejects stays pending and raises its error after all others are appended."""
     outbox = Outbox([build_event("1", "a"), build_event("2", "b"), build_event("3", "a")], {"1": Kind.INVALID})
     with pytest.raises(WorkspaceError):
         await flush_outbox(outbox, outbox, outbox.announce)
@@ -89,7 +89,7 @@ async def test_a_rejected_event_blocks_no_other() -> None:
 
 
 def test_large_integers_become_text() -> None:
-    """Integers beyond 2^53-1 become text, because records have no exact form for such numbers."""
+    """Integers beyond 2^53-1 are recorded as text, because canonical JSON has no exact form for them."""
     value = {"a": [2**53, -(2**53), 2**53 - 1, 1.5, True], "b": None}
     assert write_large_integers_as_text(value) == {
         "a": ["9007199254740992", "-9007199254740992", 2**53 - 1, 1.5, True],

@@ -36,7 +36,7 @@ from shared.catalog.parameters import parse_timespan, to_literal
     ],
 )
 def test_value_becomes_literal(kind: str, value: Any, expected: str) -> None:
-    """Texts of a query string and JSON values are accepted."""
+    """Values from query strings and JSON are converted to KQL literals of the parameter's type."""
     assert to_literal(ParameterType(kind), value) == expected
 
 
@@ -80,14 +80,14 @@ def test_value_becomes_literal(kind: str, value: Any, expected: str) -> None:
     ],
 )
 def test_invalid_value_is_rejected(kind: str, value: Any) -> None:
-    """An invalid value raises a ValueError with the rule."""
+    """An invalid value raises a ValueError that states the rule."""
     with pytest.raises(ValueError, match=r"must be|expected|no fixed length|zone"):
         to_literal(ParameterType(kind), value)
 
 
 @given(st.sampled_from(list(ParameterType)), st.text(max_size=40))
 def test_any_text_stays_within_its_literal(kind: ParameterType, text: str) -> None:
-    """Any text becomes one literal: the text itself, or type(...) without a quote."""
+    """Any text becomes a single KQL literal and cannot add other code to the query."""
     try:
         written = to_literal(kind, text)
     except ValueError:
@@ -159,7 +159,7 @@ _TIMES = st.one_of(
 
 @given(_TIMES)
 def test_pattern_matches_parser(text: str) -> None:
-    """The parser accepts exactly the published pattern."""
+    """The parser of timespans accepts exactly the texts that match the published pattern."""
     try:
         parse_duration(text)
     except ValueError:

@@ -4,7 +4,7 @@ from shared.catalog.problems import MAX_LISTED, DocumentError, Problem, format_p
 
 
 def test_problems_are_sorted_by_position() -> None:
-    """The message lists the problems in the order of the document, one on each line."""
+    """The message lists problems by their position in the document, one per line."""
     later = Problem("w.yaml", 10, 1, "surfaces[0].name", "is required")
     earlier = Problem("w.yaml", 9, 3, "", "is not valid YAML")
     error = DocumentError([later, earlier])
@@ -20,6 +20,6 @@ def test_only_the_first_problems_are_listed() -> None:
 
 
 def test_paths_are_formatted_like_code() -> None:
-    """Indexes are in brackets, and names follow a dot."""
+    """In the path of a problem, indexes are in brackets, and names follow a dot."""
     assert format_path(("surfaces", 2, "connections", 0)) == "surfaces[2].connections[0]"
     assert format_path(()) == ""

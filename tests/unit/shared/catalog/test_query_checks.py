@@ -1,4 +1,4 @@
-"""Tests of the rules of warm queries."""
+"""Tests of the rules for definitions of warm queries."""
 
 from typing import Any
 
@@ -26,12 +26,12 @@ def build_query(lookup: str, **members: Any) -> WarmQuery:
     [("a/b", True), ("approve", True), ("a//b", False), ("a/../b", False), ("./a", False), ("a/approve", False)],
 )
 def test_an_api_path_stays_the_same_in_clients_and_proxies(path: str, *, is_valid: bool) -> None:
-    """Segments that clients remove, and the route of approvals, are rejected."""
+    """An API path with segments that clients remove, or equal to the route of approvals, is rejected."""
     assert (check_api_path(path) is None) is is_valid
 
 
 def test_an_api_path_belongs_to_one_query() -> None:
-    """A path that is the path or the lookup of another query is reported; the query's own lookup is allowed."""
+    """An API path must not be the path or lookup of another query; the query's own lookup is allowed."""
     queries = [
         build_query("a", apiPath="x"),
         build_query("b", apiPath="x"),
@@ -46,7 +46,7 @@ def test_an_api_path_belongs_to_one_query() -> None:
 
 
 def test_a_name_is_not_the_lookup_or_path_of_another_query() -> None:
-    """Assistants call queries by name, so a name must not mean another query."""
+    """A query name must not be another query's lookup or path, because assistants call queries by name."""
     queries = [build_query("a", apiPath="x"), build_query("b", name="a"), build_query("c", name="x")]
     assert list(check_query_names(enumerate(queries))) == [
         (("warmQueries", 1, "name"), "is already the lookup of warmQueries[0]"),
@@ -55,7 +55,7 @@ def test_a_name_is_not_the_lookup_or_path_of_another_query() -> None:
 
 
 def test_a_text_that_changes_data_is_rejected() -> None:
-    """Management commands are not queries; the error is at the text."""
+    """A query text with a management command is rejected, and the error is at the text."""
     [(path, _)] = check_query_text(("warmQueries", 0), build_query("a", kql=".drop table Telemetry"))
     assert path == ("warmQueries", 0, "kql")
     assert list(check_query_text((), build_query("a", kql="Telemetry | count"))) == []

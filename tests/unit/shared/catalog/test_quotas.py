@@ -8,18 +8,18 @@ from shared.catalog.quotas import DEFAULTS, GIB, MAXIMA, QuotaLimits, resolve_qu
 
 @pytest.mark.parametrize("tier", Tier)
 def test_without_declared_quotas_the_defaults_of_the_tier_apply(tier: Tier) -> None:
-    """A workspace without quotas has those of its tier."""
+    """Without declared quotas, a workspace has the default quotas of its tier."""
     assert resolve_quotas(tier, Quotas()) == DEFAULTS[tier]
 
 
 @pytest.mark.parametrize("tier", Tier)
 def test_declared_quotas_are_limited_to_the_tier(tier: Tier) -> None:
-    """A declared quota above the maximum of the tier counts as the maximum."""
+    """A declared quota above the maximum of the tier is reduced to this maximum."""
     declared = Quotas.model_construct(streams_per_principal=10**6, jobs_per_principal=10**6, download_bytes=10**18)
     assert resolve_quotas(tier, declared) == MAXIMA[tier]
 
 
 def test_each_quota_is_declared_separately() -> None:
-    """A declared quota applies, also if it is lower than the default; the others have their defaults."""
+    """A declared quota replaces only its own default, also if it is lower."""
     declared = Quotas.model_construct(streams_per_principal=1, jobs_per_principal=None, download_bytes=None)
     assert resolve_quotas(Tier.PRO, declared) == QuotaLimits(1, 10, 50 * GIB)

@@ -1,4 +1,4 @@
-"""Tests of the cached catalog."""
+"""Tests of the cache of the catalog."""
 
 import asyncio
 from dataclasses import replace
@@ -25,7 +25,7 @@ ALWAYS = 0.0
 
 
 class CountingStore(SqliteCatalogStore):
-    """Real store that counts calls and fails on demand."""
+    """Real catalog store that counts calls, and raises an error while the test has set one."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
@@ -35,14 +35,14 @@ class CountingStore(SqliteCatalogStore):
         self.gate: asyncio.Event | None = None
 
     async def read_version(self) -> int:
-        """Count the call, then return the version."""
+        """Count the call and return the version, or raise the error that the test has set."""
         self.versions += 1
         if self.down:
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", "down")
         return await super().read_version()
 
     async def load(self) -> StoredCatalog:
-        """Count the call, then return the items."""
+        """Count the call and return the items, or raise the error that the test has set."""
         self.loads += 1
         loaded = await super().load()
         self.loaded.set()
@@ -83,7 +83,7 @@ async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
 
 
 async def test_recent_catalog_is_used_without_store_call(tmp_path: Path) -> None:
-    """Within the refresh time the store is not called; after an invalidation, the next call checks it."""
+    """Within the refresh time, the store is not called unless the cache was invalidated."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reader = CatalogReader(opened.store, NEVER)
@@ -95,7 +95,7 @@ async def test_recent_catalog_is_used_without_store_call(tmp_path: Path) -> None
 
 
 async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
-    """A poll reads the version only, and all callers share one load of a new version."""
+    """A refresh reads only the version; concurrent callers share one load of a new version."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, ALWAYS)
@@ -111,7 +111,7 @@ async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
 
 
 async def test_change_during_load_is_not_lost(tmp_path: Path) -> None:
-    """After an invalidation during a load, the next call checks the store again."""
+    """If the cache is invalidated during a load, the next call checks the store again."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     store.gate = asyncio.Event()
@@ -146,7 +146,7 @@ async def test_cached_catalog_is_used_while_store_is_unavailable(tmp_path: Path)
 
 
 async def test_unavailable_store_is_not_called_for_each_request(tmp_path: Path) -> None:
-    """After a failure, the cached catalog is used for the refresh time before the next attempt."""
+    """After a failed refresh, the next attempt follows after the refresh time; the cached catalog is used."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, NEVER)
@@ -160,7 +160,7 @@ async def test_unavailable_store_is_not_called_for_each_request(tmp_path: Path) 
 
 
 async def test_unavailable_store_without_cache_is_an_error(tmp_path: Path) -> None:
-    """If the catalog was never loaded, callers get UNAVAILABLE."""
+    """If the catalog was never loaded and the store is unavailable, callers get UNAVAILABLE."""
     store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))  # a folder cannot be opened
     with pytest.raises(WorkspaceError) as caught:
         await CatalogReader(store, NEVER).current()
@@ -168,7 +168,7 @@ async def test_unavailable_store_without_cache_is_an_error(tmp_path: Path) -> No
 
 
 def test_unreadable_item_is_skipped() -> None:
-    """An item of a newer format is skipped, and the rest of the workspace is loaded."""
+    """An item in a newer format is skipped, and all other items are loaded."""
     items = [
         CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "x")
         for (kind, key), found in items_from_document(DOCUMENT).items()
@@ -194,7 +194,7 @@ def test_large_catalog_is_searched_by_index() -> None:
 
 
 def test_item_that_violates_newer_rule_is_loaded() -> None:
-    """A stored member whose id violates a newer rule is still in the team."""
+    """A stored member whose id violates a newer rule stays in the team."""
     definition = {"id": "ann ", "name": "Ann\u200b", "role": "Viewer"}
     item = CatalogItem("member", "ann ", definition, ItemOrigin.DECLARED, AT, AT, "apply")
     assert build_catalog(StoredCatalog(1, (item,))).members["ann "].name == "Ann\u200b"

@@ -14,7 +14,7 @@ DOCUMENT = load_document(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name)
 
 
 def test_sample_has_every_kind_of_item() -> None:
-    """Each section has items; the team has a service and a disabled member."""
+    """Each section of the sample has items, and its team has a service and a disabled member."""
     assert DOCUMENT.workspace.id == "plant-a"
     assert (DOCUMENT.tier, DOCUMENT.limits is not None) == (Tier.ENTERPRISE, True)
     assert DOCUMENT.policies.provenance is not None

@@ -1,4 +1,4 @@
-"""Tests of the valid items of an invalid workspace document."""
+"""Tests of finding the valid items in an invalid workspace document."""
 
 from shared.catalog.document import load_document
 from shared.catalog.sections import Sections
@@ -22,7 +22,7 @@ def test_a_valid_document_has_all_its_items() -> None:
 
 
 def test_invalid_items_are_left_out_and_their_keys_remain() -> None:
-    """A reference to an invalid member is not a second error, so the key of the member stays known."""
+    """Invalid items are omitted, but their keys stay known, so that references to them are no errors."""
     sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces",)])
     assert [(index, member.id) for index, member in sections.team] == [(0, "a@x")]
     assert sections.declared_keys["team"] == {"a@x", "b@x"}
@@ -30,7 +30,7 @@ def test_invalid_items_are_left_out_and_their_keys_remain() -> None:
 
 
 def test_an_invalid_item_leaves_the_head_valid() -> None:
-    """Rules between the policies and the valid items are checked, although one member is invalid."""
+    """If an item is invalid, rules between policies and the other items are still checked."""
     sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces", 0)])
     assert sections.head is not None
     assert sections.head.workspace.id == "plant-a"

@@ -30,14 +30,14 @@ ITEMS = 13
 
 
 def create_api_query(_: StoredCatalog) -> Sequence[ItemChange]:
-    """Return the change that creates a query through the API."""
+    """Return the change by which the API creates a query."""
     return [ItemChange("warmQuery", "mine", None, EXTRA)]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(draw_valid_document(), draw_valid_document())
 def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
-    """After an apply, the plan is empty, API items are retained, and each change has one event."""
+    """After any document is applied over another, its plan is empty, and each change has one audit event."""
 
     async def run(folder: Path) -> None:
         async with open_plant(folder) as opened:
@@ -73,7 +73,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
 
 
 async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
-    """Additions, changes and removals are in the chains with both states; members are in AccessControl."""
+    """Each addition, change and removal has an audit event with both states; members have another chain."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         changed = load_document(
@@ -98,7 +98,7 @@ async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
 
 
 async def test_times_and_editors_of_changes(tmp_path: Path) -> None:
-    """The creation time never changes; an edit changes update time and editor, an approval neither."""
+    """The creation time never changes; an edit changes time and editor, and an approval changes neither."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     async with open_plant(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, runtime=Runtime(now=lambda: at))
@@ -125,7 +125,7 @@ async def test_times_and_editors_of_changes(tmp_path: Path) -> None:
 
 
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Changes of a workspace without the policy are not audited, with one warning in the log."""
+    """Without the provenance policy, changes are not audited, and a warning is logged once."""
     with caplog.at_level(logging.WARNING, "workspace"):
         async with open_plant(tmp_path) as opened:
             await opened.service.apply(UNAUDITED, "apply")
@@ -138,7 +138,7 @@ async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pyt
 
 
 async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path) -> None:
-    """With the audit log closed, a change succeeds and its events stay pending; the next flush appends each once."""
+    """While the audit log is unavailable, changes succeed, and their events are appended once afterwards."""
     async with open_plant(tmp_path) as opened:
         closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, get_workspace_id))  # a folder cannot be opened
         assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
@@ -152,7 +152,7 @@ async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path
 
 
 async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
-    """An event that the chain rejects stays pending and is reported; later events are appended."""
+    """An event that its chain rejects stays pending and is reported, and later events are appended."""
 
     def oversize(_: StoredCatalog) -> Sequence[ItemChange]:
         return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": math.nan})]
@@ -169,7 +169,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
 
 
 async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
-    """Of many concurrent changes none is lost: each is decided again for the new catalog."""
+    """Of many concurrent changes none is lost: each is computed again if the catalog has changed."""
 
     def count_up(stored: StoredCatalog) -> Sequence[ItemChange]:
         (rig,) = [item for item in stored.items if item.key == "rig"]
@@ -186,7 +186,7 @@ async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
 
 
 async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
-    """An error of the decision reaches the caller, and nothing is changed."""
+    """An error of the function that computes a change reaches the caller, and nothing is stored."""
 
     def refuse(_: StoredCatalog) -> Sequence[ItemChange]:
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")

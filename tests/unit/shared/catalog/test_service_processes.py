@@ -1,4 +1,4 @@
-"""Tests of several processes that change one catalog, of which some crash."""
+"""Tests of several processes that change one catalog concurrently, some of which crash."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ DEADLINE = 60
 
 
 def start_process(folder: Path, text: str, actor: str, die: str = "nowhere") -> subprocess.Popen[str]:
-    """Start a process that is ready to apply a document, and waits for a line."""
+    """Start a process that is ready to apply a document and waits for a line on standard input."""
     document = folder / f"{actor}.yaml"
     document.write_text(text)
     command = [sys.executable, str(SCRIPT), str(folder), str(document), actor, die]
@@ -48,7 +48,7 @@ def _wait_for_end(process: subprocess.Popen[str]) -> int:
 
 
 async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
-    """Two processes apply different documents to new stores: one is stored, and each change is audited once."""
+    """If two processes apply different documents, one of them is stored, and each change is audited once."""
     texts = {actor: PLANT.replace("name: Rig,", f"name: Rig of {actor},") for actor in ("first", "second")}
     assert release(*(start_process(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
     async with open_plant(tmp_path) as opened:
@@ -62,7 +62,7 @@ async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("die", ["before-append", "before-settle"])
 async def test_events_of_crashed_process_are_appended_once(tmp_path: Path, die: str) -> None:
-    """After a crash before or after the append, the change is stored, and the next apply appends its events once."""
+    """If a process crashes before or after an append, the next apply ensures that each event is stored once."""
     assert release(start_process(tmp_path, PLANT, "victim", die)) == [-9]
     async with open_plant(tmp_path) as opened:
         assert len(await opened.store.list_pending_events()) == ITEMS

@@ -1,4 +1,4 @@
-"""Tests of the rules between the signals of a connection."""
+"""Tests of the rules for the declared signals of a connection."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def find_errors(*signals: dict[str, Any]) -> list[tuple[tuple[str | int, ...], s
 
 
 def test_names_and_pointers_are_unique() -> None:
-    """The second signal with a name or pointer is reported, at the field that repeats."""
+    """A second signal with the same name or pointer is reported at this field."""
     found = find_errors(
         {"name": "t", "pointer": "/t", "type": "real"},
         {"name": "t", "pointer": "/u", "type": "real"},
@@ -33,6 +33,6 @@ def test_names_and_pointers_are_unique() -> None:
     ],
 )
 def test_limits_belong_to_numbers_in_order(signal: dict[str, Any], fields: list[str]) -> None:
-    """Only numbers have limits, and the lower limit is not above the upper limit."""
+    """Only signals with numeric types can have limits, and the lower limit must not exceed the upper one."""
     found = find_errors({"name": "t", "pointer": "/t", **signal})
     assert [path for path, _ in found] == [("signals", 0, field) for field in fields]

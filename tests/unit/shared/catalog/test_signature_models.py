@@ -30,7 +30,7 @@ def test_defaults() -> None:
 
 
 def test_unquoted_off() -> None:
-    """An unquoted `off` in a YAML document is the word and not a boolean."""
+    """An unquoted `off` in a YAML policy is read as the text `off`, not as a boolean."""
     text = PLANT.replace("policies: {", "policies: {signatures: {amendments: off, queries: required}, ")
     policy = load_document(text, "plant.yaml").policies.signatures
     assert (policy.amendments, policy.queries) == ("off", "required")
@@ -48,7 +48,7 @@ def test_unquoted_off() -> None:
     ],
 )
 def test_meanings_are_completed(sent: list[str], stored: tuple[str, ...]) -> None:
-    """The meanings `approval` and `rejection` are added, and the complete list is valid when it is sent back."""
+    """The meanings `approval` and `rejection` are added to a list, which can then be sent back unchanged."""
     assert parse_policy(meanings=sent).meanings == stored
     assert parse_policy(meanings=list(stored)).meanings == stored
 

@@ -9,7 +9,7 @@ from shared.catalog.yaml_document import parse_yaml
 
 
 def parse_error(text: str) -> str:
-    """Return the problem of a text, with its place."""
+    """Return the problem of an invalid text, with its position."""
     with pytest.raises(DocumentError) as raised:
         parse_yaml(text, "w.yaml")
     [problem] = raised.value.problems
@@ -41,7 +41,7 @@ def test_scalars_follow_yaml_1_2(text: str, kind: str) -> None:
 
 
 def test_each_value_has_its_place() -> None:
-    """Lines and columns count from 1, as editors show them."""
+    """Each value has a line and a column, counted from 1 as in editors."""
     root = parse_yaml("a: 1\nb:\n  - x\n  - [y]\n", "w.yaml")
     (_, first), (key, items) = root.entries or []
     assert [(node.line, node.column) for node in (first, key, items, *(items.items or []))] == [
@@ -54,7 +54,7 @@ def test_each_value_has_its_place() -> None:
 
 
 def test_an_alias_is_the_value_of_its_anchor() -> None:
-    """An alias is the same node as its anchor."""
+    """An alias is parsed to the same node as its anchor."""
     root = parse_yaml("a: &x [1]\nb: *x\n", "w.yaml")
     (_, first), (_, second) = root.entries or []
     assert second is first
@@ -75,7 +75,7 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
     ],
 )
 def test_a_problem_has_its_place(text: str, problem: str) -> None:
-    """A problem has the line and the column of the document at which it occurs."""
+    """Each problem has the line and the column at which it occurs."""
     assert parse_error(text).startswith(problem)
 
 

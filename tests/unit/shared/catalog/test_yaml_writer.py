@@ -1,4 +1,4 @@
-"""Tests of writing YAML: every value is read back unchanged, by YAML 1.2 and by YAML 1.1."""
+"""Tests of the YAML writer: YAML 1.1 and 1.2 parsers read back every value unchanged."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def read(text: str) -> Any:
 
 @given(st.dictionaries(st.sampled_from(["team", "workspace", "kql"]), _VALUE, min_size=1))
 def test_values_are_read_back(document: dict[str, Any]) -> None:
-    """Any JSON value is read back equal and of the same type."""
+    """Any JSON value is read back as an equal value of the same type."""
     assert json.dumps(read("".join(write_yaml(document)))) == json.dumps(document)
 
 
@@ -39,11 +39,11 @@ def test_values_are_read_back(document: dict[str, Any]) -> None:
     "text", ["no", "on", "1e3", "0o17", "0x1f", "2026-01-01", "~", "", "<<", "12:30", "1_000", "="]
 )
 def test_texts_that_look_like_other_types_are_quoted(text: str) -> None:
-    """A text that YAML 1.1 or 1.2 reads as another type stays a text for both."""
+    """Text that YAML 1.1 or 1.2 would read as another type is quoted, and so stays text."""
     written = "".join(write_yaml({"value": [text]}))
     assert read(written) == yaml.safe_load(written) == {"value": [text]}
 
 
 def test_queries_are_blocks_of_lines() -> None:
-    """A text of several lines is written line by line."""
+    """Text of several lines is written as a block, line by line."""
     assert "".join(write_yaml({"kql": "Telemetry\n| count\n"})) == "kql: |\n  Telemetry\n  | count\n"

@@ -1,4 +1,4 @@
-"""Tests of archive writer: names and contents of blobs, and redelivery."""
+"""Tests of the archive writer: names and contents of blobs, and repeated deliveries."""
 
 import io
 import json
@@ -57,7 +57,7 @@ async def test_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
 
 
 async def test_redelivery_does_not_change_blobs(tmp_path: Path) -> None:
-    """Three deliveries of every batch create the same files with the same bytes."""
+    """Delivering every batch three times creates the same files with the same bytes as one delivery."""
     store = open_folder_store(tmp_path)
     events = [build_event(number, at=NOON + number * timedelta(minutes=7)) for number in range(1, 40)]
     for batch in split_into_batches(events, 10):
@@ -71,7 +71,7 @@ async def test_redelivery_does_not_change_blobs(tmp_path: Path) -> None:
 
 
 async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
-    """If batch boundaries move on redelivery, rows are in several blobs but are read once."""
+    """If a redelivery has other batch boundaries, some rows are in several blobs but are read once."""
     store = open_folder_store(tmp_path)
     events = [build_event(number) for number in range(1, 40)]
     for size in (10, 7, 39, 13):
@@ -82,7 +82,7 @@ async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b"{}", b'{"ID":"x"}', b"[" * 3000])
 async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) -> None:
-    """An invalid event is stored under _unrouted with the reason, and other events are stored normally."""
+    """An invalid event is stored under _unrouted with the reason; other events are stored normally."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([HubEvent(body, "0", 1, NOON, {}), build_event(2)])
     assert await read_ids(store) == ["m-0-2"]

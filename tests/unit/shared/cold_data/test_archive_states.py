@@ -1,4 +1,4 @@
-"""State machine test: after any sequence of operations, the archive has the rows of the query table."""
+"""State machine test: after any operations, the archive returns the same rows as the query table."""
 
 import asyncio
 import tempfile
@@ -19,7 +19,7 @@ MINUTES = timedelta(minutes=1)
 
 
 class ArchiveMachine(RuleBasedStateMachine):
-    """Delivers events in arbitrary batches, repeatedly, while compaction runs and crashes."""
+    """State machine that delivers events in any batches, repeatedly, while compaction runs and crashes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(ids=st.lists(st.integers(0, 30), min_size=1, max_size=6), gap=st.integers(0, 40))
     def arrive(self, ids: list[int], gap: int) -> None:
-        """Add new events to the hub."""
+        """Append new events to the hub."""
         for number in ids:
             sequence = len(self._events) + 1
             last = self._events[-1].enqueued_at if self._events else NOON
@@ -42,7 +42,7 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 8))
     def deliver(self, size: int) -> None:
-        """Deliver the next events of the hub to the archive."""
+        """Deliver the hub's next events to the archive."""
         first, self._delivered = self._delivered, min(self._delivered + size, len(self._events))
         self._run(first, self._delivered)
         for each in range(first, self._delivered):
@@ -60,18 +60,18 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(changes=st.one_of(st.none(), st.integers(0, 5)))
     def compact(self, changes: int | None) -> None:
-        """Run the compaction, which may crash after some changes."""
+        """Run the compaction, which crashes after a drawn number of changes."""
         store = open_folder_store(self._path) if changes is None else build_crashing_store(self._path, changes)
         asyncio.run(Compaction(store, QUIET).run(compute_later_time()))
 
     @invariant()
     def holds_each_message_once(self) -> None:
-        """Check that reads return the first arrival of each message."""
+        """Check that a read returns each message once, as it arrived first."""
         found = [row["payload"] for row in asyncio.run(read_rows(open_folder_store(self._path)))]
         assert found == self._expected
 
     def teardown(self) -> None:
-        """Deliver everything three times and compact: counts do not change, and redelivery changes no file."""
+        """Deliver all events three times and compact; neither counts nor files may change."""
         store = open_folder_store(self._path)
         for _ in range(3):
             self._run(0, self._delivered)

@@ -1,4 +1,4 @@
-"""Tests of compaction: conditions for merges, and complete reads during merges."""
+"""Tests of compaction: when hours are merged, and that reads during a merge are complete."""
 
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime, timedelta
@@ -27,27 +27,27 @@ HOUR = timedelta(hours=1)
 
 
 def compute_later_time(quiets: float = 1.1) -> datetime:
-    """Return the time that is a number of quiet times (waiting times before a merge) after now."""
+    """Return the time after a number of quiet times, the waiting times before a merge."""
     return now() + quiets * QUIET
 
 
 class Crash(Exception):  # noqa: N818  not an error
-    """Simulated crash of the process."""
+    """Exception that simulates a crash of the process."""
 
 
 class CrashingStore(FolderBlobStore):
-    """A store that crashes before or after one of its changes."""
+    """Blob store that crashes before or after the change that the test has chosen."""
 
     changes_left = 10**9
 
     async def upload(self, name: str, source: Path) -> None:
-        """Store a file, or crash."""
+        """Store a file, or crash if this change was chosen."""
         self._spend()
         await super().upload(name, source)
         self._spend()
 
     async def delete(self, names: Collection[str]) -> None:
-        """Delete blobs one by one, or crash between them."""
+        """Delete blobs one by one, or crash between two of them if this change was chosen."""
         for name in names:
             self._spend()
             await super().delete([name])
@@ -94,7 +94,7 @@ async def test_current_and_future_hours_are_not_merged(tmp_path: Path) -> None:
 
 
 async def test_late_blobs_are_merged(tmp_path: Path) -> None:
-    """Blobs that arrive after a merge are merged, too, before and after the deletion of the sources."""
+    """Blobs that arrive after the merge of their hour are merged later, also after the sources were deleted."""
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in range(1, 7):
@@ -106,7 +106,7 @@ async def test_late_blobs_are_merged(tmp_path: Path) -> None:
 
 
 async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
-    """A batch that is delivered again after its merge and deletion does not change the rows."""
+    """If a batch is delivered again after its blob was merged and deleted, reads return the same rows."""
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     events = [build_event(number) for number in range(1, 11)]
@@ -119,7 +119,7 @@ async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
 
 
 async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Path) -> None:
-    """After a hub reset, new events with the name of a merged and deleted blob are stored."""
+    """After a hub reset, new events are stored even if their blob has the name of a merged one."""
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in (1, 2):
@@ -134,7 +134,7 @@ async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Pa
 
 @pytest.mark.parametrize("changes", range(8))
 async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int) -> None:
-    """A run may crash after any change; no row is lost or repeated, and later runs complete the work."""
+    """If compaction crashes after any change, no row is lost or repeated, and later runs complete it."""
     for number in range(1, 5):
         await Archive(open_folder_store(tmp_path)).run([build_event(number)])
     store = build_crashing_store(tmp_path, changes)
@@ -148,7 +148,7 @@ async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int)
 
 
 class SweptStore(FolderBlobStore):
-    """A store in which an hour is merged and swept between a reader's listing and its fetch."""
+    """Blob store in which all compaction is completed between a reader's listing and its first fetch."""
 
     swept = False
 
@@ -162,7 +162,7 @@ class SweptStore(FolderBlobStore):
 
 
 async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> None:
-    """If blobs disappear during a read, the reader lists the hour again and returns every row once."""
+    """If blobs are deleted during a read, the reader lists the hour again and returns every row once."""
     store = open_folder_store(tmp_path)
     for number in range(1, 5):
         await Archive(store).run([build_event(number)])
@@ -172,7 +172,7 @@ async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> No
 
 
 class StaleStore(FolderBlobStore):
-    """A store with the outdated listing of a concurrent run."""
+    """Blob store that returns an outdated listing, as a concurrent run sees it."""
 
     seen: tuple[Blob, ...] = ()
 
@@ -184,7 +184,7 @@ class StaleStore(FolderBlobStore):
 
 
 async def test_concurrent_runs_do_not_repeat_rows(tmp_path: Path) -> None:
-    """If a concurrent run merges an outdated listing, rows are in both blobs but are read once."""
+    """If a concurrent run merges an outdated listing, rows are in two blobs but are read once."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1)])
     await Archive(store).run([build_event(2)])

@@ -1,4 +1,4 @@
-"""Tests of the inventory of the archive."""
+"""Tests of the inventory of the archive: its hours and blobs."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ async def archive_events(store: FolderBlobStore, *sequences: int) -> None:
 
 
 async def test_hours_of_a_range_are_listed(tmp_path: Path) -> None:
-    """The range has its start and not its end; other connections are left out."""
+    """The hours from the start up to, but excluding, the end are listed for the given connection only."""
     store = open_folder_store(tmp_path)
     batch = [build_event(number, at=NOON + number * HOUR) for number in range(3)]
     await Archive(store).run([*batch, build_event(9, connection="press")])
@@ -41,7 +41,7 @@ async def test_batches_may_share_rows(tmp_path: Path, second: tuple[int, ...], *
 
 
 async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
-    """A folder without blobs is read as an empty hour, which its name states."""
+    """A folder without blobs is read as an hour without rows; the folder's name states the hour."""
     hour = await load_hour(open_folder_store(tmp_path), "impulses/rig/2026/01/05/12/")
     assert (hour.hour, hour.live, hour.rows) == (NOON, (), 0)
 
@@ -49,7 +49,7 @@ async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
 async def test_an_archive_that_changes_at_each_attempt_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read is repeated if blobs are merged and deleted meanwhile; after several attempts it is unavailable."""
+    """A read is repeated if blobs were deleted meanwhile, and raises UNAVAILABLE after several attempts."""
     store = open_folder_store(tmp_path)
     await archive_events(store, 1)
 

@@ -1,4 +1,4 @@
-"""Tests of long messages: archived, compacted and read in bounded memory, with the same rows as short messages."""
+"""Tests that long messages are archived, compacted and read in limited memory, like short ones."""
 
 import io
 import random
@@ -37,7 +37,7 @@ COUNT = 400
 
 
 def build_long_event(number: int, sequence: int | None = None) -> HubEvent:
-    """Return an event of maximum size within the hour; a later event with the same number is a duplicate."""
+    """Return an event of maximum size; the same number gives a later duplicate of the message."""
     at = NOON + timedelta(seconds=number * 7919 % 3600)
     return build_event(sequence or number, f"m-{number}", at=at, payload={"n": number, "x": TEXT[number % 97 :]})
 
@@ -60,7 +60,7 @@ async def compact_all(store: FolderBlobStore) -> int:
 async def test_hundreds_of_longest_messages_are_read_and_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the engine's memory fits a third of the messages, all are read once, in order, and merged."""
+    """All messages are read and merged although only a third of them fits the engine's memory."""
     monkeypatch.setattr("shared.cold_data.engine.MEMORY", "32MB")
     store = open_folder_store(tmp_path)
     events = [build_long_event(number) for number in range(1, COUNT + 1)]
@@ -81,7 +81,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
 
 
 async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -> None:
-    """Blobs without the length of their longest row are read and merged; the merged blob records it."""
+    """A blob that does not state its longest row is read and merged; the merged blob states it."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_long_event(number) for number in range(1, 41)], 20):
         await Archive(store).run(batch)
@@ -109,7 +109,7 @@ async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -
 async def test_both_read_paths_return_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int, str]], sizes: Sequence[int]
 ) -> None:
-    """The paths for long and short rows return the same rows, before and after a merge."""
+    """The code paths for long and for short rows return the same rows, before and after a merge."""
     store = open_folder_store(tmp_path_factory.mktemp("alike"))
     events = [
         build_event(number, message_id, at=NOON + timedelta(minutes=minutes), payload={"n": number, "text": text})

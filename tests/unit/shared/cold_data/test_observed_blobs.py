@@ -1,4 +1,4 @@
-"""Tests of the blob store that traces another one."""
+"""Tests of the blob store that traces calls to another blob store."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tests of archive reader: ranges, order, and duplicates."""
+"""Tests of the archive reader: ranges, order and duplicates."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ async def test_range_includes_start_and_excludes_end(tmp_path: Path) -> None:
 
 
 async def test_range_at_the_limits_of_the_calendar(tmp_path: Path) -> None:
-    """Ranges work at both limits of the calendar; the end is exclusive there, too."""
+    """A range can begin and end at the limits of the calendar; its end is exclusive there, too."""
     store = open_folder_store(tmp_path)
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     micro = timedelta(microseconds=1)
@@ -73,7 +73,7 @@ async def test_list_hours_returns_rows_and_sizes(tmp_path: Path) -> None:
 async def test_repeats_within_a_day_are_duplicates(
     tmp_path: Path, arrivals: Sequence[float], kept: Sequence[float], *, same_hour: bool
 ) -> None:
-    """A message repeated within 24 hours of an original is a duplicate, also in another hour."""
+    """A message with the id of another one within 24 hours is a duplicate, also in another hour."""
     store = open_folder_store(tmp_path)
     archive = Archive(store)
     for number, hours in enumerate(arrivals, 1):
@@ -103,7 +103,7 @@ async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
 
 
 def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:
-    """Return the sequence numbers that the query table keeps: each id once within a day of its first arrival."""
+    """Return the sequence numbers that the query table contains: each id once within a day."""
     kept: dict[str, datetime] = {}
     found = []
     for each, message_id in zip(events, given_ids, strict=True):
@@ -122,7 +122,7 @@ def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> 
 async def test_any_batches_are_read_like_the_query_table(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int]], sizes: list[int]
 ) -> None:
-    """Any batches with any redelivery are read with the rows of the query table."""
+    """For any batches and redeliveries, a read returns the rows of the query table."""
     store = open_folder_store(tmp_path_factory.mktemp("any"))
     events, at = [], NOON
     for number, (message_id, gap) in enumerate(messages, 1):

@@ -1,4 +1,4 @@
-"""Tests of limits of scratch files and their errors."""
+"""Tests of the limits of scratch files, and of the errors at these limits."""
 
 import shutil
 from pathlib import Path
@@ -17,7 +17,7 @@ SORTED = "SELECT hash(range) AS h, repeat(range::VARCHAR, 20) AS t FROM range(20
 
 
 class Disk(NamedTuple):
-    """Fake of the operating system's disk usage."""
+    """Fake disk usage of the operating system."""
 
     total: int
     used: int
@@ -30,7 +30,7 @@ def simulate_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 
 
 
 def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scratch files cannot use a gigabyte of the disk, or a tenth of a small disk."""
+    """Scratch files leave at least a gigabyte of the disk free, or a tenth of a small disk."""
     simulate_full_disk(monkeypatch, 3000 * MEGABYTE)
     assert scratch.count_free_bytes(tmp_path) == 2000 * MEGABYTE
     simulate_full_disk(monkeypatch, 300 * MEGABYTE, 1000 * MEGABYTE)

@@ -77,7 +77,7 @@ def test_row_groups_are_limited(monkeypatch: pytest.MonkeyPatch, limit: int, siz
 
 
 def test_a_single_long_row_has_a_group_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row longer than the limit has its own row group, because a row cannot be divided."""
+    """A row that is longer than the limit is stored alone in a row group."""
     monkeypatch.setattr(tables, "GROUP_BYTES", 100)
     assert [group.num_rows for group in split_row_groups(build_rows("x" * 1_000))] == [1]
     assert list(split_row_groups(build_rows())) == []

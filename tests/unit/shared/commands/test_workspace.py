@@ -33,18 +33,18 @@ class Issued:
 
 @dataclass
 class Keys:
-    """Issues numbered keys."""
+    """Fake key service that issues numbered keys."""
 
     issued: list[tuple[str, str]] = field(default_factory=list)
 
     async def issue(self, actor: str, principal: str, _name: str) -> Issued:
-        """Record the actor and the member of a new key."""
+        """Record actor and member, and return a new key."""
         self.issued.append((actor, principal))
         return Issued(f"oik_{len(self.issued)}")
 
 
 class Engine:
-    """Fake engine that rejects queries with ``wher``; may be unavailable."""
+    """Fake engine that rejects queries with ``wher``, and is unavailable if the test has set this."""
 
     down = False
 
@@ -63,7 +63,7 @@ class Engine:
 
 
 class Services:
-    """The services that the command needs, over files; created for each run like in a new process."""
+    """Services of the command over files; they are created for each run, as in a new process."""
 
     def __init__(self, folder: Path, keys: Keys, engine: Engine) -> None:
         self.runtime = SYSTEM_RUNTIME
@@ -82,7 +82,7 @@ class Services:
 
 @dataclass
 class CommandEnvironment:
-    """Test environment: a folder with a document and stores.
+    """Test environment of the command: a folder with a document and stores.
 
     Attributes:
         folder: folder of document and stores.
@@ -108,7 +108,7 @@ def environment(tmp_path: Path) -> CommandEnvironment:
 
 
 def test_valid_document_prints_nothing(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
-    """Validate exits with 0 and prints nothing."""
+    """For a valid document, validate exits with 0 and prints nothing."""
     assert environment.run("validate") == DONE
     assert capsys.readouterr() == ("", "")
 
@@ -116,7 +116,7 @@ def test_valid_document_prints_nothing(environment: CommandEnvironment, capsys: 
 def test_id_with_several_scripts_is_a_warning(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Validate prints a warning with its position and exits with 0."""
+    """For an id with letters of several scripts, validate prints a warning with its position and exits with 0."""
     assert environment.run("validate", text=PLANT.replace("id: viewer@", "id: vi\u0435wer@")) == DONE
     output, errors = capsys.readouterr()
     assert output == ""
@@ -205,7 +205,7 @@ def test_changes_are_shown_field_by_field(environment: CommandEnvironment, capsy
 def test_standard_output_contains_only_the_issued_key(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --issue-key the plan is printed to standard error, so that the output is only the key."""
+    """With --issue-key, only the key is on standard output; the plan is on standard error."""
     assert environment.run("apply", "--as", ADMIN, "--issue-key", "viewer@plant-a.example") == DONE
     output, errors = capsys.readouterr()
     assert output == "oik_1\n"
@@ -235,7 +235,7 @@ def test_document_of_another_workspace_is_rejected(
 def test_unavailable_stores_exit_with_code_2(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Unavailable stores have a different exit code than a rejected document."""
+    """If the stores are unavailable, the exit code is 2; a rejected document has the exit code 1."""
     (environment.folder / "workspace.sqlite").mkdir()
     assert environment.run("apply") == FAILED
     assert capsys.readouterr().err.startswith("CATALOG_UNAVAILABLE: ")
@@ -259,14 +259,14 @@ def test_invalid_utf8_is_a_problem_with_its_position(tmp_path: Path, capsys: pyt
 
 @pytest.mark.parametrize("arguments", [[], ["validate"], ["frobnicate", "x"], ["diff", "x", "--as", "y"]])
 def test_wrong_usage_exits_with_code_2(arguments: list[str]) -> None:
-    """Argparse rejects an unknown command."""
+    """An unknown subcommand exits with 2."""
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == FAILED
 
 
 def test_help_imports_no_slow_modules() -> None:
-    """Help imports neither pydantic nor YAML nor stores; the sample document validates in a separate process."""
+    """The option --help imports neither pydantic nor YAML nor stores, and the sample document is valid."""
     code = "import sys, shared.commands.workspace; sys.exit(bool({'pydantic', 'yaml', 'sqlite3'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
     command = [sys.executable, "-m", "shared.commands.workspace", "validate", "samples/workspace.yaml"]

@@ -16,7 +16,7 @@ type ListFilter = tuple[str, str, str, PartitionValue, bool]
 
 
 def get_table(listed: ListFilter) -> Table:
-    """Return the table to which a list belongs."""
+    """Return the table whose list the test reads."""
     return Table(DatabasePlace(listed[0], listed[1]), AccountContainer(listed[2], "/line"))
 
 
@@ -29,7 +29,7 @@ OURS = make_tokens("0123456789abcdef0123456789abcdef")
 
 
 def is_same_list(one: ListFilter, other: ListFilter) -> bool:
-    """Return whether two lists are equal: True is not 1, and a list of all partitions has no partition key."""
+    """Return whether two lists are the same, with strict types: the partition key True differs from 1."""
     whole = one[4] and other[4]
     keys = whole or (one[3] == other[3] and isinstance(one[3], bool) == isinstance(other[3], bool))
     return one[:3] == other[:3] and one[4] == other[4] and keys
@@ -37,7 +37,7 @@ def is_same_list(one: ListFilter, other: ListFilter) -> bool:
 
 @given(LISTS, LISTS, st.text(st.characters(codec="utf-8"), max_size=40))
 async def test_token_is_valid_only_for_its_list(one: ListFilter, other: ListFilter, position: str) -> None:
-    """The position is returned for the list of the token; other lists reject the token."""
+    """A continuation token returns its position for its own list and is rejected by other lists."""
     token = await OURS.create(get_table(one), one[3], position, all_partitions=one[4])
     assert await OURS.read(get_table(one), one[3], token, all_partitions=one[4]) == position
     if is_same_list(one, other):

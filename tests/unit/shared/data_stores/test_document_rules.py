@@ -1,4 +1,4 @@
-"""Tests of the rules of Cosmos DB for documents."""
+"""Tests of Cosmos DB's rules for documents, which the service checks itself."""
 
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from shared.runtime import SYSTEM_RUNTIME
 
 @pytest.mark.parametrize("document_id", ["a", "ä b", "a.", "x" * 1023, "ü" * 511])
 def test_a_text_is_an_id(document_id: str) -> None:
-    """An id is a text whose size is limited in bytes, not in characters."""
+    """A document id is text whose UTF-8 size is limited, not its number of characters."""
     assert check_document_id(document_id, "id") == document_id
 
 
@@ -48,7 +48,7 @@ def test_numbers_with_an_exact_double_are_stored(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [LARGEST_WHOLE + 1, -LARGEST_WHOLE - 1, [{"a": [2**60]}]])
 def test_a_number_that_would_change_is_an_error(value: Any) -> None:
-    """A number that a double would change and an invalid id are reported together."""
+    """A number that a double cannot represent is rejected, together with an invalid id."""
     with pytest.raises(WorkspaceError) as raised:
         build_document({"id": "", "n": value}, SYSTEM_RUNTIME)
     errors: Any = raised.value.members["errors"]
@@ -64,7 +64,7 @@ def test_a_numeric_id_is_reported_once() -> None:
 
 
 def test_the_size_of_the_text_is_limited() -> None:
-    """The limit is that of the JSON text without white space."""
+    """The size limit of a document applies to its JSON text without white space."""
     frame = len(b'{"id":"a","t":""}')
     fitting = {"id": "a", "t": "x" * (MAX_DOCUMENT_BYTES - frame)}
     assert len(serialise_draft(fitting, MISSING).text) == MAX_DOCUMENT_BYTES

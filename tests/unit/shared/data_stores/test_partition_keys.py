@@ -1,4 +1,4 @@
-"""Tests of partition keys."""
+"""Tests of reading the partition key of a document."""
 
 from itertools import combinations
 from typing import Any
@@ -31,7 +31,7 @@ def test_an_invalid_value_is_rejected(value: Any) -> None:
 
 
 def test_only_equal_values_have_the_same_text() -> None:
-    """Texts of partition keys differ for different values and types; zero has no sign, and 1 equals 1.0."""
+    """Only equal partition keys have the same text: 1 equals 1.0, -0 equals 0, and other types differ."""
     for one, other in combinations([MISSING, None, "", "null", "1", 1, True, "true", 0.5], 2):
         assert format_partition_key(one) != format_partition_key(other)
     assert format_partition_key(-0.0) == format_partition_key(0)

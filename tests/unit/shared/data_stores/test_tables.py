@@ -1,4 +1,4 @@
-"""Tests of every combination of table requests, with the error that the documented order gives."""
+"""Tests that every combination of table request and workspace returns the documented first error."""
 
 import asyncio
 import itertools
@@ -49,7 +49,7 @@ class Account:
 
 
 class ReachableStore:
-    """Document store that records that a request reached it."""
+    """Fake document store that records that a request reached it."""
 
     async def read(self, _table: Table, _key: DocumentKey) -> StoredDocument | None:
         """Return a document."""
@@ -74,7 +74,7 @@ class ReachableStore:
 
 @dataclass(frozen=True)
 class Case:
-    """Combination of request and workspace."""
+    """One combination of a request and a workspace."""
 
     database: str
     store: str
@@ -87,7 +87,7 @@ class Case:
 
     @property
     def expected(self) -> str:
-        """First error that applies, in the order of the specification."""
+        """Expected error code: the first one that applies in the order of the specification."""
         single = self.verb in (Verb.READ, Verb.REPLACE, Verb.DELETE, Verb.CREATE)
         refusals = (
             ("DATABASE_NOT_FOUND", self.database != "orders"),
@@ -134,7 +134,7 @@ def build_catalog(case: Case) -> Catalog:
 
 
 async def get_result(case: Case) -> str:
-    """Return the error code of a combination, or ``done`` if it succeeds."""
+    """Return the error code that a combination gives, or ``done`` if it succeeds."""
     now = build_catalog(case)
 
     async def current() -> Catalog:

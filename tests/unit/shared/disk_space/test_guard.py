@@ -1,4 +1,4 @@
-"""Tests of rule for a disk that is nearly full."""
+"""Tests of rejecting new data when the disk is nearly full."""
 
 import pytest
 
@@ -11,7 +11,7 @@ GB = 1_000_000_000
 
 
 class MovableDisk:
-    """Disk whose usage the test sets.
+    """Fake disk whose usage the test sets.
 
     Attributes:
         usage: current usage; an error is raised.
@@ -23,7 +23,7 @@ class MovableDisk:
         self.reads = 0
 
     async def read_usage(self) -> DiskUsage | None:
-        """Return or raise the current usage."""
+        """Return the usage, or raise the error, that the test has set."""
         self.reads += 1
         if isinstance(self.usage, OSError):
             raise self.usage
@@ -44,7 +44,7 @@ class MovableDisk:
     ],
 )
 async def test_states(total: int, free: int, reserve: int | None, state: DiskState) -> None:
-    """Below the reserve the disk is full, below twice the reserve nearly full; the default is 1 GB or a tenth."""
+    """With less free space than the reserve the disk is full, with less than twice the reserve nearly full."""
     assert await DiskGuard(MovableDisk(total, free), reserve).read_state() is state
 
 
@@ -74,7 +74,7 @@ async def test_the_usage_is_read_once_a_second() -> None:
 
 
 async def test_a_disk_that_does_not_respond_retains_its_state() -> None:
-    """An error of the disk changes nothing, because the stores report their own failures."""
+    """If the usage cannot be read, the last state stays, because stores report their own failures."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
     guard = DiskGuard(disk, runtime=time.runtime)
     assert await guard.read_state() is DiskState.FULL

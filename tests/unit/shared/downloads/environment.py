@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 
 
 class FakeArchive:
-    """Fake archive: rows are generated from connection, hour and number.
+    """Fake archive whose rows are generated from connection, hour and number.
 
     Args:
         hours: number of hours with rows.
@@ -53,7 +53,7 @@ class FakeArchive:
         self.reads = 0
 
     async def list_hours(self, connection: str, start: datetime, end: datetime) -> Sequence[HourSummary]:
-        """Return the hours within a range."""
+        """Return the hours of the archive within a range."""
         del connection
         begins = [START + hour * HOUR for hour in range(self.hours)]
         return [
@@ -61,7 +61,7 @@ class FakeArchive:
         ]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator[pa.RecordBatch]:
-        """Yield one batch per hour."""
+        """Yield one batch of rows per hour."""
         for hour in range(self.hours):
             self.reads += 1
             if self.down:
@@ -83,18 +83,18 @@ class FakeArchive:
 
 
 class FakeArchiveProgress:
-    """Fake progress of the archive."""
+    """Fake progress of the archive, which the test sets."""
 
     are_settled = True
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Return whether everything is archived."""
+        """Return whether all messages count as archived."""
         assert seconds > 0
         return self.are_settled
 
 
 class Environment:
-    """Job store, blob store and download work in one folder."""
+    """Job store, blob store and download work over the files of one folder."""
 
     def __init__(self, folder: Path, archive: FakeArchive) -> None:
         self.archive = archive
@@ -111,17 +111,17 @@ class Environment:
         self.work = DownloadRunner(self.jobs, archive, self.blobs, self.scratch, self.arrivals, self.quota)
 
     async def catalog(self) -> Catalog:
-        """Return a catalog with the quotas."""
+        """Return a catalog with the quotas of the test."""
         return Catalog(tier=Tier.ENTERPRISE, policies=Policies(quotas=self.quotas))
 
     async def plan_parts(self, job_id: str = "j1") -> list[int]:
-        """Plan a job; return the parts to convert next."""
+        """Plan a job; return the parts that must be converted next."""
         numbers = await self.work.next_parts(job_id)
         assert numbers is not None
         return list(numbers)
 
     async def job(self, job_id: str = "j1", form: DownloadFormat = DownloadFormat.CSV, **changes: Any) -> Job:
-        """Store a download job for the whole archive, and return the job."""
+        """Store a download job for the whole archive and return it."""
         job = Job(
             id=job_id,
             owner="editor@t",
@@ -136,7 +136,7 @@ class Environment:
         return job
 
     async def run(self, job_id: str = "j1") -> Job:
-        """Execute a job as the orchestration does."""
+        """Run all steps of a job as the orchestration does."""
         while numbers := await self.work.next_parts(job_id):
             for number in numbers:
                 await self.work.convert(job_id, number)
@@ -144,7 +144,7 @@ class Environment:
         return await self.stored(job_id)
 
     async def stored(self, job_id: str = "j1") -> Job:
-        """Return a job from the store."""
+        """Return the job as it is stored."""
         job = await self.jobs.get(job_id)
         assert job is not None
         return job
@@ -155,7 +155,7 @@ class Environment:
 
 
 class EnvironmentFactory:
-    """Factory of environments that share one folder."""
+    """Factory of environments whose stores share the files of one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

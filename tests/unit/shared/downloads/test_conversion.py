@@ -1,4 +1,4 @@
-"""Tests of conversion: files contain exactly the archived rows."""
+"""Tests of the conversion of archived rows to files: each file contains exactly its rows."""
 
 import csv
 import hashlib
@@ -61,7 +61,7 @@ PAYLOADS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
 def build_batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator[pa.RecordBatch]:
-    """Yield rows with the payloads in small batches."""
+    """Yield small batches of rows with the given payloads."""
     for first in range(0, len(payloads), size):
         some = payloads[first : first + size]
         numbers = range(first, first + len(some))
@@ -77,7 +77,7 @@ def build_batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator
 
 
 def flatten(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
-    """Return a payload's leaves as CSV cells; implemented independently of the product code."""
+    """Return the CSV cells of a payload, computed without the product code."""
     found: dict[tuple[str, ...], str] = {}
     for key, value in payload.items():
         if isinstance(value, dict) and value:
@@ -93,7 +93,7 @@ def as_text(value: Any) -> str:
 
 
 def read_csv(files: Sequence[WrittenFile]) -> tuple[list[str], list[list[str]]]:
-    """Return the header, which must be equal in all files, and the rows of all files."""
+    """Return the header, which must be the same in all files, and the rows of all files."""
     header, rows = [], []
     for file in files:
         header, *body = csv.reader(io.StringIO(file.path.read_bytes().decode(), newline=""), strict=True)
@@ -128,7 +128,7 @@ def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str,
 
 
 def escape(text: str) -> str:
-    """Return the expected cell: text that starts like a formula has an apostrophe, numbers have none."""
+    """Return the expected CSV cell: text that starts like a formula gets an apostrophe, numbers do not."""
     if text[:1] not in {"=", "+", "-", "@", "\t", "\r"}:
         return text
     try:
@@ -169,7 +169,7 @@ def is_same_value(cell: str, expected: str) -> bool:
 @settings(max_examples=100, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list[dict[str, Any]]) -> None:
-    """Lines and rows contain the archived payload unchanged."""
+    """JSON Lines and Parquet files contain the archived payload unchanged."""
     [lines] = write_jsonl("pump", lambda: build_batches(payloads), folder)
     rows = [parse(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
     expected = [
@@ -196,7 +196,7 @@ def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list
 
 
 def test_empty_range_creates_one_file(tmp_path: Path) -> None:
-    """An empty range creates a file with a header, a schema, or no lines for JSON Lines."""
+    """For a range without rows, one file with the header or schema is created, for JSON Lines an empty one."""
     [file], leaves = write_csv("pump", lambda: iter(()), tmp_path, frozenset())
     assert (file.path.read_bytes(), file.rows, leaves) == (
         b"timestamp,connection,deviceId,messageId\r\n",
@@ -211,7 +211,7 @@ def test_empty_range_creates_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    """Every file is below the limit, contains complete rows, and reports its size, rows and digest."""
+    """A new file starts before the size limit; each file has complete rows and states size, rows and digest."""
     monkeypatch.setattr("shared.downloads.output_files.ROW_GROUP_ROWS", 100)
     monkeypatch.setattr("shared.downloads.row_feed.SLICE_ROWS", 100)
     payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
@@ -262,7 +262,7 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
 
 
 def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
-    """Known leaves get columns even if empty, so that all parts of a download have one header."""
+    """Known leaves get columns even without values, so that all parts of a download have the same header."""
     known = frozenset({("z",), ("m", "x")})
     [file], leaves = write_csv("pump", lambda: build_batches([{"a": 1}]), tmp_path, known)
     assert leaves == {("a",), *known}
@@ -281,14 +281,14 @@ def test_colliding_column_names_get_a_prefix() -> None:
 
 
 def test_null_and_empty_text_differ(tmp_path: Path) -> None:
-    """Null and missing values are empty cells; empty text is quoted."""
+    """In CSV files, null and missing values are empty cells, and empty text is quoted."""
     [file], _ = write_csv("pump", lambda: build_batches([{"a": None, "b": ""}, {"b": "=1"}]), tmp_path, frozenset())
     cells = [line.split(b",")[-2:] for line in file.path.read_bytes().split(b"\r\n")[1:-1]]
     assert cells == [[b"", b'""'], [b"", b"'=1"]]
 
 
 def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Payloads with new keys in each row are rejected with a reason before memory is exhausted."""
+    """If each row has new keys, the conversion is rejected with a reason before memory is exhausted."""
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 50)
     payloads = [{f"k{number}": number} for number in range(60)]
     with pytest.raises(WorkspaceError, match="use jsonl or parquet") as refusal:
@@ -299,7 +299,7 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
-    """Both methods of flattening find the same leaves with the same texts."""
+    """The DuckDB and the Python method of flattening find the same leaves with the same texts."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
     found = find_leaves_singly(texts)
     assert found == {path for payload in payloads for path in flatten(payload)}
@@ -317,7 +317,7 @@ def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, A
     [{"wave": [0] * 120_000}, {"wave": [{"a": 0}] * 30_000}, {"text": "x" * 250_000}, {"k": {"n": [[0, 1]] * 30_000}}],
 )
 def test_slice_of_largest_payloads_fits_into_memory(tmp_path: Path, payload: dict[str, Any]) -> None:
-    """A slice of payloads of maximum size, with arrays of short numbers, is converted to CSV."""
+    """Payloads of maximum size with arrays of short numbers are converted to CSV in limited memory."""
     [file], _ = write_csv("pump", lambda: build_batches([payload] * 70, 70), tmp_path, frozenset())
     _, rows = read_csv([file])
     [expected] = flatten(payload).values()

@@ -13,7 +13,7 @@ from tests.virtual_time import START, VirtualTime
 
 
 class Stores:
-    """Jobs, blobs and quota of the test.
+    """Fake job store, blob store and quota, which record their calls.
 
     Attributes:
         calls: names of the calls, in order.
@@ -52,7 +52,7 @@ class Stores:
                 yield Blob(name, 1, written_at)
 
     async def release_job(self, owner: str, job_id: str) -> None:
-        """Release the place of a job."""
+        """Release the job's place in the quota."""
         self.calls.append(f"release {owner} {job_id}")
 
 
@@ -76,7 +76,7 @@ def build(folder: Path) -> tuple[DownloadExpiry, Stores]:
 
 
 async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None:
-    """The place of the job is released, so that its owner can start another one."""
+    """An expired job is deleted after its files, and its place in the quota is released."""
     service, stores = build(tmp_path)
     await service.run()
     assert stores.calls == ["delete 1 blobs", "release ann old", "delete job"]
@@ -84,7 +84,7 @@ async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None
 
 
 async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
-    """The job stays as long as its files, so the next run finds it again."""
+    """If the files cannot be deleted, the job stays, so that the next run deletes both."""
     service, stores = build(tmp_path)
     stores.is_failing = True
     with pytest.raises(ConnectionError):
@@ -96,7 +96,7 @@ async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
 
 
 async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
-    """Files without a job are deleted after a delay, because a new job may not be stored yet."""
+    """Files without a job are deleted only after a delay, because their job may not be stored yet."""
     service, stores = build(tmp_path)
     stores.blobs |= {"lost/0": START - ORPHAN_AGE, "fresh/0": START}
     stores.blobs["older/0"] = datetime(2020, 1, 1, tzinfo=UTC)
@@ -105,7 +105,7 @@ async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
 
 
 async def test_files_are_deleted_in_groups(tmp_path: Path) -> None:
-    """Many files are deleted in several calls, because Blob Storage limits the blobs of one call."""
+    """Many files are deleted in several calls, because a Blob Storage call deletes a limited number."""
     service, stores = build(tmp_path)
     stores.blobs |= {f"old/{number}": START for number in range(DELETE_BATCH + 1)}
     await service.run()

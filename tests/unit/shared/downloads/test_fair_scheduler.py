@@ -1,4 +1,4 @@
-"""Tests of fair scheduling of principals."""
+"""Tests of the scheduler that shares work slots fairly between principals."""
 
 import asyncio
 
@@ -6,14 +6,14 @@ from shared.downloads.fair_scheduler import FairScheduler
 
 
 async def run_work(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
-    """Execute a task in turn and record its start."""
+    """Run a task when its turn comes, and record its start."""
     async with turns.turn(principal):
         order.append(principal)
         await gate.wait()
 
 
 async def test_principals_take_turns() -> None:
-    """A principal with one task waits for one task of each other principal, not for all tasks."""
+    """A principal's first task waits for at most one task of each other principal, not for all of them."""
     turns, order, gate = FairScheduler(1, 10), list[str](), asyncio.Event()
     tasks = [
         asyncio.create_task(run_work(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")
@@ -25,7 +25,7 @@ async def test_principals_take_turns() -> None:
 
 
 async def test_tasks_per_principal_are_limited() -> None:
-    """A principal at its limit has no room until one of its tasks ends."""
+    """A principal at its limit cannot start a task until another of its tasks ends."""
     turns, order, gate = FairScheduler(1, 2), list[str](), asyncio.Event()
     tasks = [asyncio.create_task(run_work(turns, "busy", order, gate)) for _ in range(2)]
     await asyncio.sleep(0)
@@ -36,7 +36,7 @@ async def test_tasks_per_principal_are_limited() -> None:
 
 
 async def test_cancelled_waiter_passes_its_slot_on() -> None:
-    """A waiter that is cancelled before or after its turn passes the slot to the next."""
+    """If a waiting task is cancelled, its slot goes to the next task."""
     turns, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
     first, second, third = (asyncio.create_task(run_work(turns, who, order, gate)) for who in ("a", "b", "c"))
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Tests of quotas of downloads."""
+"""Tests of the quotas of downloads: concurrent jobs and stored bytes."""
 
 import asyncio
 from datetime import timedelta
@@ -25,7 +25,7 @@ async def start(environment: Environment, runner: JobRunner | None = None, owner
 
 
 async def get_refusal(environment: Environment) -> tuple[Kind, str]:
-    """Return the reason for the rejection of a download."""
+    """Return the reason with which a download is rejected."""
     with pytest.raises(WorkspaceError) as failure:
         await start(environment)
     assert failure.value.members["limit"]
@@ -33,7 +33,7 @@ async def get_refusal(environment: Environment) -> tuple[Kind, str]:
 
 
 async def list_active(environment: Environment) -> list[str]:
-    """Return the jobs that count as unfinished."""
+    """Return the jobs that count towards the quota of concurrent jobs."""
     return [place.id for place in await environment.places.list_reservations(OWNER, Purpose.JOBS) if place.active]
 
 
@@ -49,7 +49,7 @@ async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled", "expired"])
 async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) -> None:
-    """A job frees its place after any outcome."""
+    """When a job ends with any status, its place in the quota is free again."""
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     job = await start(environment)
@@ -75,7 +75,7 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
 
 
 async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory) -> None:
-    """If the runner rejects the start, the place is freed."""
+    """If the runner rejects the start of a job, the job's place in the quota is free again."""
     environment = factory.make()
     with pytest.raises(WorkspaceError):
         await start(environment, JobRunner(refuse=True))
@@ -84,7 +84,7 @@ async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory
 
 @pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED, None])
 async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory, status: JobStatus | None) -> None:
-    """The place of an ended or missing job is freed at the next rejection."""
+    """If a place belongs to a job that has ended or is missing, the next rejection frees it."""
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     await environment.quota.reserve_job(OWNER, "lost")
@@ -98,7 +98,7 @@ async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory
 
 
 async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> None:
-    """The error starts with the code, the files are deleted, and bytes and place are freed."""
+    """A job over the byte quota fails with this error code; its files are deleted and its quota released."""
     environment = factory.make()
     environment.quotas = Quotas(download_bytes=100)
     job = await environment.run((await start(environment)).id)
@@ -109,7 +109,7 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
 
 
 async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) -> None:
-    """Stored files count until they expire, and only for their owner."""
+    """At the byte quota, new jobs are rejected; stored files count until they expire, only for their owner."""
     environment = factory.make()
     job = await environment.run((await start(environment)).id)
     assert job.status is JobStatus.COMPLETED
@@ -121,7 +121,7 @@ async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) 
 
 
 async def test_parts_count_before_they_are_stored(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long download stops at the part that exceeds the quota, not at its end."""
+    """A download fails at the part that would exceed the byte quota, not only at its end."""
     monkeypatch.setattr("shared.downloads.work.PART_TIME", HOUR)
     monkeypatch.setattr("shared.downloads.work.PART_BYTES", 200_000_000)
     environment = factory.make(FakeArchive(size=200_000_000))
@@ -160,7 +160,7 @@ async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, m
 async def test_one_job_per_principal_is_planned_at_a_time(
     factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second job of a principal has to retry, and another principal's job is planned immediately."""
+    """While a job of a principal is planned, a second one must retry; other principals' jobs need not."""
     environment = factory.make()
     gate, waiting = asyncio.Event(), asyncio.Event()
 

@@ -43,7 +43,7 @@ def build_job(**changes: Any) -> Job:
 
 
 def build_planned() -> Job:
-    """Return a running download with one part for each connection."""
+    """Return a running download that has one planned part per connection."""
     return build_job().plan(tuple(Part(connection=name, start=AT, end=AT + HOUR) for name in ("a", "b")))
 
 
@@ -56,7 +56,7 @@ def build_planned() -> Job:
     ],
 )
 def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobKind, ended: str, missing: str) -> None:
-    """Each kind of job has its own errors, so that a route does not reveal jobs of another kind."""
+    """Each kind of job has separate error codes, so that a route does not reveal jobs of another kind."""
     job = build_job(**changes)
     assert job.kind is kind
     assert job.cancel().status is JobStatus.CANCELLED
@@ -66,7 +66,7 @@ def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobK
 
 
 def test_a_job_is_planned_once() -> None:
-    """Planning a job again does not discard the parts that are already converted."""
+    """If a job is planned again, the parts that are already converted stay."""
     planned = build_planned()
     assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
     assert planned.plan(()) is planned
@@ -82,7 +82,7 @@ def test_progress_counts_rows_bytes_and_connections() -> None:
 
 
 def test_parts_without_a_new_column_are_converted_again() -> None:
-    """All CSV files of a connection have the same columns; other formats need no header."""
+    """If a part adds a column, earlier CSV parts are converted again; other formats need no header."""
     job = build_job(connections=("a",))
     parts = tuple(Part(connection="a", start=AT + n * HOUR, end=AT + (n + 1) * HOUR) for n in range(2))
     for file_format, pending in ((DownloadFormat.CSV, [0]), (DownloadFormat.JSONL, [])):
@@ -94,7 +94,7 @@ def test_parts_without_a_new_column_are_converted_again() -> None:
 
 @pytest.mark.parametrize("status", ENDED)
 def test_an_ended_job_does_not_change(status: JobStatus) -> None:
-    """A job that has ended is not changed by a process that still works on it."""
+    """After a job has ended, a process that still works on it cannot change it."""
     job = build_planned().finish(status)
     uploaded = UploadedFile(size=1, written_at=AT)
     bundle, imported = (job.model_copy(update=update) for update in ({"bundle": BUNDLE}, {"import_request": IMPORT}))
@@ -108,7 +108,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
 
 
 def test_an_import_starts_once() -> None:
-    """A second start of an import changes neither its mapping nor its expiry."""
+    """Starting an import again changes neither its mapping nor its expiry."""
     uploaded, mapping = UploadedFile(size=1, written_at=AT), ImportMapping(timestamp="at")
     started = build_job(import_request=IMPORT).start_import(AT, AT + HOUR, uploaded, mapping)
     assert started.import_request is not None

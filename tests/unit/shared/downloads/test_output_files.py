@@ -1,4 +1,4 @@
-"""Tests of the files of downloads."""
+"""Tests of writing the files of downloads."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ def write_rows(files: RollingFiles, *rows: bytes) -> None:
 
 
 def test_a_new_file_begins_at_the_limit(tmp_path: Path) -> None:
-    """Each file has the header; a row that is larger than the limit has a file of its own."""
+    """Each file starts with the header; a row that exceeds the limit is in a separate file."""
     files = RollingFiles(tmp_path, write_header, limit=8)
     write_rows(files, b"aaa", b"bbb", b"ccc", b"d" * 20, b"e")
     found = files.close()
@@ -34,13 +34,13 @@ def test_a_new_file_begins_at_the_limit(tmp_path: Path) -> None:
 
 
 def test_an_empty_download_has_a_header(tmp_path: Path) -> None:
-    """A file with only the header shows that there are no rows."""
+    """A download without rows has one file with only the header."""
     [empty] = RollingFiles(tmp_path, write_header).close()
     assert (empty.path.read_bytes(), empty.rows) == (b"h\n", 0)
 
 
 def test_a_failure_closes_the_open_file(tmp_path: Path) -> None:
-    """A failure closes the open file, because Windows cannot delete open files."""
+    """If writing fails, the open file is closed, because Windows cannot delete open files."""
     files = RollingFiles(tmp_path, write_header)
     open_file = files.select_file(1)
     files.abandon()
@@ -49,7 +49,7 @@ def test_a_failure_closes_the_open_file(tmp_path: Path) -> None:
 
 
 def test_parquet_files_have_all_columns(tmp_path: Path) -> None:
-    """The connection is added, and the rows of several batches are in one file."""
+    """A Parquet file has the column for the connection, and the rows of several batches."""
     at = datetime(2026, 1, 5, tzinfo=UTC)
     batch = pa.RecordBatch.from_pylist(
         [{"timestamp": at, "deviceId": "d", "messageId": "m", "payload": "{}"}],

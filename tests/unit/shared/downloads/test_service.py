@@ -1,4 +1,4 @@
-"""Tests of downloads for callers."""
+"""Tests of the download service for API callers."""
 
 from datetime import timedelta
 
@@ -24,12 +24,12 @@ TEAM = [
 
 
 def build_caller(member: str, *rights: AccessRight) -> Principal:
-    """Return a member as the caller, with a token of some rights."""
+    """Return a member as the caller, with a token that has the given rights."""
     return Principal(member, member, member, frozenset(rights), CredentialKind.JWT, "t", None)
 
 
 async def get_catalog() -> Catalog:
-    """Return a catalog with two connections and a surface with one of them."""
+    """Return a catalog with two connections and a surface that contains one of them."""
     connections = {
         lookup: CatalogEntry(Connection(lookup=lookup, name=lookup, type=ConnectionType.SIMULATOR), START, START, "x")
         for lookup in ("pump", "press")
@@ -43,7 +43,7 @@ async def get_catalog() -> Catalog:
 
 
 class JobRunner:
-    """Records its calls; may reject starts."""
+    """Fake runner that records its calls; it rejects starts if the test has set this."""
 
     def __init__(self, *, refuse: bool = False) -> None:
         self.refuse = refuse
@@ -51,7 +51,7 @@ class JobRunner:
         self.stopped: list[str] = []
 
     async def start(self, job_id: str) -> None:
-        """Record or reject a start."""
+        """Record a start, or reject it."""
         if self.refuse:
             raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "no")
         self.started.append(job_id)
@@ -80,7 +80,7 @@ def build_service(environment: Environment) -> DownloadService:
 
 
 async def test_job_is_visible_to_owner_and_administrators(environment: Environment) -> None:
-    """Other callers get 404; an administrator needs a token that can manage keys, and the right alone is not enough."""
+    """Only the owner, and administrators whose token can manage keys, see a job; others get 404."""
     job = await environment.job()
     for allowed in (build_caller("editor@t"), build_caller("admin@t", AccessRight.KEYS_MANAGE)):
         assert await build_service(environment).get(allowed, "j1") == job
@@ -109,7 +109,7 @@ async def test_job_is_visible_to_owner_and_administrators(environment: Environme
 
 
 async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment) -> None:
-    """The caller gets the runner's error, and no pending job remains."""
+    """If the runner rejects a start, the caller gets its error, and the pending job is deleted."""
     with pytest.raises(WorkspaceError):
         await build_service(environment).start(
             build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
@@ -118,7 +118,7 @@ async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment)
 
 
 async def test_stalled_job_is_started_at_a_read(environment: Environment) -> None:
-    """A job whose process crashed before its start is started by a read half a minute later."""
+    """If a process crashed before it started a job, a read half a minute later starts the job."""
     at = [START]
     downloads = DownloadService(
         get_catalog,
@@ -144,7 +144,7 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
 
 
 async def test_a_repeated_start_returns_the_same_job(environment: Environment) -> None:
-    """A second start with the id of a job starts no other job."""
+    """A second request with the id of an existing job returns this job and starts no other one."""
     runner, service = JobRunner(), build_service(environment)
     request = build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     first = await service.start(*request, job_id="a1")
@@ -153,7 +153,7 @@ async def test_a_repeated_start_returns_the_same_job(environment: Environment) -
 
 
 async def test_job_can_be_cancelled_once(environment: Environment) -> None:
-    """A cancelled job has ended: its files are deleted, and it cannot be cancelled again."""
+    """Cancelling a job ends it and deletes its files; a second cancellation is rejected."""
     runner = JobRunner()
     started = await build_service(environment).start(
         build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
@@ -171,7 +171,7 @@ async def test_job_can_be_cancelled_once(environment: Environment) -> None:
 
 
 async def test_a_repeated_cancellation_deletes_what_the_first_one_left(environment: Environment) -> None:
-    """If a process failed after it had stored a cancellation, the next request deletes the files."""
+    """If a cancellation stopped before it deleted the files, repeating the request deletes them."""
     service, runner, editor = build_service(environment), JobRunner(), build_caller("editor@t")
     started = await service.start(editor, ("pump",), DownloadFormat.CSV, START, START + HOUR, runner)
     await environment.work.next_parts(started.id)
@@ -184,7 +184,7 @@ async def test_a_repeated_cancellation_deletes_what_the_first_one_left(environme
 
 
 async def test_surface_selects_its_own_connections(environment: Environment) -> None:
-    """A surface selects only its own connections."""
+    """A download of a surface contains only connections of this surface."""
     told = build_service(environment)
     assert await told.select_connection("press") == ("press",)
     assert (
@@ -203,7 +203,7 @@ async def test_surface_selects_its_own_connections(environment: Environment) -> 
 
 
 async def test_links_expire_before_the_job(environment: Environment) -> None:
-    """A link expires after a quarter of an hour or with its job; only completed jobs have links."""
+    """A link expires after 15 minutes or with its job, if that is earlier; only completed jobs have links."""
     await environment.job()
     assert await build_service(environment).create_links(await environment.stored()) == []
     job = await environment.run()
@@ -222,7 +222,7 @@ async def test_links_expire_before_the_job(environment: Environment) -> None:
 
 
 def test_several_files_of_a_connection_are_numbered() -> None:
-    """Files are named after their connection, with a number if there are several."""
+    """Files are named after their connection, with a number if the connection has several files."""
     file = StoredFile(blob="x", rows=1, size=1, sha256="")
     parts = (
         Part(connection="a", start=START, end=START + HOUR, files=(file, file)),
@@ -246,7 +246,7 @@ def test_several_files_of_a_connection_are_numbered() -> None:
 
 @pytest.mark.parametrize("started", [False, True])
 async def test_only_a_started_import_has_work_to_stop(environment: Environment, *, started: bool) -> None:
-    """The background work of an import begins with its start, so there is none to stop before."""
+    """Cancelling an import stops its background work only if the import was started."""
     request = ImportRequest(
         format=ImportFormat.CSV,
         file_name="a.csv",

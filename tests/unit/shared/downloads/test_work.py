@@ -1,4 +1,4 @@
-"""Tests of download work: repeatable steps."""
+"""Tests of the steps of downloads, which can be repeated."""
 
 import asyncio
 import csv
@@ -31,13 +31,13 @@ END = START + 100 * HOUR
 
 @pytest.fixture
 def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limit parts to an hour."""
+    """Limit each part of a download to one hour."""
     monkeypatch.setattr("shared.downloads.work.PART_TIME", HOUR)
     monkeypatch.setattr("shared.downloads.work.PART_BYTES", BIG)
 
 
 def read_contents(environment: Environment, job: Job, connection: str) -> list[Path]:
-    """Return a connection's files after checking their sizes."""
+    """Return the contents of a connection's files, whose stated sizes must be correct."""
     found = []
     for owner, file in job.files():
         path = environment.folder / file.blob
@@ -48,7 +48,7 @@ def read_contents(environment: Environment, job: Job, connection: str) -> list[P
 
 
 async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
-    """A small job creates one file per connection with all its rows."""
+    """A small download has one file per connection, with all rows of the connection."""
     environment = factory.make()
     await environment.job(form=DownloadFormat.JSONL)
     job = await environment.run()
@@ -64,14 +64,14 @@ async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
 
 
 async def test_range_is_half_open(factory: EnvironmentFactory) -> None:
-    """A row at the start is included, a row at the end is not."""
+    """The range of a download includes its start and excludes its end."""
     environment = factory.make()
     await environment.job(start=START + timedelta(seconds=1), end=START + HOUR + timedelta(seconds=2))
     assert (await environment.run()).rows == 2 * (4 + 2)
 
 
 async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory, short_parts: None) -> None:
-    """If a later part has new keys, earlier parts are converted again with columns for them."""
+    """If a later part has new keys, the earlier parts are converted again with these columns."""
     environment = factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG))
     await environment.job()
     job = await environment.run()
@@ -104,7 +104,7 @@ async def test_steps_can_be_repeated(factory: EnvironmentFactory, short_parts: N
 
 
 async def test_empty_range_completes(factory: EnvironmentFactory) -> None:
-    """Connections without rows have one file each."""
+    """A download of connections without rows completes with one file per connection."""
     environment = factory.make(FakeArchive(per_hour=0))
     await environment.job()
     job = await environment.run()
@@ -112,7 +112,7 @@ async def test_empty_range_completes(factory: EnvironmentFactory) -> None:
 
 
 async def test_outage_is_raised_for_a_retry(factory: EnvironmentFactory) -> None:
-    """During an outage of the archive the step fails, and a retry continues the job."""
+    """If the archive is unavailable, the step raises an error, and a retry continues the job."""
     archive = FakeArchive()
     environment = factory.make(archive)
     await environment.job()
@@ -127,7 +127,7 @@ async def test_outage_is_raised_for_a_retry(factory: EnvironmentFactory) -> None
 
 
 async def test_failed_job_has_no_files(factory: EnvironmentFactory) -> None:
-    """A failed job reports no internal cause, and its files are deleted."""
+    """A failed job shows no internal cause, and its files are deleted."""
     environment = factory.make()
     await environment.job()
     await environment.plan_parts()
@@ -142,7 +142,7 @@ async def test_failed_job_has_no_files(factory: EnvironmentFactory) -> None:
 
 
 async def test_too_many_columns_fail_the_job(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that a retry cannot solve fails the job immediately with a reason."""
+    """If a download needs too many columns, the job fails at once with the reason, without retries."""
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 8)
     environment = factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}-{number}": 1}))
     await environment.job()
@@ -155,7 +155,7 @@ async def test_too_many_columns_fail_the_job(factory: EnvironmentFactory, monkey
 async def test_cancelled_conversion_stops_without_files(
     factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A step whose job is cancelled during the conversion stops and stores no files."""
+    """If a job is cancelled during a conversion, the step stops and leaves no files."""
     monkeypatch.setattr("shared.downloads.work.POLL_SECONDS", 0.01)
     environment = factory.make(FakeArchive(hours=2, per_hour=1))
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -182,7 +182,7 @@ async def test_cancelled_conversion_stops_without_files(
 async def test_files_uploaded_during_cancellation_are_deleted(
     factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files uploaded while the job is cancelled are deleted by the same step."""
+    """If a job is cancelled while a step uploads files, the same step deletes them."""
     environment = factory.make()
     await environment.job()
     await environment.plan_parts()
@@ -219,7 +219,7 @@ async def test_expired_jobs_are_deleted_with_their_files(factory: EnvironmentFac
 
 
 async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: Path) -> None:
-    """Files and temporary folders without a job are deleted when no running job can own them."""
+    """Files and temporary folders without a job are deleted when they are too old to belong to a running job."""
     environment = factory.make()
     source = tmp_path / "x"
     source.write_bytes(b"x")
@@ -259,7 +259,7 @@ async def test_out_of_memory_fails_the_job_immediately(factory: EnvironmentFacto
 
 @pytest.mark.parametrize("settled", [True, False])
 async def test_complete_up_to_requires_archived_events(factory: EnvironmentFactory, *, settled: bool) -> None:
-    """``complete_up_to`` is the creation time if all earlier events are archived, else it is None."""
+    """``complete_up_to`` is the creation time of the job if all earlier events are archived, else None."""
     environment = factory.make()
     environment.arrivals.are_settled = settled
     made = await environment.job()
@@ -287,7 +287,7 @@ def test_parts_cover_the_range_without_gaps(form: DownloadFormat, sizes: list[in
 
 
 def test_rows_count_if_the_archive_is_compressed_well() -> None:
-    """Rows have a minimum size in CSV and JSON Lines, independent of the compression of the archive."""
+    """Each row counts with a minimum size in CSV and JSON Lines, even if the archive compresses it well."""
     list_hours = [HourSummary(START + number * 24 * HOUR, 6_000_000, 1) for number in range(10)]
     end = START + 240 * HOUR
     assert len(plan_parts("pump", START, end, DownloadFormat.PARQUET, list_hours)) == 1

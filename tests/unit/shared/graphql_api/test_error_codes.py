@@ -1,4 +1,4 @@
-"""Tests of the GraphQL error codes."""
+"""Tests of the error codes of GraphQL replies."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_each_kind_has_a_code(kind: Kind, code: str) -> None:
 
 
 def test_an_invalid_approved_query_is_an_internal_error() -> None:
-    """An error in an approved query is an internal error with its reason, because the caller did not write it."""
+    """An invalid approved query gives an internal error with the reason, because the caller did not write it."""
     error = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "detail")
     assert to_extensions(error) == {"code": "INTERNAL_ERROR", "reason": "QUERY_INVALID"}
 

@@ -1,4 +1,4 @@
-"""Tests of limits of a request."""
+"""Tests of the limits of a GraphQL request."""
 
 from graphql import OperationDefinitionNode, parse
 from hypothesis import given
@@ -16,7 +16,7 @@ def find_limit(text: str, **variables: object) -> str | None:
 
 @given(st.integers(min_value=0, max_value=500), st.integers(min_value=1, max_value=30))
 def test_cost_of_a_root_list(size: int, fields: int) -> None:
-    """A root list costs one, plus the cost of its fields for each item of the page."""
+    """A list at the root costs one, plus the cost of its fields for each item of the page."""
     below = " ".join(["id"] * fields)
     broken = find_limit(f"{{ surfaces(first: {size}) {{ nodes {{ {below} }} }} }}")
     assert (broken is not None) is (1 + size * (1 + fields) > MAX_COST)
@@ -32,14 +32,14 @@ def test_page_size_in_a_variable_counts(size: int) -> None:
 
 
 def test_nested_lists_cost_ten_items() -> None:
-    """Lists of a surface or connection cost as much as ten items."""
+    """A list within a surface or a connection costs as much as ten items."""
     assert find_limit("{ surface(id: 1) { connections { surfaces { connections { id } } } } }") is None
     assert find_limit("{ surface(id: 1) { connections { surfaces { connections { surfaces { id } } } } } }") is not None
 
 
 @given(st.integers(min_value=1, max_value=30))
 def test_depth_counts_fields_through_fragments(depth: int) -> None:
-    """Nesting in fragments counts like direct nesting."""
+    """The depth of fields within fragments counts as if they were written directly."""
     nested = "{ stats " * (depth - 1) + "{ id }" + " }" * (depth - 1)
     broken = depth > MAX_DEPTH
     assert (find_limit(nested) is not None) is broken
@@ -48,7 +48,7 @@ def test_depth_counts_fields_through_fragments(depth: int) -> None:
 
 
 def test_fragments_are_measured_once() -> None:
-    """A chain of fragments that each use the next one twice is measured fast and correctly."""
+    """If each fragment uses the next one twice, cost and depth are computed in linear time."""
     chain = " ".join(f"fragment f{n} on Query {{ ...f{n + 1} ...f{n + 1} }}" for n in range(200))
     broken = find_limit(f"{{ ...f0 }} {chain} fragment f200 on Query {{ id }}")
     assert broken is not None
@@ -63,6 +63,6 @@ def test_aliases_are_counted_everywhere() -> None:
 
 
 def test_introspection_is_not_counted() -> None:
-    """Fields below __schema do not count; introspection has its own limit."""
+    """Fields below ``__schema`` do not count towards the limits, because introspection has a separate limit."""
     deep = "{ ofType " * 20 + "{ name }" + " }" * 20
     assert find_limit("{ __schema { types " + deep + " } }") is None

@@ -1,4 +1,4 @@
-"""Tests of pages of root lists."""
+"""Tests of the pages of lists at the root of GraphQL queries."""
 
 from datetime import UTC, datetime
 
@@ -62,12 +62,12 @@ def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: 
     ],
 )
 def test_invalid_arguments_are_rejected(request_: PageRequest) -> None:
-    """Mixed styles, invalid sizes and foreign cursors are rejected."""
+    """Cursor and offset arguments together, invalid sizes, and cursors of other lists are rejected."""
     with pytest.raises(WorkspaceError):
         request_.select_page(build_surfaces({"a"}))
 
 
 def test_cursor_is_opaque() -> None:
-    """A cursor does not show a lookup key."""
+    """A cursor does not contain a readable lookup."""
     [stored] = build_surfaces({"cooling"})
     assert "cooling" not in to_cursor(stored)

@@ -1,4 +1,4 @@
-"""Tests of lookup of queries in a request."""
+"""Tests of finding warm queries in a GraphQL request."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from shared.timestamps import now
 
 
 def build_stored_query(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
-    """Return a catalog entry of a query."""
+    """Return the catalog entry of a warm query."""
     query = WarmQuery(lookup=lookup, name=name, surface="hall", kql="Telemetry")
     return CatalogEntry(query, now(), now(), "editor@x")
 
 
 def test_lookup_precedes_name() -> None:
-    """In a catalog older than the rule on names, a lookup key selects its own query."""
+    """If a lookup equals another query's name, as in older catalogs, it selects the query with this lookup."""
     catalog = Catalog(
         queries={"pressure": build_stored_query("pressure", "Pressure"), "mine": build_stored_query("mine", "pressure")}
     )

@@ -1,4 +1,4 @@
-"""Tests of columns of queries in lists."""
+"""Tests of the columns of warm queries in GraphQL lists."""
 
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -38,7 +38,7 @@ class Engine:
 
 
 def build_catalog() -> Catalog:
-    """Return a workspace with valid and invalid queries."""
+    """Return a workspace with valid and invalid warm queries."""
     stored = {key: WarmQuery(lookup=key, name=key, surface="s", kql=kql) for key, kql in KQL.items()}
     return Catalog(
         version=1,

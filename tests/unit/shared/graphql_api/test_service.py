@@ -1,4 +1,4 @@
-"""Tests of store reads of a request."""
+"""Tests of the number of store reads of a GraphQL request."""
 
 import pytest
 

@@ -25,7 +25,7 @@ def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceErr
 
 @given(parts=st.lists(st.binary(max_size=20_000), min_size=1, max_size=3), encoding=st.sampled_from(sorted(DECODERS)))
 def test_encoded_members_are_decoded_in_order(parts: list[bytes], encoding: str) -> None:
-    """A body of one or more gzip members or zstd frames decodes to their concatenated content."""
+    """Several gzip members or zstd frames are decoded to their contents in order."""
     body = b"".join(ENCODERS[encoding](part) for part in parts)
     assert decode_body(body, encoding, LIMIT) == b"".join(parts)
 
@@ -40,7 +40,7 @@ def test_the_limit_counts_decoded_bytes(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_a_small_body_that_becomes_a_gigabyte_is_rejected_in_little_memory(encoding: str) -> None:
-    """Decoding stops at the limit and never holds much more than it."""
+    """Decoding stops at the size limit, so that memory use stays near the limit."""
     member = ENCODERS[encoding](bytes(64 * 1024 * 1024))
     bomb = member * 16
     tracemalloc.start()
@@ -53,7 +53,7 @@ def test_a_small_body_that_becomes_a_gigabyte_is_rejected_in_little_memory(encod
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_a_damaged_body_is_rejected(encoding: str) -> None:
-    """Other data, a body that ends too early, and data after the last member are rejected."""
+    """A body is rejected if it is not encoded, ends too early, or has data after the last member."""
     whole = ENCODERS[encoding](b"x" * 1000)
     for body in (b"{}", whole[:-1], whole + b"x"):
         error = decode_error(body, encoding)
@@ -62,7 +62,7 @@ def test_a_damaged_body_is_rejected(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_many_empty_members_are_rejected(encoding: str) -> None:
-    """A body may have 1,000 members; empty ones would cost time without reaching the limit of the size."""
+    """A body has at most 1,000 members, because empty ones take time without reaching the size limit."""
     member = ENCODERS[encoding](b"")
     assert decode_body(member * 1000, encoding, LIMIT) == b""
     assert decode_error(member * 1001, encoding).code == "BODY_NOT_DECODABLE"

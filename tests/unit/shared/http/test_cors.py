@@ -7,7 +7,7 @@ KNOWN = "https://dash.example"
 
 
 def build_request(method: str = "OPTIONS", **headers: str) -> Request:
-    """Return a request with headers, whose names have underscores here."""
+    """Return a request with the given headers, named with underscores instead of hyphens."""
     return Request(method, "/x", "", {name.replace("_", "-"): value for name, value in headers.items()}, b"")
 
 
@@ -21,7 +21,7 @@ def test_a_preflight_of_a_known_origin_lists_the_methods() -> None:
 
 
 def test_other_requests_are_not_preflights() -> None:
-    """Another method, a missing header and an unknown origin get no reply to a preflight."""
+    """A request with another method, a missing header or an unknown origin gets no preflight reply."""
     cors = Cors([KNOWN])
     for request in (
         build_request("GET", origin=KNOWN, access_control_request_method="PUT"),

@@ -27,20 +27,20 @@ GROUP = Group("test")
 
 
 class Inner(ModelWithAliases):
-    """Member with a former name."""
+    """Model with one renamed member."""
 
     start: Annotated[int, DeprecatedAlias("from", OLD)] = Field(validation_alias=AliasChoices("start", "from"))
 
 
 class Outer(BaseModel):
-    """Body that contains a model with a former name."""
+    """Body model that contains a model with a renamed member."""
 
     inner: Inner = Field(alias="range")
 
 
 @GROUP.endpoint("POST", "renamed", access=Access.PUBLIC, body=Outer)
 async def renamed(_: Call[Any, Outer]) -> Reply:
-    """Accept a body with a former name."""
+    """Accept a body with a renamed member."""
     return Reply(204)
 
 
@@ -51,7 +51,7 @@ async def old(_: Call) -> Reply:
 
 
 async def serve(method: str, path: str, body: bytes = b"") -> Reply:
-    """Send a request through a pipeline."""
+    """Return the reply of a pipeline to a request."""
 
     async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         raise AssertionError(f"public operations need no credential: {authorization} {accepted}")
@@ -70,7 +70,7 @@ def find_operation(name: str) -> Operation:
 
 
 def test_twelve_months_are_between_the_dates() -> None:
-    """A deprecation announces the removal at least twelve months before."""
+    """The removal date of a deprecation must be at least twelve months after its announcement."""
     with pytest.raises(ValueError, match="12 months"):
         Deprecation(date(2026, 12, 1), date(2027, 11, 30))
 
@@ -80,12 +80,12 @@ def test_twelve_months_are_between_the_dates() -> None:
     [({"range": {"from": 1}}, 1), ({"range": {"start": 1}}, 0), ({"range": 1}, 0), ([], 0), ({"from": 1}, 0)],
 )
 def test_former_names_are_found_at_their_place(sent: object, count: int) -> None:
-    """A former name counts only at the place of the renamed member."""
+    """A former name counts as deprecated only at the place of the renamed member."""
     assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
 
 
 def test_headers_have_the_earliest_dates() -> None:
-    """With several deprecations, the headers Deprecation and Sunset have the earliest dates."""
+    """If several deprecations apply, the headers Deprecation and Sunset have the earliest dates."""
     reply = Reply()
     add_deprecation_headers(reply, [FORMER_NAMES, OLD])
     assert reply.headers["Deprecation"] == "@1767225600"
@@ -95,25 +95,25 @@ def test_headers_have_the_earliest_dates() -> None:
 
 @pytest.mark.parametrize("body", [b'{"range": {"from": 1}}', b'{"range": {"from": "x"}}'])
 async def test_replies_to_former_names_have_the_headers(body: bytes) -> None:
-    """Every reply to a request with a former name has the deprecation headers, also an error reply."""
+    """Any reply to a request with a former name, also an error, has the deprecation headers."""
     assert (await serve("POST", "/renamed", body)).headers["Deprecation"] == "@1767225600"
 
 
 async def test_replies_to_current_names_have_no_headers() -> None:
-    """Without deprecated usage there are no headers."""
+    """A reply to a request without deprecated names has no deprecation headers."""
     headers = (await serve("POST", "/renamed", b'{"range": {"start": 1}}')).headers
     assert headers.keys().isdisjoint({"Deprecation", "Sunset", "Link"})
 
 
 async def test_deprecated_operations_keep_their_links() -> None:
-    """Every reply of a deprecated operation has the headers, and links of the reply stay."""
+    """Replies of a deprecated operation have the deprecation headers in addition to their own links."""
     headers = (await serve("GET", "/old")).headers
     assert headers["Deprecation"] == "@1796083200"
     assert headers["Link"] == '</next>; rel="next", </oi-api/explorer>; rel="deprecation"; type="text/html"'
 
 
 def test_openapi_marks_deprecations() -> None:
-    """The OpenAPI document marks operations and former names."""
+    """The OpenAPI document marks deprecated operations and former names as deprecated."""
     schemas = SchemaRegistry()
     assert build_operation(find_operation("old"), schemas)["deprecated"] is True
     assert "deprecated" not in build_operation(find_operation("renamed"), schemas)

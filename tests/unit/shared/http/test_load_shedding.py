@@ -1,4 +1,4 @@
-"""Tests of the queue of requests and of the rejection under overload."""
+"""Tests of the queue of requests and of rejections under overload."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class Requests:
         self._ends: list[asyncio.Event] = []
 
     async def arrive(self, count: int, path: str = "") -> None:
-        """Start new requests, by default each with a different path."""
+        """Start new requests, each with a different path by default."""
         for _ in range(count):
             number = len(self._tasks)
             self._ends.append(asyncio.Event())
@@ -46,7 +46,7 @@ class Requests:
         await self.settle()
 
     async def overload(self, windows: int) -> None:
-        """Let many requests wait; for some windows, let more arrive than are admitted."""
+        """Let many requests wait, then let more requests arrive than are admitted for some windows."""
         await self.arrive(TOLERATED + PLACES + 1)
         for _ in range(windows):
             await self.arrive(40)
@@ -118,7 +118,7 @@ async def test_requests_are_admitted_in_the_order_of_arrival(requests: Requests)
 
 
 async def test_a_slow_request_releases_its_place(requests: Requests) -> None:
-    """A slow request loses its place after some time, so that it cannot block others."""
+    """A slow request loses its place after some time, so that it does not block others."""
     await requests.arrive(PLACES)
     requests.clock.advance(COUNTED_SECONDS)
     await requests.arrive(3)
@@ -140,7 +140,7 @@ async def test_a_short_queue_is_never_rejected(requests: Requests) -> None:
 
 
 async def test_a_burst_is_processed(requests: Requests) -> None:
-    """All requests of a large burst are admitted if few requests arrive after it."""
+    """All requests of a large burst are admitted if few requests follow."""
     await requests.arrive(500)
     for number in range(500):
         assert number in requests.working
@@ -152,7 +152,7 @@ async def test_a_burst_is_processed(requests: Requests) -> None:
 
 
 async def test_requests_are_rejected_under_overload(requests: Requests) -> None:
-    """Under overload, the requests that have waited too long are rejected, oldest first, until few wait."""
+    """Under overload, requests that have waited too long are rejected, oldest first, until few are waiting."""
     await requests.overload(WINDOWS - 1)
     assert requests.rejected() == []
     await requests.arrive(40)
@@ -168,7 +168,7 @@ async def test_requests_are_rejected_under_overload(requests: Requests) -> None:
 
 
 async def test_overload_ends_after_a_time_without_rejections(requests: Requests) -> None:
-    """After the overload has ended, a burst is processed again."""
+    """After some time without rejections the overload ends, and a new burst is processed."""
     await requests.overload(WINDOWS)
     await requests.end_all()
     requests.clock.advance(CALM_SECONDS)
@@ -182,7 +182,7 @@ async def test_overload_ends_after_a_time_without_rejections(requests: Requests)
 
 @pytest.mark.parametrize(("calm", "windows"), [(CALM_SECONDS, WINDOWS_AGAIN), (RECENT_SECONDS, WINDOWS)])
 async def test_repeated_overload_is_detected_sooner(requests: Requests, calm: float, windows: int) -> None:
-    """Fewer busy windows are needed to detect overload shortly after the last overload."""
+    """Shortly after an overload, fewer busy windows are needed to detect the next one."""
     await requests.overload(WINDOWS)
     await requests.end_all()
     requests.clock.advance(calm)

@@ -1,4 +1,4 @@
-"""Tests of requests and JSON replies."""
+"""Tests of requests, and of the serialisation of JSON replies."""
 
 import json
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ def test_telemetry_values_are_serialised_exactly(value: Any) -> None:
 
 
 def test_a_datetime_is_serialised_with_a_huge_integer() -> None:
-    """The fallback serialiser for huge integers also serialises datetimes."""
+    """The slower serialiser, which huge integers require, also serialises datetimes."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     assert json.loads(json_bytes({"at": at, "n": 2**80})) == {"at": "2026-01-01T00:00:00.000000Z", "n": 2**80}
 

@@ -27,7 +27,7 @@ OFFERED = ("application/json", "text/csv", "application/x")
     ],
 )
 def test_the_media_type_with_the_highest_weight_is_chosen(accept: str, expected: str) -> None:
-    """Weights take precedence, then the more specific range, then the order of the offered media types."""
+    """The media type is chosen by weight, then by the more specific range, then by the order of the offer."""
     assert choose_media_type(accept, OFFERED) == expected
 
 

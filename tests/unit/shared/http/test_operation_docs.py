@@ -6,14 +6,14 @@ from shared.http.operation_docs import build_enum, build_optional_enum
 
 
 class Colour(StrEnum):
-    """Example of an enumeration."""
+    """Enumeration that the tests use as an example."""
 
     RED = "red"
     BLUE = "blue"
 
 
 def test_the_schema_lists_the_values() -> None:
-    """A property that is text in its model shows its values, and null only if it is optional."""
+    """The schema of a documented enumeration lists its values, and null only if the property is optional."""
     [listed] = build_enum(Colour)["allOf"]
     assert listed["enum"] == ["red", "blue"]
     assert build_optional_enum(Colour)["anyOf"] == [listed, {"type": "null"}]

@@ -28,7 +28,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
 
 
 def test_an_operation_has_the_name_and_summary_of_its_handler() -> None:
-    """Name and summary come from the handler; an operation needs a token, no right and no body by default."""
+    """Name and summary come from the handler; by default, an operation needs a token, no right and no body."""
     group = Group("things")
     group.endpoint("GET", "things")(handle)
     [operation] = group.operations
@@ -39,7 +39,7 @@ def test_an_operation_has_the_name_and_summary_of_its_handler() -> None:
 
 
 def test_all_rights_of_an_operation_are_listed() -> None:
-    """An operation lists its first right, then its further rights."""
+    """The rights of an operation are listed in order: its first right, then its further rights."""
     group = Group("things")
     group.endpoint("POST", "a", right=AccessRight.CATALOG_READ, further_rights=(AccessRight.KEYS_MANAGE,))(handle)
     [operation] = group.operations
@@ -48,7 +48,7 @@ def test_all_rights_of_an_operation_are_listed() -> None:
 
 
 def test_a_group_may_have_its_own_error_format() -> None:
-    """Other protocols have their own errors; problem documents are the default."""
+    """A group for another protocol can have another error format; the default is problem documents."""
 
     def build(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
         return build_problem_document(error, trace_id, request)
@@ -62,7 +62,7 @@ def test_a_group_may_have_its_own_error_format() -> None:
 
 @pytest.mark.parametrize("unknown", [UnknownNames.REJECT, UnknownNames.REPORT])
 def test_a_body_without_a_model_cannot_have_unknown_names(unknown: UnknownNames) -> None:
-    """The mistake raises an error at the import of the module, and not at the first request."""
+    """A policy for unknown names on a body without a model raises an error when the module is imported."""
     with pytest.raises(TypeError, match="POST /a: only an operation with a body model"):
         Group("g").endpoint("POST", "a", body=dict[str, int], unknown=unknown)
     with pytest.raises(TypeError):

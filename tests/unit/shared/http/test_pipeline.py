@@ -42,7 +42,7 @@ async def public(call: Call[Window]) -> Reply:
 
 @GROUP.endpoint("POST", "things/{name}", right=AccessRight.CATALOG_READ, body=Thing, query=Window, body_limit=100)
 async def post_thing(call: Call[Window, Thing]) -> Reply:
-    """Reply to callers with the right."""
+    """Reply to callers who have the required right."""
     return json_reply({"path": call.path["name"], "body": call.body.name, "who": call.principal.identity}, 201)
 
 
@@ -54,7 +54,7 @@ async def admin(_: Call[Any, Thing]) -> Reply:
 
 @GROUP.endpoint("POST", "sign", right=AccessRight.KEYS_MANAGE, requires_user=True)
 async def sign(_: Call) -> Reply:
-    """Reply to callers that are persons, not services."""
+    """Reply to callers who are persons, not services."""
     return Reply(204)
 
 
@@ -66,7 +66,7 @@ async def special(_: Call) -> Reply:
 
 @GROUP.endpoint("GET", "broken", access=Access.PUBLIC)
 async def broken(_: Call) -> Reply:
-    """Raise an error with a secret in its message."""
+    """Raise an unexpected error whose message contains a secret."""
     raise RuntimeError("password=hunter2")
 
 
@@ -86,7 +86,7 @@ async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) 
 
 
 async def require_feature(feature: str) -> None:
-    """Reject every feature."""
+    """Reject every feature as not declared."""
     raise WorkspaceError(Kind.UNAVAILABLE, "NOT_PROVISIONED", f"No {feature}.")
 
 
@@ -108,7 +108,7 @@ async def test_the_handler_receives_validated_models() -> None:
 
 
 async def test_a_public_operation_ignores_credentials() -> None:
-    """A public operation does not check an invalid token."""
+    """A public operation ignores an invalid token."""
     reply, value = await send("GET", "/public?limit=7&whatever=1", token="bad")
     assert (reply.status, value) == (200, {"limit": 7, "caller": True})
 
@@ -134,7 +134,7 @@ async def test_a_public_operation_ignores_credentials() -> None:
 async def test_checks_run_in_the_documented_order(
     method: str, target: str, body: bytes, token: str, status: int, code: str
 ) -> None:
-    """The order is route, authentication, identity, right, feature, size and validation."""
+    """Checks run in the order route, authentication, identity, right, feature, size and validation."""
     reply, value = await send(method, target, body, token)
     assert (reply.status, value["code"]) == (status, code)
     assert reply.headers["Content-Type"] == "application/problem+json"
@@ -165,14 +165,14 @@ async def test_a_repeated_parameter_is_rejected() -> None:
 
 
 async def test_an_unexpected_error_has_no_details() -> None:
-    """A 500 reply does not contain the message of the exception."""
+    """A 500 reply does not contain the message of the unexpected error."""
     reply, value = await send("GET", "/broken")
     assert (reply.status, value["code"]) == (500, "INTERNAL_ERROR")
     assert b"hunter2" not in reply.body
 
 
 async def test_error_replies_have_the_required_headers() -> None:
-    """401 has WWW-Authenticate, 405 has Allow, 503 has Retry-After."""
+    """A 401 reply has WWW-Authenticate, a 405 reply Allow, and a 503 reply Retry-After."""
     assert (await send("POST", "/admin", token="bad"))[0].headers["WWW-Authenticate"] == "Bearer"
     assert (await send("DELETE", "/public"))[0].headers["Allow"] == "GET, HEAD"
     assert (await send("GET", "/busy"))[0].headers["Retry-After"] == "7"
@@ -180,7 +180,7 @@ async def test_error_replies_have_the_required_headers() -> None:
 
 @pytest.mark.parametrize("request_id", ["abc-1", "x" * 128, "!~"])
 async def test_a_valid_request_id_is_returned(request_id: str) -> None:
-    """A request id of visible ASCII characters is returned."""
+    """A request id of visible ASCII characters is returned in the reply."""
     assert (await send("GET", "/public", x_request_id=request_id))[0].headers["x-request-id"] == request_id
 
 

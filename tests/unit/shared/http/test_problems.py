@@ -11,12 +11,12 @@ from shared.http.problems import STATUS, build_error_headers, build_problem_repl
 
 
 def test_each_kind_of_error_has_a_status() -> None:
-    """Each kind of error has an HTTP status; without it, the reply would fail."""
+    """An HTTP status is defined for each kind of error."""
     assert set(STATUS) == set(Kind)
 
 
 def test_a_problem_document_has_the_error_and_the_trace() -> None:
-    """Further properties of the error are properties of the document; they do not replace its own."""
+    """Extra properties of an error are added to the problem document but do not replace standard ones."""
     error = WorkspaceError(Kind.CONFLICT, "JOB_ENDED", "The job has ended.", currentStatus="failed", status="x")
     reply = build_problem_reply(error, "trace-1")
     assert (reply.status, reply.error_code) == (409, "JOB_ENDED")
@@ -53,11 +53,11 @@ def test_an_interface_may_choose_another_status() -> None:
     ],
 )
 def test_an_error_has_the_headers_of_its_status(kind: Kind, members: dict[str, Any], headers: dict[str, str]) -> None:
-    """RFC 9110 requires headers with some statuses, and clients wait as Retry-After says."""
+    """An error reply has the headers that RFC 9110 requires for its status, such as Retry-After."""
     assert build_error_headers(WorkspaceError(kind, "X", "x", **members)) == headers
 
 
 def test_a_missing_wait_is_not_in_the_document() -> None:
-    """A ``retryAfter`` of None is left out instead of sent as null."""
+    """A ``retryAfter`` of None is omitted from the problem document."""
     error = WorkspaceError(Kind.UNAVAILABLE, "X", "x", retryAfter=None)
     assert "retryAfter" not in json.loads(build_problem_reply(error, "t").body)

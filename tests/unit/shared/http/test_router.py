@@ -1,4 +1,4 @@
-"""Tests of the router."""
+"""Tests of finding the operation for a method and path."""
 
 import itertools
 
@@ -50,7 +50,7 @@ def build_operations() -> list[Operation]:
 def test_the_most_specific_route_with_the_method_wins(
     method: str, path: str, name: str, parameters: dict[str, str]
 ) -> None:
-    """Literals take precedence over parameters, and parameters over the rest, in any order of declaration."""
+    """Literal segments precede parameters, and parameters precede a rest, in any order of declaration."""
     for order in itertools.islice(itertools.permutations(build_operations()), 0, 5040, 97):
         match = Router(order).match(method, path)
         assert (match.operation.name, dict(match.path)) == (name, parameters)
@@ -65,7 +65,7 @@ def test_an_unknown_path_is_not_found(path: str) -> None:
 
 
 def test_a_parameter_must_be_utf_8() -> None:
-    """A path whose parameter is not UTF-8 is invalid, not unknown."""
+    """A path parameter that is not UTF-8 is rejected as invalid, not as an unknown path."""
     with pytest.raises(WorkspaceError) as caught:
         Router(build_operations()).match("PUT", "/things/%ff")
     assert caught.value.kind is Kind.INVALID
@@ -73,7 +73,7 @@ def test_a_parameter_must_be_utf_8() -> None:
 
 
 def test_a_wrong_method_lists_the_allowed_ones() -> None:
-    """An unknown method of a known path is rejected with the list of allowed methods."""
+    """The error about a method that a known path does not support lists the allowed methods."""
     with pytest.raises(WorkspaceError) as caught:
         Router(build_operations()).match("DELETE", "/things/x")
     assert caught.value.kind is Kind.METHOD_NOT_ALLOWED
@@ -81,6 +81,6 @@ def test_a_wrong_method_lists_the_allowed_ones() -> None:
 
 
 def test_a_duplicate_route_is_rejected() -> None:
-    """Declaring a method and route twice raises an error at start."""
+    """Two operations with the same method and route raise an error at the start."""
     with pytest.raises(ValueError, match="is declared twice"):
         Router([*build_operations(), build_operations()[0]])

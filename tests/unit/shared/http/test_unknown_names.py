@@ -34,7 +34,7 @@ class Window(BaseModel):
 
 
 class Range(BaseModel):
-    """Nested model without own rules."""
+    """Nested model without a policy of its own for unknown members."""
 
     start: str = Field("", validation_alias=AliasChoices("start", "from"))
 
@@ -52,31 +52,31 @@ class Thing(BaseModel):
 
 
 async def read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored item; for a new item, its id."""
+    """Return the stored item, or only the id if the item is new."""
     return STORED if path["id"] == "a" else {"id": path["id"]}
 
 
 @GROUP.endpoint("POST", "refuses", access=Access.PUBLIC, query=Window, body=Thing, extra_parameters=("token", "p.*"))
 async def refuses(call: Call[Window, Thing]) -> Reply:
-    """Return the validated query and body."""
+    """Return the validated query and body of an operation that rejects unknown names."""
     return json_reply({"limit": call.query.limit, "name": call.body.name})
 
 
 @GROUP.endpoint("POST", "nothing", access=Access.PUBLIC)
 async def nothing(_: Call) -> Reply:
-    """Accept neither parameters nor members."""
+    """Reply as an operation without parameters and body members."""
     return Reply(204)
 
 
 @GROUP.endpoint("POST", "reports", access=Access.PUBLIC, query=Window, body=Thing, unknown=UnknownNames.REPORT)
 async def reports(_: Call[Window, Thing]) -> Reply:
-    """Report an invalid parameter in the header."""
+    """Reply with a header that names an ignored parameter."""
     return Reply(204, b"", {IGNORED: "limit"})
 
 
 @GROUP.endpoint("POST", "ignores", access=Access.PUBLIC, query=Window, body=Thing, unknown=UnknownNames.IGNORE)
 async def ignores(_: Call[Window, Thing]) -> Reply:
-    """Return an empty reply."""
+    """Return an empty reply of an operation that ignores unknown names."""
     return Reply(204)
 
 
@@ -88,7 +88,7 @@ async def ignores(_: Call[Window, Thing]) -> Reply:
     server_set=ServerManagedProperties(frozenset(STORED), read_current, nullable=frozenset({"columns"})),
 )
 async def put(_: Call[Any, Thing]) -> Reply:
-    """Return an empty reply."""
+    """Return an empty reply of an operation that replaces an item."""
     return Reply(204)
 
 
@@ -141,7 +141,7 @@ async def test_other_letter_case_is_unknown() -> None:
 
 
 async def test_an_operation_without_parameters_rejects_all() -> None:
-    """The message states that the operation accepts no parameters."""
+    """If an operation has no parameters, the error about an unknown parameter states this."""
     assert await get_errors("POST", "/nothing?=1&a", {"b": 1}) == {
         "": "Unknown parameter ``; no parameters are accepted.",
         "a": "Unknown parameter `a`; no parameters are accepted.",
@@ -153,25 +153,25 @@ async def test_an_operation_without_parameters_rejects_all() -> None:
 
 @pytest.mark.parametrize("query", ["limit=1&limit=1", "scopes=a&Scopes2=b", "token=a&token=b"])
 async def test_a_repeated_parameter_is_rejected(query: str) -> None:
-    """A parameter must not occur twice, even under different names."""
+    """A parameter that occurs twice is rejected, even under its two names."""
     [message] = (await get_errors("POST", f"/refuses?{query}", {"name": "x"})).values()
     assert message == "is repeated; send it once"
 
 
 async def test_a_member_under_both_names_is_rejected() -> None:
-    """A member must not occur under both of its names."""
+    """A body with a member under both of its names is rejected."""
     body = {"name": "x", "range": {"start": "a", "from": "b"}}
     assert await get_errors("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
 
 
 async def test_declared_names_are_accepted() -> None:
-    """Aliases, extra parameters, and names with a declared prefix are accepted."""
+    """Aliases, further declared parameters, and names with a declared prefix are accepted."""
     body = {"name": "x", "range": {"from": ""}}
     assert (await send("POST", "/refuses?Scopes2=a&token=t&p.x=1&p.x=2", body)).status == 200
 
 
 async def test_reported_names_follow_those_of_the_handler() -> None:
-    """The header lists the names that the handler ignored, then the unknown names."""
+    """The header lists first the names that the handler ignored, then the unknown names."""
     reply = await send("POST", "/reports?a%0d%0aSet-Cookie:x=1&%C3%A4=1&b,c=1&a", {"name": "x", "d": 1})
     assert (reply.status, reply.headers[IGNORED]) == (204, "limit, a%0D%0ASet-Cookie:x, %C3%A4, b%2Cc, a, d")
 
@@ -199,7 +199,7 @@ async def test_ignored_names_do_not_change_the_reply() -> None:
     ],
 )
 async def test_server_set_members_must_be_unchanged(identifier: str, sent: dict[str, Any], failing: list[str]) -> None:
-    """A member that the service sets is accepted with its current value only."""
+    """A member that only the service sets is accepted only with its stored value."""
     target, body = f"/things/{identifier}", {"name": "x", **sent}
     if failing:
         assert list(await get_errors("PUT", target, body)) == failing
@@ -223,7 +223,7 @@ def test_a_body_without_a_model_must_ignore_unknown_names() -> None:
 
 @given(st.lists(st.text(st.characters(), max_size=80), max_size=300))
 def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
-    """The header has only visible ASCII and spaces, and a limited length, for all names."""
+    """The header with ignored names has only visible ASCII and spaces and a limited length."""
     reply = Reply()
     report_unknown_names(reply, names)
     text = reply.headers.get(IGNORED, "")
@@ -234,6 +234,6 @@ def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=30), max_size=10))
 def test_a_hint_is_a_known_name(wanted: str, known: list[str]) -> None:
-    """The hint in a message is always a known name."""
+    """An error about an unknown name suggests only known names."""
     found = find_nearest_name(wanted, known)
     assert found is None or found in known

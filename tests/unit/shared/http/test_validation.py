@@ -48,7 +48,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
 
 
 def declare(**options: Any) -> Operation:
-    """Return an operation with the models of this module."""
+    """Return an operation with this module's models."""
     group = Group("test")
     group.endpoint("PUT", "things/{id}", **{"query": Query, "body": Body, "check": check_name, **options})(handle)
     return group.operations[0]
@@ -61,7 +61,7 @@ async def read(operation: Operation, body: bytes = b'{"name": "a"}', query: str 
 
 
 async def find_fields(operation: Operation, body: bytes, query: str = "") -> list[str]:
-    """Return the invalid fields of a request."""
+    """Return the invalid fields of a request to the operation."""
     with pytest.raises(WorkspaceError) as raised:
         await read(operation, body, query)
     errors: Any = raised.value.members["errors"]
@@ -75,7 +75,7 @@ async def test_a_valid_request_has_its_models() -> None:
 
 
 async def test_all_invalid_fields_are_listed_at_once() -> None:
-    """Unknown names, wrong values and repeated parameters are in one error."""
+    """One error lists unknown names, wrong values and repeated parameters together."""
     fields = await find_fields(declare(), b'{"nam": "a", "size": -1}', "limit=0&limit=1&other=1")
     assert fields == ["limit", "other", "limit", "nam", "name", "size"]
 
@@ -87,7 +87,7 @@ async def test_rules_of_the_operation_are_checked_on_valid_fields() -> None:
 
 @pytest.mark.parametrize("body", [b"{", b'{"a":1,"a":2}', b"\xff", b'{"name": NaN}'])
 async def test_a_body_that_is_not_json_has_its_own_code(body: bytes) -> None:
-    """A body that is not JSON has its own error code, also if parameters are invalid, too."""
+    """A body that is not JSON has a separate error code, even if parameters are invalid, too."""
     with pytest.raises(WorkspaceError) as raised:
         await read(declare(), body, "limit=0")
     assert raised.value.code == "BODY_NOT_JSON"
@@ -118,7 +118,7 @@ async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
     ],
 )
 async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str]) -> None:
-    """A PUT may repeat properties of the service with their stored values; equal times may be written differently."""
+    """A PUT can contain properties of the service if their values are those stored, in any format of times."""
     owned = ServerManagedProperties(
         frozenset({"etag", "createdAt", "runs"}), read_stored, frozenset({"createdAt"}), frozenset({"etag"})
     )
@@ -133,7 +133,7 @@ async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str
 
 
 async def test_a_body_beyond_its_limit_is_not_parsed() -> None:
-    """A body that exceeds its limit, before or after decoding, is not parsed."""
+    """A body that exceeds the limit, before or after decoding, is rejected without being parsed."""
     with pytest.raises(WorkspaceError) as raised:
         await read(declare(body_limit=10), b'{"name": "longer"}')
     assert raised.value.code == "BODY_TOO_LARGE"
@@ -141,7 +141,7 @@ async def test_a_body_beyond_its_limit_is_not_parsed() -> None:
 
 @pytest.mark.parametrize(("media_type", "limit"), [("application/json", 10), ("application/x-ndjson", 20)])
 async def test_the_limit_depends_on_the_media_type(media_type: str, limit: int) -> None:
-    """The error names the limit of the media type that was sent."""
+    """Each media type has a separate size limit, which the error states."""
     operation = declare(body_limit=10, form_limits=(("application/x-ndjson", 20),), body=RawBody, check=None)
     assert len((await read(operation, b"x" * limit, content_type=media_type)).request.body) == limit
     with pytest.raises(WorkspaceError, match=f"at most {limit} bytes"):
@@ -149,7 +149,7 @@ async def test_the_limit_depends_on_the_media_type(media_type: str, limit: int) 
 
 
 async def test_an_encoding_that_is_not_declared_is_rejected() -> None:
-    """A compressed body is rejected unless the operation declares the encoding."""
+    """A compressed body is rejected unless its operation declares this encoding."""
     with pytest.raises(WorkspaceError) as raised:
         await read(declare(), b"x", content_encoding="gzip")
     assert raised.value.members["supported"] == []
@@ -162,7 +162,7 @@ async def test_a_raw_body_is_parsed_by_the_handler() -> None:
 
 
 def test_thousands_of_errors_are_counted() -> None:
-    """Thousands of errors are reported as a number, because a message for each would block other requests."""
+    """If a body has thousands of errors, only their number is reported, because messages would take too long."""
 
     class Many(BaseModel):
         numbers: list[int]

@@ -1,4 +1,4 @@
-"""Tests of the version of requests and replies."""
+"""Tests of the API version in requests and replies."""
 
 import pytest
 
@@ -14,13 +14,13 @@ def request(**headers: str) -> Request:
 
 @pytest.mark.parametrize("headers", [{}, {"oi-version": CURRENT}, {"oi-version": f" {CURRENT} "}])
 def test_supported_versions_are_accepted(headers: dict[str, str]) -> None:
-    """A request names a supported version or none."""
+    """A request with a supported API version, or without a version, is accepted."""
     check_version(request(**headers))
 
 
 @pytest.mark.parametrize("version", ["2026-11-30", "", "latest", f"{CURRENT}, {CURRENT}"])
 def test_unknown_versions_are_rejected(version: str) -> None:
-    """The error of an unknown version lists the supported ones."""
+    """The error about an unknown API version lists the supported versions."""
     with pytest.raises(WorkspaceError) as caught:
         check_version(request(**{"oi-version": version}))
     assert (caught.value.kind, caught.value.code) == (Kind.INVALID, "VERSION_UNKNOWN")
@@ -28,7 +28,7 @@ def test_unknown_versions_are_rejected(version: str) -> None:
 
 
 def test_replies_state_the_version() -> None:
-    """A reply states the current version."""
+    """A reply has a header with the current API version."""
     reply = Reply()
     add_version(reply)
     assert reply.headers == {"Oi-Version": "2026-12-01"}

@@ -1,4 +1,4 @@
-"""Tests of idempotency keys."""
+"""Tests of Idempotency-Keys."""
 
 import pytest
 
@@ -7,21 +7,21 @@ from shared.idempotency.keys import MAX_KEY_LENGTH, build_claim, hash_key, rejec
 
 
 def test_each_caller_and_operation_has_its_own_keys() -> None:
-    """The hash of a key depends on the caller, the operation and the key."""
+    """The stored hash of an Idempotency-Key depends on caller, operation and key."""
     names = [("a", "x", "1"), ("b", "x", "1"), ("a", "y", "1"), ("a", "x", "2")]
     assert len({hash_key(*name) for name in names}) == len(names)
 
 
 @pytest.mark.parametrize("key", ["", "  ", "a\nb", "\x00", "k" * (MAX_KEY_LENGTH + 1)])
 def test_an_invalid_key_is_rejected(key: str) -> None:
-    """A key that is blank, too long or not printable is rejected with the header's name."""
+    """An Idempotency-Key that is blank, too long or not printable is rejected with the header's name."""
     with pytest.raises(WorkspaceError) as caught:
         hash_key("a", "x", key)
     assert "'field': 'Idempotency-Key'" in str(caught.value.members["errors"])
 
 
 def test_a_key_of_another_request_is_rejected() -> None:
-    """A repetition must have the same content; its append id may differ."""
+    """An Idempotency-Key can be reused only with the same content, except for the append id."""
     reject_reused_key(build_claim(b"same", "1"), build_claim(b"same", "2"))
     with pytest.raises(WorkspaceError) as caught:
         reject_reused_key(build_claim(b"same", "1"), build_claim(b"other", "1"))

@@ -1,4 +1,4 @@
-"""Tests of stored replies: one request does the work, repetitions wait, and a crash is survived."""
+"""Tests of stored replies: one request does the work, retries wait for it, and crashes are survived."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -39,12 +39,12 @@ async def run_once(
     caller: str = "a",
     request: bytes = b"r",
 ) -> bytes:
-    """Execute a request in a new executor."""
+    """Run a request with a new executor, as another process does."""
     return await IdempotentReplies(store).run_once(caller, "POST", key, request, work)
 
 
 class Worker:
-    """Work that records its calls and their ids."""
+    """Work that counts its calls and records their ids."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -57,7 +57,7 @@ class Worker:
 
 
 async def test_concurrent_requests_share_one_result(store: SqliteReplyStore) -> None:
-    """Concurrent and later repetitions get the same reply from work that is done once."""
+    """Concurrent and later requests with one Idempotency-Key get the reply of work that ran once."""
     worker = Worker()
     results = await asyncio.gather(*(run_once(store, worker) for _ in range(8)))
     assert {*results, await run_once(store, worker)} == {SECRET + b"1"}
@@ -65,7 +65,7 @@ async def test_concurrent_requests_share_one_result(store: SqliteReplyStore) -> 
 
 
 async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
-    """A key belongs to its first request; keys of other callers are separate."""
+    """An Idempotency-Key is rejected for another request of the same caller; other callers' keys are separate."""
     worker = Worker()
     await run_once(store, worker)
     with pytest.raises(WorkspaceError) as caught:
@@ -75,7 +75,7 @@ async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
 
 
 async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> None:
-    """After a rejected request, a different request can use the same key."""
+    """After a request was rejected, another request can use its Idempotency-Key."""
 
     async def refuse(_: str) -> bytes:
         raise WorkspaceError(Kind.INVALID, "X", "x")
@@ -87,7 +87,7 @@ async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> N
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
 async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore, error: BaseException) -> None:
-    """Work that may be half done is repeated with its id, and its key stays reserved for its request."""
+    """If work fails and may be half done, a retry repeats it with the same id; the key stays reserved."""
     ids = []
 
     async def fail(same: str) -> bytes:
@@ -104,7 +104,7 @@ async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore,
 
 
 async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore, short_timeouts: None) -> None:
-    """After the lease has expired, a repetition does the work with the same id."""
+    """If a process crashed, a retry repeats its work with the same id after the lease has expired."""
     ids = []
 
     async def die(same: str) -> bytes:
@@ -124,7 +124,7 @@ async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore,
 
 
 async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_timeouts: None) -> None:
-    """A repetition waits for the first request, and gets 409 if that takes too long."""
+    """While a slow request renews its lease, a retry waits for it, and gets 409 after a time limit."""
     finish = asyncio.Event()
 
     async def slow(_: str) -> bytes:
@@ -141,7 +141,7 @@ async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_ti
 
 
 async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore) -> None:
-    """A process that has lost its lease returns the reply of the new lease holder."""
+    """A process that has lost its lease returns the reply of the process that took it over."""
 
     async def taken_over(same: str) -> bytes:
         async with asyncio.timeout(10):
@@ -153,7 +153,7 @@ async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore
 
 
 async def test_secrets_are_encrypted_in_the_file(store: SqliteReplyStore, tmp_path: Path) -> None:
-    """The file contains neither the reply nor the caller's key in plain text."""
+    """The stored file contains neither the reply nor the caller's Idempotency-Key in plain text."""
     await run_once(store, Worker(), key="a long random key")
     content = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir()))
     assert b"answers" in content
@@ -162,7 +162,7 @@ async def test_secrets_are_encrypted_in_the_file(store: SqliteReplyStore, tmp_pa
 
 
 async def test_replies_expire_after_a_day(store: SqliteReplyStore) -> None:
-    """After a day the key can be used again, and its reply is deleted."""
+    """After a day the stored reply is deleted, and the Idempotency-Key can be used again."""
     worker = Worker()
     await run_once(store, worker)
     await store._execute_update("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")

@@ -299,7 +299,7 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
-    """The DuckDB and the Python method of flattening find the same leaves with the same texts."""
+    """Flattening payloads in the engine and one by one gives the same leaves with the same texts."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
     found = find_leaves_singly(texts)
     assert found == {path for payload in payloads for path in flatten(payload)}

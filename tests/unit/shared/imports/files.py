@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 class MemorySource:
-    """RangeSource over bytes."""
+    """Implementation of RangeSource over bytes in memory."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -39,12 +39,12 @@ def build_mapper(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -
 
 
 def open_csv(content: bytes, **mapping: Any) -> CsvReader:
-    """Return a reader of a CSV file."""
+    """Return a reader of a CSV file with this content."""
     return CsvReader(MemorySource(content), build_mapper(**mapping))
 
 
 def read_all(reader: StepReader) -> list[StepRows]:
-    """Return all steps of a file."""
+    """Return the results of all steps of a file."""
     steps: list[StepRows] = []
     position, row = 0, 1
     while (step := reader.read(position, row)) is not None:

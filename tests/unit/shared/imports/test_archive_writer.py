@@ -1,4 +1,4 @@
-"""Tests of grouping of imported messages by hour."""
+"""Tests of grouping imported messages by hour."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Tests of the conversion in bulk: it gives the same messages as the conversion row by row."""
+"""Tests that converting CSV rows in bulk gives the same messages as converting them row by row."""
 
 import random
 from typing import Any
@@ -106,7 +106,7 @@ def test_bulk_and_single_conversion_agree(monkeypatch: pytest.MonkeyPatch, mappi
 
 
 def test_most_rows_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Usual rows are not converted one by one."""
+    """Rows with ordinary cells are converted in bulk, not one by one."""
     text = "time,x,y\n" + "".join(f"2026-01-05T10:00:{n:02d}Z,{n}.5,on\n" for n in range(60))
     reader = open_csv(text.encode())
     monkeypatch.setattr(reader, "_convert_row", None)

@@ -12,7 +12,7 @@ ROWS = "time,device,x,y\n2026-01-05T10:00:00Z,d1,1.50,on\n2026-01-05T10:00:01Z,,
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
 def test_each_encoding_gives_the_same_messages(encoding: str) -> None:
-    """A byte order mark is removed, and UTF-16 is decoded."""
+    """A file in UTF-8, with or without a byte order mark, or in UTF-16 gives the same messages."""
     mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
     first, second = list_messages(open_csv(mark + ROWS.replace("on", "ön").encode(encoding), device="device"))
     assert (first["device_id"], first["payload"]) == ("d1", '{"x":1.5,"y":"ön"}')
@@ -21,7 +21,7 @@ def test_each_encoding_gives_the_same_messages(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
-    """Steps end between records, and a file can be continued at each step."""
+    """For any step size, steps end between records, and reading can continue after each step."""
     text = "time,x\n" + "".join(f'2026-01-05T10:00:{n:02d}Z,"ä{n}\n"\n' for n in range(50))
     whole = list_messages(open_csv(text.encode(encoding)))
     assert len(whole) == 50
@@ -32,7 +32,7 @@ def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_wrong_line_is_rejected_alone() -> None:
-    """Each rejected row has its number and a reason; all other rows are messages."""
+    """An invalid row is rejected with its number and a reason; all other rows become messages."""
     lines = [f"2026-01-05T10:00:{n:02d}Z,{n}" for n in range(60)]
     lines[7], lines[20], lines[30] = "2026-01-05T10:00:07Z,7,8", "yesterday,1", ",1"
     reader = open_csv("\n".join(["time,x", *lines]).encode())
@@ -65,13 +65,13 @@ def test_decimal_commas_become_numbers() -> None:
     ],
 )
 def test_a_file_without_a_usable_header_is_rejected(content: bytes, mapping: dict[str, object], reason: str) -> None:
-    """The message names the rule and, for a wrong delimiter, the likely one."""
+    """A file with an invalid header is rejected with the rule, and with the likely delimiter if it is wrong."""
     with pytest.raises(FileRejectedError, match=reason):
         open_csv(content, **mapping)
 
 
 def test_a_repeated_column_that_is_not_used_is_allowed() -> None:
-    """The columns of the payload may be chosen so that repeated columns are left out."""
+    """Repeated column names are allowed if the mapping does not use these columns."""
     reader = open_csv(b"time,x,a,a\n2026-01-05T10:00:00Z,1,2,3\n", columns=("x",))
     assert list_messages(reader)[0]["payload"] == '{"x":1}'
 
@@ -92,14 +92,14 @@ def test_columns_without_a_name_are_numbered() -> None:
 
 
 def test_the_last_boundary_is_outside_quotes() -> None:
-    """The last record boundary is found outside quotes, because a quoted line break ends no record."""
+    """A line break within quotes does not end a record."""
     assert find_last_boundary(b"a,b\nc") == 4
     assert find_last_boundary(b'a,"x\ny"\nb,"x\n') == 8
     assert find_last_boundary(b"abc") == 0
 
 
 def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
-    """A wrong quote does not make the rest of a file one record."""
+    """If a quote is never closed, only its line is invalid, not the rest of the file."""
     text = b'"open\n' + b"1,2\n" * MAX_RECORD_BYTES
     assert find_last_boundary(text) == len(text)
 
@@ -116,7 +116,7 @@ def test_records_have_their_cells() -> None:
 
 
 def test_one_wrong_line_does_not_affect_others() -> None:
-    """A line with an open quote, or in another encoding, is invalid by itself."""
+    """A line with an unclosed quote or in another encoding does not make other lines invalid."""
     text = b'1,2\n"open,3\n4,5\nb\xe4d,6\n7,8\n'
     records = list(iterate_records(text, ","))
     assert [record.cells for record in records] == [["1", "2"], None, ["4", "5"], None, ["7", "8"]]

@@ -1,4 +1,4 @@
-"""Tests of the rules for mappings."""
+"""Tests of the rules for mappings of imported files."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ VALID: dict[str, Any] = {"timestamp": "t", "timestamp_format": TimestampFormat.R
 
 
 def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> list[str]:
-    """Return the fields of a mapping that break a rule."""
+    """Return the fields of a mapping that violate a rule."""
     faults = ValidationErrors()
     check_mapping(file_format, {**VALID, **mapping}, faults)
     try:
@@ -40,12 +40,12 @@ def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) ->
     ],
 )
 def test_contradictions_are_named(mapping: dict[str, Any], field: str) -> None:
-    """Each member that contradicts another one, or has an unknown value, is listed."""
+    """Each field that contradicts another one, or has an unknown value, is listed."""
     assert list_errors(**mapping) == [field]
 
 
 def test_members_of_csv_files_need_the_format_csv() -> None:
-    """A delimiter or a decimal mark would be ignored for other formats."""
+    """A delimiter or a decimal mark is rejected for formats other than CSV, which would ignore it."""
     errors = list_errors(ImportFormat.PARQUET, delimiter=";", decimal=",")
     assert errors == ["mapping.delimiter", "mapping.decimal"]
     assert list_errors(delimiter=";", decimal=",", device="d", time_zone="Europe/Berlin", columns=["a"]) == []

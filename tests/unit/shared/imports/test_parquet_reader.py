@@ -37,7 +37,7 @@ def open_file(content: bytes, **mapping: Any) -> ParquetReader:
 
 @pytest.mark.parametrize("size", [100, 3, 1])
 def test_rows_become_messages_in_steps_of_any_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Dictionary and nested columns are read, and a file can be continued at each row."""
+    """Rows with dictionary and nested columns become messages, and reading can continue after each row."""
     monkeypatch.setattr(parquet_reader, "STEP_ROWS", size)
     messages = list_messages(open_file(build_file()))
     assert [each["payload"] for each in messages[:2]] == [
@@ -56,7 +56,7 @@ def test_only_wanted_columns_are_read() -> None:
 
 
 def test_local_times_need_a_zone() -> None:
-    """A column of times without a zone is rejected row by row unless the mapping has a zone."""
+    """Rows with times without a zone are rejected unless the mapping states a zone."""
     content = build_file(time=pa.array([START.replace(tzinfo=None)] * 10, pa.timestamp("ms")))
     assert "set `mapping.timeZone`" in list_rejected(open_file(content))[0][1]
     zoned = list_messages(open_file(content, time_zone="Europe/Berlin"))
@@ -73,7 +73,7 @@ def test_a_file_with_a_damaged_footer_is_rejected(content: bytes) -> None:
 
 
 def test_damaged_pages_are_rejected() -> None:
-    """Damage between header and footer ends the import with the position of the damage."""
+    """If data pages are damaged, the import fails and states the position of the damage."""
     content = bytearray(build_file(state=pa.array([f"text {n}" for n in range(10)])))
     content[4:200] = b"\xff" * 196
     with pytest.raises(FileRejectedError, match="damaged at row 1"):
@@ -81,7 +81,7 @@ def test_damaged_pages_are_rejected() -> None:
 
 
 def test_large_row_groups_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row group that unpacks to too many bytes is not read."""
+    """A file with a row group over the size limit, after decompression, is rejected."""
     monkeypatch.setattr(parquet_reader, "MAX_GROUP_BYTES", 10)
     with pytest.raises(FileRejectedError, match="smaller row groups"):
         list_messages(open_file(build_file()))

@@ -51,7 +51,7 @@ async def preview(
 
 
 async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
-    """Problems have the row numbers of the file, and messages have the form of the API."""
+    """A preview lists messages in the format of the API, and problems with the row numbers of the file."""
     shown = await preview(tmp_path, GOOD, BAD)
     assert shown["columns"] == ["time", "x"]
     [message] = shown["messages"]
@@ -64,7 +64,7 @@ async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
 
 
 async def test_a_preview_is_limited(tmp_path: Path) -> None:
-    """More rows than messages are read, so that messages after invalid rows are found."""
+    """A preview reads more rows than it shows, so that it finds messages after invalid rows."""
     shown = await preview(tmp_path, *[BAD] * (MAX_PROBLEMS + 1), *[GOOD] * MAX_ROWS)
     assert (len(shown["messages"]), len(shown["problems"])) == (MAX_MESSAGES, MAX_PROBLEMS)
 
@@ -83,13 +83,13 @@ async def test_a_problem_of_the_whole_file_has_no_row(
 
 
 async def test_another_mapping_can_be_tried(tmp_path: Path) -> None:
-    """A preview with another mapping does not change the import's stored mapping."""
+    """A preview with another mapping does not change the stored mapping of the import."""
     shown = await preview(tmp_path, GOOD, header="at,x", mapping=ImportMapping(timestamp="at"))
     assert (len(shown["messages"]), shown["problems"]) == (1, [])
 
 
 async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
-    """The preview for a connection that was removed is an error."""
+    """If the connection of an import was removed, its preview fails."""
     with pytest.raises(WorkspaceError) as raised:
         await preview(tmp_path, GOOD, lookup="none")
     assert raised.value.code == "CONNECTION_NOT_FOUND"
@@ -97,7 +97,7 @@ async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("digits", ["18446744073709551616", "9" * 309, "-" + "9" * 500])
 async def test_long_integers_equal_the_stored_ones(tmp_path: Path, digits: str) -> None:
-    """A number of an NDJSON row has the same digits in the preview as in storage."""
+    """A long integer of an NDJSON row has the same digits in the preview and in the stored message."""
     text = f'{{"time":"2026-01-05T08:00:00Z","n":{digits}}}'
     shown = await preview(tmp_path, header=text, form=ImportFormat.NDJSON)
     assert f'"n":{digits}}}'.encode() in json_bytes(shown)

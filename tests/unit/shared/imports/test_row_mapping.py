@@ -1,4 +1,4 @@
-"""Tests of the conversion of rows to messages, and of their times."""
+"""Tests of converting rows of imported files to messages, and of their times."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,7 +17,7 @@ TEN = "2026-01-05T10:00:00Z"
 
 
 def test_the_id_depends_on_the_content_only() -> None:
-    """Without an id column, equal messages get equal ids from any source, also if their members have another order."""
+    """Without an id column, messages with equal content get equal ids, whatever their source and member order."""
     mapper = build_mapper(device="device")
     row = {"time": TEN, "device": "d1", "x": "1.50", "y": "a"}
     message = mapper.map_row(row)
@@ -29,14 +29,14 @@ def test_the_id_depends_on_the_content_only() -> None:
 
 
 def test_cells_become_numbers_or_texts() -> None:
-    """Numbers keep their value; texts that only look like numbers stay texts; blank cells are omitted."""
+    """Cells with JSON numbers become numbers, other cells stay text, and blank cells are omitted."""
     cells = {"a": "007", "b": " 2.0 ", "c": "1e400", "d": " ", "e": "nan", "f": "12345678901234567890123", "g": "true"}
     payload = build_mapper().map_row({"time": TEN, **cells}).payload
     assert payload.decode() == ('{"a":"007","b":2.0,"c":"1e400","e":"nan","f":12345678901234567890123,"g":"true"}')
 
 
 def test_parquet_values_become_json() -> None:
-    """Nested values are kept; values that JSON has no form for are converted, and missing numbers are omitted."""
+    """Nested Parquet values stay nested; values without a JSON form are converted, and NaN is omitted."""
     row = {
         "time": datetime(2026, 1, 5, 10, tzinfo=UTC),
         "nested": {"a": [1, None, float("nan")], "b": None},
@@ -67,7 +67,7 @@ def test_parquet_values_become_json() -> None:
     ],
 )
 def test_rows_that_break_a_rule_are_rejected(row: dict[str, Any], mapping: dict[str, Any], reason: str) -> None:
-    """The rules of telemetry apply to imported rows: ids, declared devices, and times in the future."""
+    """Imported rows must follow the rules of telemetry for ids, declared devices and future times."""
     with pytest.raises(ValueError, match=reason):
         build_mapper(ImportFormat.NDJSON, **mapping).map_row(row)
 
@@ -99,7 +99,7 @@ def parse(value: Any, **mapping: Any) -> datetime:
     ],
 )
 def test_times_are_converted_to_utc(value: Any, mapping: dict[str, Any]) -> None:
-    """Times with an offset, local times of a zone, and epoch times give the same instant."""
+    """A time with an offset, a local time with a zone, and an epoch time are converted to UTC."""
     assert parse(value, **mapping) == MORNING
 
 
@@ -120,13 +120,13 @@ def test_times_are_converted_to_utc(value: Any, mapping: dict[str, Any]) -> None
     ],
 )
 def test_ambiguous_and_invalid_times_are_rejected(value: Any, mapping: dict[str, Any], reason: str) -> None:
-    """A time without a zone, and a local time that a clock change skips or repeats, has no certain instant."""
+    """A time without a zone, or a local time that a clock change skips or repeats, is rejected."""
     with pytest.raises(ValueError, match=reason):
         parse(value, **mapping)
 
 
 def test_times_around_a_clock_change_are_certain() -> None:
-    """Local times around a clock change are accepted, except in the repeated or skipped hour."""
+    """Local times around a clock change are accepted unless the change repeats or skips them."""
     zone = {"time_zone": "Europe/Berlin"}
     assert parse("2025-10-26 01:59:59", **zone) == datetime(2025, 10, 25, 23, 59, 59, tzinfo=UTC)
     assert parse("2025-10-26 03:00:00", **zone) == datetime(2025, 10, 26, 2, tzinfo=UTC)
@@ -135,7 +135,7 @@ def test_times_around_a_clock_change_are_certain() -> None:
 
 @pytest.mark.parametrize("digits", ["9" * 309, "-" + "9" * 4_300, "18446744073709551616"])
 def test_integers_of_a_cell_are_exact(digits: str) -> None:
-    """An integer of up to 4,300 digits is a number in CSV files, as in NDJSON files."""
+    """In CSV as in NDJSON files, an integer of up to 4,300 digits becomes an exact number."""
     expected = f'{{"x":{digits}}}'.encode()
     assert build_mapper().map_row({"time": TEN, "x": digits}).payload == expected
     assert build_mapper().map_row({"time": TEN, "x": digits + "0" * 4_300}).payload == expected.replace(
@@ -144,7 +144,7 @@ def test_integers_of_a_cell_are_exact(digits: str) -> None:
 
 
 def test_white_space_is_an_id_except_in_csv_files() -> None:
-    """An NDJSON row keeps an id of white space, as a message over HTTP does; a blank CSV cell has no id."""
+    """White space is a valid id in an NDJSON row, as over HTTP; a blank CSV cell means a missing id."""
     row = {"time": TEN, "id": "  ", "x": 1}
     assert build_mapper(ImportFormat.NDJSON, message_id="id").map_row(row).message_id == "  "
     assert build_mapper(message_id="id").map_row({**row, "x": "1"}).message_id.strip()

@@ -1,4 +1,4 @@
-"""Tests of imports for API callers."""
+"""Tests of the import service for API callers."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -24,14 +24,14 @@ ANN = Principal("ann@t", "ann@t", "Ann", frozenset(), CredentialKind.JWT, "t", N
 
 
 class FakeRunner:
-    """Runner that rejects a start while the work of the job runs, as Durable Functions does."""
+    """Fake runner that rejects a start while the job's work is running, as Durable Functions does."""
 
     def __init__(self) -> None:
         self.is_available = True
         self.started: list[str] = []
 
     async def start(self, job_id: str) -> None:
-        """Start the work of a job once."""
+        """Start the work of a job; raise an error if it is running."""
         if not self.is_available or job_id in self.started:
             raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The job was not started.")
         self.started.append(job_id)
@@ -68,7 +68,7 @@ async def imports(environment: Environment) -> ImportService:
 
 
 async def test_a_repeated_start_returns_the_import(imports: ImportService) -> None:
-    """A start of an import whose work runs returns the import, because the client may have lost the first reply."""
+    """If an import is started again while its work runs, the import is returned instead of an error."""
     runner = FakeRunner()
     started = await imports.start(ANN, "a1", runner, None)
     assert await imports.start(ANN, "a1", runner, None) == started
@@ -76,7 +76,7 @@ async def test_a_repeated_start_returns_the_import(imports: ImportService) -> No
 
 
 async def test_a_start_that_failed_can_be_repeated(imports: ImportService) -> None:
-    """If the work could not be started, the client gets the error and sends the start again."""
+    """If the work cannot be started, the client gets the error, and a second start succeeds."""
     runner = FakeRunner()
     runner.is_available = False
     with pytest.raises(WorkspaceError):

@@ -1,4 +1,4 @@
-"""Tests of file of the rejected rows of an import."""
+"""Tests of the file with the rejected rows of an import."""
 
 import csv
 import hashlib
@@ -8,7 +8,7 @@ from shared.imports.step_rows import MAX_RECORD_CHARACTERS, RejectedRow, format_
 
 
 def test_rows_are_listed_with_reasons(tmp_path: Path) -> None:
-    """Each row has its number, reason and text; a text like a formula is escaped, and a long one is cut."""
+    """Each rejected row has number, reason and text; formulas are escaped, and long text is shortened."""
     parts = [
         format_rejected_rows([RejectedRow(2, 'no "time"', "=cmd()")]),
         format_rejected_rows([RejectedRow(7, "too long", "x" * (MAX_RECORD_CHARACTERS + 1))]),

@@ -26,7 +26,7 @@ async def source(tmp_path: Path) -> UploadedSource:
 
 
 async def test_a_thread_reads_ranges(source: UploadedSource) -> None:
-    """A thread can read ranges of the blob; the event loop fetches them meanwhile."""
+    """A worker thread can read ranges of an uploaded file, which the event loop fetches."""
     assert await asyncio.to_thread(source.read, 5, 3) == CONTENT[5:8]
     assert await asyncio.to_thread(source.read, len(CONTENT) - 2, 100) == CONTENT[-2:]
 
@@ -43,13 +43,13 @@ async def test_a_deleted_file_ends_the_import(tmp_path: Path) -> None:
     ("file_format", "reader"), [(ImportFormat.CSV, CsvReader), (ImportFormat.NDJSON, JsonLinesReader)]
 )
 async def test_each_format_has_its_reader(source: UploadedSource, file_format: ImportFormat, reader: type) -> None:
-    """The declared format selects the reader, not the name of the file."""
+    """The reader of a file is selected by the declared format, not by the file name."""
     opened = await asyncio.to_thread(open_reader, file_format, source, build_mapper(file_format))
     assert isinstance(opened, reader)
 
 
 async def test_a_file_of_another_format_is_rejected(source: UploadedSource) -> None:
-    """A file whose content is not of the declared format is rejected."""
+    """A file whose content does not have the declared format is rejected."""
     mapper = build_mapper(ImportFormat.PARQUET)
     with pytest.raises(FileRejectedError):
         await asyncio.to_thread(open_reader, ImportFormat.PARQUET, source, mapper)

@@ -1,4 +1,4 @@
-"""Tests of the checks of uploaded files."""
+"""Tests of the checks of uploaded files before an import starts."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,12 +23,12 @@ REQUEST = ImportRequest(
 
 @pytest.fixture
 def blobs(tmp_path: Path) -> FolderBlobStore:
-    """Return an empty container."""
+    """Return an empty blob container."""
     return FolderBlobStore(tmp_path / "blobs", FileLinks("http://127.0.0.1", tmp_path / "key"))
 
 
 async def test_only_the_file_of_the_job_is_found(blobs: FolderBlobStore) -> None:
-    """Files whose names begin with the same text belong to other steps or jobs."""
+    """Only the file with exactly the job's name is found, not files whose names begin with it."""
     for name in ("a1/upload-2", "a11/upload", "a1/uploaded"):
         await blobs.create(name, b"x")
     assert await find_upload(blobs, "a1") is None
@@ -55,7 +55,7 @@ async def test_an_import_needs_the_whole_file(
     declared: int | None,
     expected: tuple[str, dict[str, Any]] | None,
 ) -> None:
-    """A missing, incomplete or too large file is an error with the sizes."""
+    """If the uploaded file is missing, incomplete or too large, the start fails; the error states the sizes."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 5)
     if content is not None:
         await blobs.create(build_upload_name("a1"), content)

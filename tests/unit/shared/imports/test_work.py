@@ -1,4 +1,4 @@
-"""Tests of the work of imports: repetition after failures, waiting, and changed files."""
+"""Tests of the work of imports: repeated steps, waiting, and changed files."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ DAY = timedelta(days=1)
 
 
 class FakeTable:
-    """Table that records rows by tag, and can fail."""
+    """Fake query table that records rows by tag; it raises errors that the test has set."""
 
     def __init__(self, blobs: FolderBlobStore, folder: Path) -> None:
         self._blobs = blobs
@@ -54,12 +54,12 @@ class FakeTable:
 
     @property
     def ids(self) -> Counter[str]:
-        """Number of rows of each message id."""
+        """Number of rows in the table for each message id."""
         return Counter(each for rows in self.rows.values() for each in rows)
 
 
 class FakeDisk:
-    """Disk that may be full."""
+    """Fake disk that is full if the test has set this."""
 
     free = 10**12
 
@@ -69,7 +69,7 @@ class FakeDisk:
 
 
 class FakeProgress:
-    """Archive that has stored everything."""
+    """Fake progress according to which the archive has stored all messages."""
 
     async def wait_until_archived(self, seconds: float) -> bool:
         """Return True."""
@@ -107,7 +107,7 @@ class Environment:
         self.work = ImportRunner(read_catalog, stores, quota)
 
     async def start(self, content: str, job_id: str = "a1") -> None:
-        """Store an import that has started."""
+        """Store an import whose work can start."""
         await self.blobs.create(build_upload_name(job_id), content.encode())
         blob = await find_upload(self.blobs, job_id)
         assert blob is not None
@@ -158,7 +158,7 @@ async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
 
 
 def build_file(rows: int, first: int = 0) -> str:
-    """Return a file with a row for each minute, some of which are in the same hour."""
+    """Return a file with one row per minute, so that several rows are in each hour."""
     lines = (f"{(START + timedelta(minutes=n)).isoformat()},{n}" for n in range(first, first + rows))
     return "\n".join(["time,x", *lines, ""])
 
@@ -166,7 +166,7 @@ def build_file(rows: int, first: int = 0) -> str:
 async def test_a_step_that_failed_is_repeated_with_the_same_result(
     monkeypatch: pytest.MonkeyPatch, environment: Environment
 ) -> None:
-    """If the table fails after the archive was written, and compaction merges the blobs, each row is stored once."""
+    """If a step fails between archive and table, its repetition stores each row once, also after compaction."""
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
     await environment.start(build_file(200))
     environment.table.failures = 1
@@ -186,7 +186,7 @@ async def test_a_step_that_failed_is_repeated_with_the_same_result(
 async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
     monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
 ) -> None:
-    """If another process completes an import meanwhile, the file of rejected rows stays, and all other files go."""
+    """If two processes run an import, the rejected rows of the first to complete stay, and other files go."""
     other = Environment(tmp_path)
 
     async def let_other_process_complete(blob: str, tag: str) -> None:
@@ -204,7 +204,7 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
 
 
 async def test_overlapping_files_add_only_new_rows(environment: Environment) -> None:
-    """Rows of another file that are stored already are duplicates, and so are rows that a file repeats."""
+    """Rows that another import or the same file has already added count as duplicates."""
     await environment.start(build_file(100))
     assert await environment.run() == (JobStatus.COMPLETED, 100, 0, 0, None)
     again = build_file(50, first=80)
@@ -214,7 +214,7 @@ async def test_overlapping_files_add_only_new_rows(environment: Environment) -> 
 
 
 async def test_imports_wait_for_each_other(environment: Environment) -> None:
-    """An import waits while another one writes to its connection."""
+    """An import waits while another import writes to the same connection."""
     await environment.start(build_file(3))
     now = datetime.now(UTC)
     await environment.leases.claim("import-pump", "other", now, now + DAY, now)
@@ -232,7 +232,7 @@ async def test_imports_wait_for_space(environment: Environment) -> None:
 
 
 async def test_a_file_that_changed_after_the_start_is_not_imported(environment: Environment) -> None:
-    """The upload link still works after the start, but the import reads only the file that was started."""
+    """If the uploaded file is replaced after the start of its import, the new file is not imported."""
     await environment.start(build_file(3))
     (environment.folder / "other").write_text(build_file(4))
     await environment.blobs.upload(build_upload_name("a1"), environment.folder / "other")
@@ -241,7 +241,7 @@ async def test_a_file_that_changed_after_the_start_is_not_imported(environment: 
 
 
 async def test_a_cancelled_import_stops(environment: Environment) -> None:
-    """The work of a cancelled import ends without further rows, and its files are removed."""
+    """A cancelled import stops without adding further rows, and its files are deleted."""
     await environment.start(build_file(3))
     await environment.jobs.change("a1", Job.cancel)
     assert await environment.work.run_steps("a1") is RunResult.ENDED

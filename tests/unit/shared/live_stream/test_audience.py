@@ -1,11 +1,11 @@
-"""Tests of the cache of groups with listeners."""
+"""Tests of the cache of groups that have listeners."""
 
 from shared.live_stream.audience import ABSENT_SECONDS, PRESENT_SECONDS, Audience
 from tests.virtual_time import VirtualTime
 
 
 class Groups:
-    """Message service that knows occupied groups, and counts questions.
+    """Fake message service that knows which groups have listeners, and counts calls.
 
     Attributes:
         occupied: groups with listeners.
@@ -55,7 +55,7 @@ async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
 
 
 async def test_an_admitted_listener_counts() -> None:
-    """A group counts as occupied from the admission of a listener, so that no message is lost before the connection."""
+    """A group counts as occupied from the moment a listener is admitted, before the listener connects."""
     audience, groups, _ = build()
     assert not await audience.can_have_listeners("a")
     audience.expect_listener(("a", "b"))
@@ -65,7 +65,7 @@ async def test_an_admitted_listener_counts() -> None:
 
 
 async def test_a_listener_admitted_during_a_check_counts() -> None:
-    """A listener admitted during a check counts, because the reply of the message service may be older."""
+    """If a listener is admitted during a check, the group counts as occupied whatever the check returns."""
     audience, groups, _ = build()
     groups.during.append((audience, "a"))
     assert await audience.can_have_listeners("a")

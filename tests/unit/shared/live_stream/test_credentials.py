@@ -1,4 +1,4 @@
-"""Tests of credentials, user ids and event sources of the live stream."""
+"""Tests of the credentials, user ids and event sources of live streams."""
 
 import hashlib
 import hmac
@@ -21,7 +21,7 @@ KEY = "an access key for tests alone"
 
 
 def test_precedence_of_credentials() -> None:
-    """The header precedes the parameter, which precedes the subprotocol; a subprotocol with a token is echoed."""
+    """The header precedes the parameter, which precedes the subprotocol; the reply repeats the subprotocol."""
     both = ["chat", "bearer.s"]
     assert find_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
     assert find_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
@@ -45,7 +45,7 @@ def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires
 
 @given(st.text())
 def test_foreign_user_ids_are_rejected(name: str) -> None:
-    """Any text is parsed as a user id or rejected."""
+    """Any text is either parsed as a listener's user id or rejected without another error."""
     try:
         assert Listener.from_user_id(name).member_id
     except WorkspaceError as error:
@@ -54,7 +54,7 @@ def test_foreign_user_ids_are_rejected(name: str) -> None:
 
 @given(st.text())
 def test_window_must_be_between_1_and_3600(text: str) -> None:
-    """A window must be an integer between 1 and 3600 in ASCII digits."""
+    """``windowSec`` must be an integer between 1 and 3600 in ASCII digits."""
     good = text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 3600
     try:
         assert StreamFilters.model_validate({"windowSec": text}).window_seconds == int(text)
@@ -64,7 +64,7 @@ def test_window_must_be_between_1_and_3600(text: str) -> None:
 
 
 def test_window_and_since_are_exclusive() -> None:
-    """A combination of ``windowSec`` and ``since`` is rejected with the name of a field."""
+    """A request with both ``windowSec`` and ``since`` is rejected, and the error names a field."""
     filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
     with pytest.raises(WorkspaceError) as refused:
         filters.find_replay_start(datetime.now(UTC))
@@ -72,7 +72,7 @@ def test_window_and_since_are_exclusive() -> None:
 
 
 def test_empty_workspace_selects_nothing() -> None:
-    """Filters select no connections in an empty workspace, without an error."""
+    """In a workspace without connections, any filter selects no connections and raises no error."""
     assert StreamFilters().select_connections(Catalog()) == ()
 
 
@@ -98,7 +98,7 @@ def _sign_connection(connection: str, key: str = KEY) -> str:
     ],
 )
 async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
-    """An event is accepted only if it is signed with the access key; without a key all events are rejected."""
+    """An event is accepted only if it is signed with the access key; without a configured key, none is."""
     if good:
         await SignedEvents(key).verify(headers)
         return

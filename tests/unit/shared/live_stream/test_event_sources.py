@@ -1,4 +1,4 @@
-"""Tests of the authentication of the message service's events."""
+"""Tests of authenticating the message service's events."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ def sign(connection: str, key: str = KEY) -> str:
 
 
 class Tokens:
-    """Verifier of one token."""
+    """Fake verifier that accepts one token."""
 
     async def verify(self, token: str) -> Mapping[str, Any]:
         """Return the claims of the token."""
@@ -50,7 +50,7 @@ async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str
     ],
 )
 async def test_a_signature_of_the_connection_is_needed(connection: str, signature: str, *, expected: bool) -> None:
-    """Web PubSub signs with each of its two keys; one valid signature suffices."""
+    """An event needs a valid signature; one is enough, although Web PubSub signs with two keys."""
     headers = {"ce-connectionid": connection, "ce-signature": signature}
     assert await is_accepted(SignedEvents(KEY), headers) is expected
 
@@ -74,12 +74,12 @@ async def test_an_empty_key_accepts_nothing() -> None:
     ],
 )
 async def test_the_token_belongs_to_the_managed_identity(header: str, object_id: str, *, expected: bool) -> None:
-    """A token of another identity of the tenant is not from the message service."""
+    """A token of the tenant's other identities is rejected, because it is not from the message service."""
     source = IdentifiedEvents("https://pubsub.example/", Tokens(), object_id)
     assert await is_accepted(source, {"authorization": header}) is expected
 
 
 def test_the_allowed_origin_is_the_host_of_the_service() -> None:
-    """The reply to Web PubSub's validation request allows the service's own host name; the emulator may have any."""
+    """Web PubSub's validation request may only have the service's own host as origin; the emulator's may have any."""
     identified = IdentifiedEvents("https://pubsub.example:443/", Tokens(), "abc")
     assert (identified.get_allowed_origin(), SignedEvents(KEY).get_allowed_origin()) == ("pubsub.example", "*")

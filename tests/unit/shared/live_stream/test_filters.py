@@ -1,4 +1,4 @@
-"""Tests of query parameters of a stream."""
+"""Tests of the query parameters that filter a live stream."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of reading stored messages in pages."""
+"""Tests of reading stored messages page by page."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ COLUMNS = tuple(Column(name, kind) for name, kind in zip(NAMES, TYPES, strict=Tr
 
 
 class Engine:
-    """Query engine with one message at each given second.
+    """Fake query engine with one message at each of the given seconds.
 
     Attributes:
         limits: numbers of rows that the queries asked for.
@@ -50,19 +50,19 @@ async def read(engine: Engine, rows: int, connections: tuple[str, ...] = ("rig",
 
 
 async def test_a_page_starts_at_the_last_time_of_the_page_before() -> None:
-    """A page starts at the last time of the previous page, and repeats messages of this time so that none is missed."""
+    """Each page starts at the last time of the previous page, so that no message of this time is missed."""
     assert await read(Engine(0, 1, 2, 2, 3), 3) == [["m0", "m1", "m2"], ["m2", "m3", "m4"], ["m4"]]
 
 
 async def test_many_messages_of_one_time_need_a_larger_page() -> None:
-    """The page grows until it contains a later time, and then has its usual size again."""
+    """If all messages of a page have one time, the page size grows until it contains a later time."""
     engine = Engine(*[0] * 5, 1)
     assert await read(engine, 2) == [["m0", "m1"], [f"m{number}" for number in range(6)]]
     assert engine.limits == [2, 8]
 
 
 async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page over the maximum size is an error that names the parameter that the caller can change."""
+    """A page over the maximum size is rejected; the error names the parameter to change."""
     monkeypatch.setattr(history, "MAX_PAGE_ROWS", 2)
     with pytest.raises(WorkspaceError) as raised:
         await read(Engine(*[0] * 5), 2)
@@ -70,7 +70,7 @@ async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_no_connection_costs_no_query() -> None:
-    """A listener without connections has an empty history, without a query to the engine."""
+    """For a listener without connections, the history is empty and no query is executed."""
     engine = Engine(0)
     assert await read(engine, 2, ()) == []
     assert engine.limits == []

@@ -1,4 +1,4 @@
-"""Tests of publishing: each impulse once, in order, only while fresh, within the service's limits."""
+"""Tests of publishing impulses: each once, in order, only while recent, and within the limits of the service."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ AT = now()
 
 
 class Service:
-    """An in-memory message service."""
+    """Fake message service in memory."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes]] = []
@@ -30,7 +30,7 @@ class Service:
         self.asked = 0
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Record a message, or fail as configured."""
+        """Record a message, or raise the error that the test has set."""
         if self.failing.get(text):
             raise self.failing[text].pop()
         self.sent.append((group, text))
@@ -49,7 +49,7 @@ class Service:
         """Do nothing."""
 
     async def link(self, _user: str, _expires_at: datetime) -> str:
-        """Return no link; required by the port MessageService."""
+        """Return an empty link, because the port MessageService requires the method."""
         return ""
 
     async def close(self) -> None:
@@ -71,12 +71,12 @@ async def _skip_sleep(_: float) -> None:
 
 
 def build_publisher(service: Service) -> LivePublisher:
-    """Return a publisher that does not wait."""
+    """Return a publisher whose waits end at once."""
     return LivePublisher(service, Audience(service), runtime=Runtime(sleep=_skip_sleep))
 
 
 async def test_order_per_connection() -> None:
-    """The messages of each connection are published in order; unrouted impulses are not published."""
+    """Messages of each connection are published in order; unrouted impulses are not published."""
     service = Service()
     events = [build_event(number, "ab"[number % 2]) for number in range(100)]
     await build_publisher(service).run([*events, build_event(100, UNROUTED), build_event(101, "")], AT)
@@ -95,7 +95,7 @@ async def test_stale_impulses_are_not_published() -> None:
 
 
 async def test_groups_without_listeners_get_no_messages() -> None:
-    """The service is called once per group without listeners, not per message."""
+    """For a group without listeners, the message service is called once instead of once per message."""
     service = Service()
     service.readers_of = {"b"}
     tried = build_publisher(service)
@@ -105,7 +105,7 @@ async def test_groups_without_listeners_get_no_messages() -> None:
 
 
 async def test_short_outage_is_retried() -> None:
-    """A message is retried before the next one is sent, and only until it succeeds."""
+    """During an outage, a message is retried until it succeeds, and only then the next one is sent."""
     service = Service()
     service.failing = {b"2": [build_outage_error()] * (ATTEMPTS - 1)}
     await build_publisher(service).run([build_event(number) for number in range(5)], AT)
@@ -146,7 +146,7 @@ async def test_repeated_ids_are_published_once() -> None:
 
 
 async def test_failed_impulse_is_not_a_repeat() -> None:
-    """An impulse that could not be published is published at the next delivery."""
+    """An impulse whose publication failed is published when it is delivered again."""
     service = Service()
     first, again = _build_event(1, "x"), _build_event(2, "x")
     service.failing = {first.body: [build_outage_error()] * ATTEMPTS}
@@ -169,7 +169,7 @@ async def test_rejected_message_is_skipped() -> None:
 
 
 async def test_admitted_listener_gets_messages_immediately() -> None:
-    """A group counts as occupied before its listener joins; an empty group is checked again soon."""
+    """A group counts as occupied as soon as a listener is admitted; an empty group is checked again soon."""
     service, clock = Service(), VirtualTime()
     audience = Audience(service, runtime=clock.runtime)
     service.readers_of = set()
@@ -185,7 +185,7 @@ async def test_admitted_listener_gets_messages_immediately() -> None:
 
 
 async def test_listener_admitted_during_the_check() -> None:
-    """A listener admitted during a check overrides the check's negative result."""
+    """If a listener is admitted while a check runs, the group counts as occupied whatever the check returns."""
     service = Service()
     audience = Audience(service)
     asked = service.has_streams
@@ -201,7 +201,7 @@ async def test_listener_admitted_during_the_check() -> None:
 
 
 async def test_batch_without_listeners_is_skipped() -> None:
-    """A batch is skipped and counted only if certainly none of its groups has listeners."""
+    """A batch is skipped only if none of its groups can have listeners; the skipped messages are counted."""
     service = Service()
     service.readers_of = {"a"}
     heard = LivePublisher(service, Audience(service))
@@ -215,7 +215,7 @@ async def test_batch_without_listeners_is_skipped() -> None:
 
 @pytest.mark.parametrize(("apart_ms", "rests"), [(0.1, True), (10, False)])
 async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
-    """A publisher that is seconds behind pauses if events arrive fast, and catches up otherwise."""
+    """A publisher that is seconds behind pauses while events arrive fast, and continues otherwise."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -242,7 +242,7 @@ IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\"
 
 @given(IDS, IDS)
 def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
-    """An impulse with the same id and another payload is a repeat; another id is not, with any characters."""
+    """An impulse is a repeat if its id was published, whatever its payload is."""
     repeats = RecentImpulses()
     repeats.remember("a", encode_impulse_text(one))
     assert repeats.was_published("a", encode_impulse_text(one, 1))
@@ -251,14 +251,14 @@ def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
 
 
 def test_text_without_id_is_not_a_repeat() -> None:
-    """Text that is not an impulse is never a repeat."""
+    """Text that is not an impulse never counts as a repeat."""
     repeats = RecentImpulses()
     repeats.remember("a", b"{}")
     assert not repeats.was_published("a", b"{}")
 
 
 def test_memory_is_bounded_in_time_and_number() -> None:
-    """An id is forgotten after ten minutes, or after a number of other ids."""
+    """A published id is forgotten after ten minutes, or after a number of other ids."""
     clock = VirtualTime()
     repeats = RecentImpulses(2, runtime=clock.runtime)
     repeats.remember("a", encode_impulse_text("old"))

@@ -28,7 +28,7 @@ COLUMNS = tuple(
 
 
 class World:
-    """A hub with two delayed consumers: the query table and the live stream."""
+    """Simulated hub with two delayed consumers: the query table and the live stream."""
 
     def __init__(self, script: Sequence[tuple[int, int, int]]) -> None:
         self.script = list(script)
@@ -40,7 +40,7 @@ class World:
         self.heard: list[bytes] = []
 
     def turn(self) -> None:
-        """Let impulses arrive and both consumers progress."""
+        """Append impulses to the hub, and let both consumers process some."""
         if not self.script:
             return
         second, table_steps, live_steps = self.script.pop(0)
@@ -50,7 +50,7 @@ class World:
             self.publish()
 
     def opened(self) -> None:
-        """Open the stream; earlier live messages are not received."""
+        """Open the stream, which receives only later live messages."""
         self.heard.clear()
         self.hold()
 
@@ -90,7 +90,7 @@ class World:
         """Report that the service is reachable."""
 
     def hold(self) -> None:
-        """Start to buffer live impulses."""
+        """Start to buffer live messages."""
         self.held, self.is_spilled = [], False
 
     def has_overflowed(self) -> bool:
@@ -98,13 +98,13 @@ class World:
         return self.is_spilled
 
     async def send(self, texts: Sequence[bytes]) -> bool:
-        """Receive replayed impulses."""
+        """Receive replayed messages."""
         self.turn()
         self.heard += texts
         return True
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Send the buffer and stop buffering."""
+        """Receive the buffered messages and stop buffering."""
         while self.held:
             text = self.held.pop(0)
             if not repeated(text):
@@ -153,7 +153,7 @@ async def test_replay_is_in_time_order() -> None:
 
 
 async def test_no_query_without_selected_connections() -> None:
-    """Filters without connections execute no query."""
+    """If the filters select no connections, no query is executed."""
     world = World([(0, 1, 1)])
     world.hold()
     await Replay(History(world), WorldProgress(world)).run(world, [], START)

@@ -1,4 +1,4 @@
-"""Tests of replays to streams that are already live."""
+"""Tests of replaying earlier messages to streams that are already open."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -22,7 +22,7 @@ ASKED = StreamFilters.model_validate({"since": "2026-01-05T08:00:00Z"})
 
 
 class Service:
-    """A message service that records its calls."""
+    """Fake message service that records its calls."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -57,7 +57,7 @@ class Service:
 
 
 class Table(History):
-    """A table with different contents at each read."""
+    """Fake query table with other contents at each read."""
 
     def __init__(self, *readings: Sequence[str]) -> None:
         self.readings = list(readings)
@@ -85,12 +85,12 @@ async def skip_sleep(_: float) -> None:
 
 
 def build_catch_up(table: Table, service: Service, **options: Any) -> CatchUp:
-    """Return a CatchUp from a table to a service."""
+    """Return a CatchUp that reads from a table and sends to a service."""
     return CatchUp(get_catalog, table, service, runtime=Runtime(sleep=skip_sleep), **options)
 
 
 async def test_late_impulses_are_replayed_once() -> None:
-    """After the expected delay, impulses that were missing at first are replayed, and no others."""
+    """Impulses that reach the table after the first read are replayed by the second read, and no others."""
     service, table = Service(), Table(["1", "2"], ["2", "3"])
     before = now()
     await build_catch_up(table, service).run("c", ASKED)
@@ -102,7 +102,7 @@ async def test_late_impulses_are_replayed_once() -> None:
 
 
 async def test_second_read_does_not_extend_a_short_window() -> None:
-    """The second read does not start before the first one."""
+    """If ``since`` is only seconds ago, the second read starts at ``since``, as the first read does."""
     service, table = Service(), Table(["1"], ["1"])
     since = now() - timedelta(seconds=30)
     await build_catch_up(table, service).run("c", StreamFilters.model_validate({"since": since.isoformat()}))
@@ -110,7 +110,7 @@ async def test_second_read_does_not_extend_a_short_window() -> None:
 
 
 async def test_no_replay_without_since_or_connection() -> None:
-    """A stream without ``since`` and an event without connection id execute no query."""
+    """No query is executed for a stream without ``since`` or for an event without a connection id."""
     service, table = Service(), Table()
     await build_catch_up(table, service).run("c", StreamFilters.model_validate({}))
     await build_catch_up(table, service).run("", ASKED)
@@ -151,7 +151,7 @@ async def test_engine_error_closes_the_stream() -> None:
 
 
 async def test_unexpected_error_closes_the_stream() -> None:
-    """Any unexpected error closes the stream, so that the client does not wait for the rest."""
+    """An unexpected error closes the stream, so that its client does not wait for further messages."""
     service, table = Service(), Table()
     table.error = KeyError("secret")
     await build_catch_up(table, service).run("c", ASKED)
@@ -159,7 +159,7 @@ async def test_unexpected_error_closes_the_stream() -> None:
 
 
 async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
-    """Messages are retried during an outage; rejected messages are skipped."""
+    """During an outage a message is retried; a rejected message is skipped."""
     service, table = Service(), Table(["1", "2"], [])
     busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
     service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
@@ -171,7 +171,7 @@ async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
 
 
 async def test_concurrent_and_waiting_replays_are_limited() -> None:
-    """Replays above the concurrency limit wait, and replays above the waiting limit are rejected."""
+    """Only a limited number of replays runs, a limited number waits, and others are rejected."""
     service = Service()
     table = Table(*[["1"]] * 2 * (MAX_WAITING + 1))
     service.gate.clear()
@@ -191,13 +191,13 @@ async def test_concurrent_and_waiting_replays_are_limited() -> None:
 
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])
 def test_foreign_state_requests_no_replay(state: bytes) -> None:
-    """A state in an unknown format requests no replay."""
+    """A connection state in an unknown format causes no replay."""
     assert StreamFilters.from_state(state).since is None
 
 
 @given(st.sampled_from([None, "pump-rig"]), st.sampled_from([None, "cooling"]), st.integers(1, 3600))
 def test_filters_are_restored_from_the_state(connection: str | None, surface: str | None, seconds: int) -> None:
-    """The state restores the same filters; a window becomes its start."""
+    """The connection state restores the filters of the stream; a window becomes its start time."""
     asked = StreamFilters.model_validate({"connection": connection, "surface": surface, "windowSec": str(seconds)})
     moment = SINCE + timedelta(microseconds=1)
     kept = asked.to_state(moment)

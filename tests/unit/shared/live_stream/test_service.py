@@ -1,4 +1,4 @@
-"""Tests of admission of listeners, and closing of unauthorised streams."""
+"""Tests of admitting listeners, and of closing streams without a valid token."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ FOREVER = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class Streams:
-    """A message service with open streams, some of which cannot be closed."""
+    """Fake message service with open streams, some of which cannot be closed."""
 
     def __init__(self, members: list[str], stuck: set[str]) -> None:
         self.open = members
@@ -30,7 +30,7 @@ class Streams:
         self.closed: dict[str, str] = {}
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        """Yield the streams; each stream is named after its member."""
+        """Yield the open streams, each named after its member."""
         assert group == "_streams"
         for member in self.open:
             yield OpenStream(member, Listener(member, "token", FOREVER).name)
@@ -58,7 +58,7 @@ class Streams:
 
 
 async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
-    """Reject the credentials of all members, and raise an error for some."""
+    """Reject the credentials of every member; for some members raise an unexpected error."""
     if member_id.startswith("unknown"):
         raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not answer.")
     raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")
@@ -82,7 +82,7 @@ async def test_unauthorised_streams_are_closed() -> None:
 
 @pytest.mark.parametrize("stuck", [{"a"}, {"a", "b"}, {"c"}])
 async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
-    """A stream that cannot be checked or closed does not block others; its error is raised at the end."""
+    """If a stream cannot be checked or closed, the others are still closed, and the error is raised afterwards."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
         await _build_live_stream(streams).close_expired()
@@ -90,7 +90,7 @@ async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
 
 
 async def test_link_is_restricted_to_the_right_to_listen() -> None:
-    """A link to a stream has only the right to listen, and none of its member's other rights."""
+    """A link to a stream grants only the right to listen, not the other rights of its member."""
     member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER)
 
     async def resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:

@@ -18,7 +18,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Service:
-    """A message service that lists open streams."""
+    """Fake message service that lists open streams."""
 
     def __init__(self) -> None:
         self.open: list[str] = []
@@ -33,7 +33,7 @@ class Service:
 
 
 class World:
-    """Two instances of the service with one store and one clock."""
+    """Two instances of the quota with one common store and clock."""
 
     def __init__(self, places: QuotaStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
         self.clock = VirtualTime()
@@ -44,20 +44,20 @@ class World:
         self.one, self.two = (StreamQuota(places, self.catalog, service, runtime=self.clock.runtime) for _ in range(2))
 
     async def catalog(self) -> Catalog:
-        """Return a catalog with the quota."""
+        """Return a catalog with the quota of the test."""
         return Catalog(tier=self.tier, policies=Policies(quotas=Quotas(streams_per_principal=self.limit)))
 
 
 @pytest.fixture
 async def places(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
-    """Return an empty store."""
+    """Return an empty store of places."""
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     yield SqlitePlaceStore(database)
     await database.close()
 
 
 async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
-    """Open a stream that must be rejected; return the members of the error."""
+    """Try to open a stream that is rejected; return the members of the error."""
     with pytest.raises(WorkspaceError) as failure:
         await quota.reserve_stream("viewer@t", stream)
     assert (failure.value.kind, failure.value.code) == (Kind.THROTTLED, "TOO_MANY_STREAMS")
@@ -78,7 +78,7 @@ async def test_quota_applies_across_instances(
 
 
 async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
-    """A stream whose end is reported to any instance frees its place immediately."""
+    """When the end of a stream is reported to any instance, its place is free immediately."""
     world = World(places, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await world.two.release_stream("viewer@t", "s1")
@@ -86,7 +86,7 @@ async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
 
 
 async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
-    """Places without an open stream are freed after the handshake time; those of open streams remain."""
+    """A place whose stream is not open is freed after the time for a handshake; other places stay."""
     world = World(places, 2)
     world.service.open = ["s1"]
     for stream in ("s1", "lost"):
@@ -110,7 +110,7 @@ async def test_rejections_do_not_always_list_streams(places: SqlitePlaceStore) -
 
 
 async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
-    """Streams open without counting if the store does not respond."""
+    """If the store does not respond, streams are opened without being counted."""
     (tmp_path / "places.sqlite").mkdir()
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     world = World(SqlitePlaceStore(database), 1)
@@ -120,7 +120,7 @@ async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
 
 
 async def test_rejections_do_not_always_call_the_store(places: SqlitePlaceStore) -> None:
-    """After a rejection the store is not called for a moment, but the end of a stream takes effect immediately."""
+    """Shortly after a rejection the store is not called again, unless a stream has ended."""
     world = World(places, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await get_rejection(world.one, "s2")

@@ -1,4 +1,4 @@
-"""Tests of tools and their results."""
+"""Tests of MCP tools and their results."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,12 @@ from shared.mcp_server.capabilities import Tool, ToolResult, to_error_result
 
 
 async def run(arguments: Mapping[str, Any]) -> ToolResult:
-    """Return the arguments."""
+    """Return the arguments of the tool as its result."""
     return ToolResult(arguments)
 
 
 def test_former_names_of_arguments_are_known() -> None:
-    """Former names of arguments are accepted but not listed; any other name is unknown."""
+    """Former names of arguments are accepted but not listed in the schema; other names are rejected."""
     schema = {"type": "object", "properties": {"limit": {}}}
     tool = Tool("t", "T", "Does t.", schema, {}, run, hidden_arguments=("count",))
     assert tool.find_unknown_arguments(["limit", "count", "limt"]) == ["limt"]
@@ -21,7 +21,7 @@ def test_former_names_of_arguments_are_known() -> None:
 
 
 def test_an_error_is_a_result_that_the_model_can_read() -> None:
-    """An error of a tool is a result with the problem document of the API, for the language model."""
+    """An error of a tool is returned as a result with the API's problem document, for the language model."""
     result = to_error_result(WorkspaceError(Kind.NOT_FOUND, "QUERY_NOT_FOUND", "No query.", nearest="q1"))
     assert (result.is_error, result.content["code"], result.content["nearest"]) == (True, "QUERY_NOT_FOUND", "q1")
     assert (result.content["status"], result.content["detail"]) == (404, "No query.")

@@ -1,10 +1,10 @@
-"""Tests of the compact forms of schemas."""
+"""Tests of shortening the JSON schemas of MCP tools."""
 
 from shared.mcp_server.compact_schemas import compact_input, compact_output
 
 
 def test_arguments_keep_their_rules_and_descriptions() -> None:
-    """Titles, patterns and lengths are left out; a property may be named like a keyword."""
+    """Schemas of arguments omit titles, patterns and lengths, but not properties with these names."""
     schema = {
         "type": "object",
         "description": "Model.",
@@ -28,7 +28,7 @@ def test_arguments_keep_their_rules_and_descriptions() -> None:
 
 
 def test_results_keep_the_types_of_their_members() -> None:
-    """A named type in a result becomes its JSON type; an alternative with rules of its own stays an alternative."""
+    """In schemas of results, a named type becomes its JSON type unless it has rules of its own."""
     schema = {
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-"""Tests of the next call that an error names."""
+"""Tests of the next tool call that an error suggests."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ ARGUMENTS = "Its arguments: lookup (required), limit."
 
 
 async def run(arguments: Mapping[str, Any]) -> ToolResult:
-    """Return nothing."""
+    """Return None, as a tool that does nothing."""
     return ToolResult({})
 
 
@@ -39,6 +39,6 @@ TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, run)
     ],
 )
 def test_next_call(problem: dict[str, Any], expected: str) -> None:
-    """The next call is one of the caller's tools: the tool that lists the valid values, or the same tool."""
+    """An error suggests a tool of the caller that lists the valid values, or the same tool again."""
     result = add_next_call(ToolResult(problem, is_error=True), TOOL, {"run_warm_query", "list_warm_queries"})
     assert result == ToolResult({**problem, "nextCall": expected}, is_error=True)

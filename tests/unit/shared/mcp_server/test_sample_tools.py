@@ -1,4 +1,4 @@
-"""Tests of the list of tools of the sample workspace and of a large workspace."""
+"""Tests of the MCP tools of the sample workspace and of a large workspace."""
 
 import json
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ async def test_tools_of_the_sample_workspace_are_short(monkeypatch: pytest.Monke
 
 
 def test_tools_of_queries_are_built_when_they_are_read() -> None:
-    """The tools of queries are listed by name, and each tool is built only when it is requested."""
+    """Query tools are listed by name, and each tool is built only when it is requested."""
     catalog = build_catalog()
     first, second = (build_query_tools(OPERATIONS["execute_warm_query"], catalog) for _ in range(2))
     assert first.keys() == second.keys()

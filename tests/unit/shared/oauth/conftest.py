@@ -1,4 +1,4 @@
-"""Authorization server with embedded stores, a clock that tests move, and a team that tests change."""
+"""Fixtures of OAuth tests: a server with embedded stores, a settable clock, and a changeable team."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -125,7 +125,7 @@ class Server:
         return Principal(MEMBER, MEMBER, "Editor", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, credential_id, None)
 
     async def consent(self, credential_id: str = "jti") -> Parameters:
-        """Consent as the member, and return the parameters with which the client redeems the code."""
+        """Consent as the member; return the parameters with which the client redeems the code."""
         parameters = Parameters(
             {
                 "response_type": "code",
@@ -140,12 +140,12 @@ class Server:
         return Parameters({"code": read_query(redirect.address)["code"], "code_verifier": VERIFIER})
 
     async def redeem(self, parameters: Parameters) -> tuple[str, str]:
-        """Redeem a code and return access and refresh token."""
+        """Redeem an authorization code and return access and refresh token."""
         token, refresh = await self.grants.redeem_code(await self.grants.find_by_code(CLIENT.client_id, parameters))
         return token.token, refresh
 
     async def refresh(self, text: str) -> tuple[str, str]:
-        """Redeem a refresh token and return the next pair."""
+        """Redeem a refresh token and return the next access and refresh token."""
         stored = await self.grants.find_by_refresh_token(CLIENT.client_id, text)
         token, refresh = await self.grants.refresh(stored, text, None)
         return token.token, refresh
@@ -155,12 +155,12 @@ class Server:
         return await self.authenticator(f"Bearer {token}", frozenset({CredentialKind.JWT}))
 
     def list_reasons(self) -> list[str]:
-        """Return the reasons of the recorded ends of grants."""
+        """Return the recorded reasons for which grants ended."""
         return [event["AfterState"]["reason"] for event in self.trail if event["ActionType"] == "Grant.Ended"]
 
 
 async def check_refused(awaitable: object) -> None:
-    """Check that a call is refused as an invalid grant."""
+    """Check that a call is refused with the code ``invalid_grant``."""
     with pytest.raises(OAuthError) as caught:
         await awaitable  # type: ignore[misc]
     assert caught.value.error is OAuthErrorCode.INVALID_GRANT

@@ -25,13 +25,13 @@ VALID = {
 
 
 def read_error(result: object) -> str:
-    """Return the error code of a redirect."""
+    """Return the error code in the URL of a redirect."""
     assert isinstance(result, Redirect)
     return read_query(result.address).get("error", "")
 
 
 async def test_the_question_separates_the_rights_that_the_member_lacks(server: Server) -> None:
-    """A member can delegate only its own rights; the page shows the others."""
+    """The consent page shows separately the requested rights that the member lacks and cannot delegate."""
     question = await server.authorization.ask(server.build_caller(), Parameters(VALID), BASE)
     assert isinstance(question, ConsentQuestion)
     assert (question.rights, question.missing, question.redirect_host) == ((READ,), (MANAGE,), "tool.example")
@@ -54,7 +54,7 @@ async def test_an_invalid_request_returns_to_the_client(server: Server, changes:
 
 
 async def test_a_foreign_redirect_uri_gets_nothing(server: Server) -> None:
-    """An error is not sent to an address that the client did not register."""
+    """If the redirect URI is not registered by the client, the error is not sent to it."""
     parameters = Parameters({**VALID, "redirect_uri": "https://evil.example/"})
     for work in (
         server.authorization.ask(server.build_caller(), parameters, BASE),
@@ -87,13 +87,13 @@ async def test_a_delegated_or_bound_credential_cannot_consent(
 
 @pytest.mark.parametrize("chosen", [None, [], [str(MANAGE)]])
 async def test_a_denial_creates_no_grant(server: Server, chosen: list[str] | None) -> None:
-    """A choice without any right that the member has is a denial, too, and creates no grant."""
+    """A consent to no right that the member has counts as a denial and creates no grant."""
     result = await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)
     assert (read_error(result), server.trail) == ("access_denied", [])
 
 
 async def test_only_requested_rights_can_be_chosen(server: Server) -> None:
-    """A right that was not requested is an error that names the right's place in the list."""
+    """Consenting to a right that was not requested is rejected; the error names its index."""
     chosen = [str(READ), str(AccessRight.WARM_QUERY_EXECUTE)]
     with pytest.raises(WorkspaceError) as raised:
         await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)

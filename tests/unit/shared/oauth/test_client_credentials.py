@@ -1,4 +1,4 @@
-"""Tests of the exchange of an API key for a token."""
+"""Tests of the client credentials grant, which exchanges an API key for a token."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -14,7 +14,7 @@ from tests.unit.shared.oauth.conftest import MEMBER, Server
 
 
 async def test_the_client_is_the_api_key(server: Server) -> None:
-    """A token for the key has the rights of the key, and no more."""
+    """A token for an API key has exactly the rights of the key."""
     grant = ClientCredentialsGrant(server.authenticator, server.issuer)
     issued = await server.api_keys.issue("test", MEMBER, "k", frozenset({AccessRight.CATALOG_READ}))
     caller = await grant.authenticate(ClientIdentification(issued.key.key_id, issued.api_key))
@@ -25,7 +25,7 @@ async def test_the_client_is_the_api_key(server: Server) -> None:
 
 @pytest.mark.parametrize("change", ["id", "secret", "form"])
 async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> None:
-    """The error does not say whether the id or the secret is wrong."""
+    """For an unknown id and a wrong secret the same error ``invalid_client`` is returned."""
     issued = await server.api_keys.issue("test", MEMBER, "k")
     sent = {
         "id": ClientIdentification("AAAAAAAA", issued.api_key),
@@ -48,7 +48,7 @@ async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> 
 async def test_a_token_cannot_exceed_its_key(
     server: Server, scope: str | None, minutes: Decimal | None, error: str
 ) -> None:
-    """A token with a right that its key lacks, or with a lifetime beyond the limit, is an OAuth error."""
+    """Requesting a right that the API key lacks, or too long a lifetime, is rejected with an OAuth error."""
     grant = ClientCredentialsGrant(server.authenticator, server.issuer)
     with pytest.raises(OAuthError) as raised:
         await grant.issue(

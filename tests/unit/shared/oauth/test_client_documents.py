@@ -1,4 +1,4 @@
-"""Tests of metadata documents of clients."""
+"""Tests of client metadata documents, which describe OAuth clients whose id is a URL."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ DOCUMENT = {"client_id": URL, "client_name": "App", "redirect_uris": ["https://a
 
 
 class FakeHttp:
-    """HTTP client that returns one reply or raises one error."""
+    """Fake HTTP client that returns one reply or raises one error."""
 
     def __init__(self, **members: Any) -> None:
         self.document: Any = {**DOCUMENT, **members}
@@ -43,7 +43,7 @@ class FakeHttp:
 
 
 async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
-    """Return the detail of the error with which a document is refused."""
+    """Return the detail of the error with which a document is rejected."""
     with pytest.raises(WorkspaceError) as caught:
         await FetchedClientDocuments(http).load(client_id)
     assert caught.value.code == "OAUTH_CLIENT_UNKNOWN"
@@ -51,7 +51,7 @@ async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
 
 
 async def test_a_document_describes_a_client() -> None:
-    """Name and redirect URIs come from the client's document, which is read with limits of time and size."""
+    """Name and redirect URIs of a client are read from its document, within limits of time and size."""
     http = FakeHttp()
     client = await FetchedClientDocuments(http).load(URL)
     assert (client.client_id, client.name, client.redirect_uris) == (URL, "App", ("https://app.example/cb",))

@@ -28,14 +28,14 @@ def test_declared_uris_are_accepted(requested: str) -> None:
     ],
 )
 def test_other_uris_are_rejected(requested: str | None) -> None:
-    """Any other redirect URI is rejected, and so is a missing one if the client declares several."""
+    """An undeclared redirect URI is rejected; it must not be omitted if the client declares several."""
     with pytest.raises(WorkspaceError) as failed:
         Client("tool", "Tool", DECLARED).find_redirect_uri(requested)
     assert failed.value.code == "REDIRECT_URI_MISMATCH"
 
 
 def test_an_only_uri_may_be_omitted() -> None:
-    """A client with one redirect URI may omit it; an id that is a URL refers to a client metadata document."""
+    """A request of a client with one redirect URI may omit it; a client id that is a URL has a document."""
     assert Client("tool", "Tool", DECLARED[:1]).find_redirect_uri(None) == DECLARED[0]
     assert Client("tool", "Tool", ()).is_declared
     assert not Client("https://tool.example/client.json", "Tool", ()).is_declared

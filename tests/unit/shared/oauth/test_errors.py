@@ -17,15 +17,15 @@ from shared.oauth.errors import OAuthErrorCode, find_error_code, invalid_grant_e
     ],
 )
 def test_every_error_has_a_code(kind: Kind, code: OAuthErrorCode) -> None:
-    """Each error of another part of the service gets the OAuth code of its kind."""
+    """Errors of other parts of the service get the OAuth code that matches their kind."""
     assert find_error_code(WorkspaceError(kind, "X", "x")) is code
 
 
 def test_an_own_error_keeps_its_code() -> None:
-    """The code of an OAuth error is returned unchanged."""
+    """An OAuth error is returned with its own code."""
     assert find_error_code(invalid_grant_error("x")) is OAuthErrorCode.INVALID_GRANT
 
 
 def test_descriptions_have_only_allowed_characters() -> None:
-    """RFC 6749 allows printable ASCII without quotation marks and backslashes."""
+    """Descriptions are printable ASCII without quotation marks and backslashes, as RFC 6749 requires."""
     assert to_description('a "b" \\ ü\n') == "a 'b' ? ??"

@@ -1,4 +1,4 @@
-"""Tests of the ends of grants: by removed clients, revoked credentials, and after an interruption."""
+"""Tests of ending grants: by removed clients, by revoked credentials, and after an interruption."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.unit.shared.oauth.conftest import MEMBER, Server, check_refused
 
 
 async def test_a_removed_client_ends_its_grants(server: Server) -> None:
-    """A client that the workspace document no longer declares gets no tokens, and its access tokens end."""
+    """If a client is removed from the workspace document, its grants and access tokens end."""
     first, second = await server.redeem(await server.consent()), await server.redeem(await server.consent())
     server.declared.clear()
     await check_refused(server.refresh(first[1]))
@@ -19,7 +19,7 @@ async def test_a_removed_client_ends_its_grants(server: Server) -> None:
 
 
 async def test_a_revoked_credential_ends_the_grant(server: Server) -> None:
-    """A grant ends with the token, or the API key, with which the member consented."""
+    """A grant ends if the token or API key with which the member consented is revoked."""
     minted = await server.issuer.mint(server.build_caller(""), None, None)
     issued = await server.api_keys.create(server.build_caller(), "tmp")
     from_token = await server.redeem(await server.consent(minted.token_id))
@@ -34,7 +34,7 @@ async def test_a_revoked_credential_ends_the_grant(server: Server) -> None:
 
 
 async def test_an_interrupted_end_is_completed(server: Server) -> None:
-    """If the process stops after the end is stored, the job revokes the tokens and records the event, once."""
+    """If a process stops after it stored the end of a grant, the job revokes the tokens and records one event."""
     access, refresh = await server.redeem(await server.consent())
     grant_id = refresh.split("_")[1]
     server.failures = 1

@@ -1,4 +1,4 @@
-"""Tests of codes and refresh tokens over time, and of the reasons that end a grant."""
+"""Tests of the lifetimes of codes and refresh tokens, and of the reasons for which grants end."""
 
 import jwt
 import pytest
@@ -12,7 +12,7 @@ DAY = 86_400
 
 
 async def test_a_code_is_valid_for_a_minute(server: Server) -> None:
-    """A code is valid for 60 seconds."""
+    """An authorization code is valid for 60 seconds."""
     early, late = await server.consent(), await server.consent()
     server.time.advance(59)
     await server.redeem(early)
@@ -22,7 +22,7 @@ async def test_a_code_is_valid_for_a_minute(server: Server) -> None:
 
 @pytest.mark.parametrize("seconds", [0, 59, 600])
 async def test_a_second_redemption_ends_the_grant(server: Server, seconds: float) -> None:
-    """A code that is used again is refused and ends the grant with its tokens, also after the code's expiry."""
+    """Redeeming a code a second time, even after its expiry, is refused and ends the grant with its tokens."""
     parameters = await server.consent()
     access, refresh = await server.redeem(parameters)
     server.time.advance(seconds)
@@ -34,7 +34,7 @@ async def test_a_second_redemption_ends_the_grant(server: Server, seconds: float
 
 
 async def test_a_lost_race_leaves_no_token(server: Server) -> None:
-    """The loser of two simultaneous redemptions gets nothing, and the winner's tokens work."""
+    """Of two simultaneous redemptions of a code, one gets no token, and the other's tokens work."""
     parameters = await server.consent()
     stored = await server.grants.find_by_code("tool", parameters)
     won, _ = await server.grants.redeem_code(stored)
@@ -46,7 +46,7 @@ async def test_a_lost_race_leaves_no_token(server: Server) -> None:
 
 
 async def test_a_lost_race_of_refreshes_ends_the_family(server: Server) -> None:
-    """Of two simultaneous uses of a refresh token one fails and ends the grant, also for the successful one."""
+    """Of two simultaneous uses of a refresh token, one fails, and the grant ends for both."""
     _, text = await server.redeem(await server.consent())
     stored = await server.grants.find_by_refresh_token("tool", text)
     won, refresh = await server.grants.refresh(stored, text, None)
@@ -77,7 +77,7 @@ async def test_an_invalid_refresh_token_does_not_end_the_grant(server: Server) -
 
 
 async def test_a_failed_audit_leaves_code_and_refresh_token_valid(server: Server) -> None:
-    """If the issue cannot be audited, the client gets no token and can try again with the same code or token."""
+    """If the issue of a token cannot be audited, no token is returned, and the client can retry."""
     parameters = await server.consent()
     server.failures = 1
     with pytest.raises(ConnectionError):
@@ -91,7 +91,7 @@ async def test_a_failed_audit_leaves_code_and_refresh_token_valid(server: Server
 
 
 async def test_lost_rights_are_not_in_the_next_token(server: Server) -> None:
-    """A new token omits rights that the member has lost since the consent."""
+    """A refreshed token omits rights that the member has lost since the consent."""
     _, text = await server.redeem(await server.consent())
     server.role = Role.VIEWER
     access, _ = await server.refresh(text)
@@ -102,7 +102,7 @@ async def test_lost_rights_are_not_in_the_next_token(server: Server) -> None:
 
 
 async def test_a_disabled_member_ends_the_grant(server: Server) -> None:
-    """Disabling ends codes and grants for good; the background job records the end without a request."""
+    """Disabling a member ends the member's codes and grants permanently; the background job records it."""
     code, used = await server.consent(), await server.redeem(await server.consent())
     server.time.advance(1)
     server.enabled = False
@@ -117,7 +117,7 @@ async def test_a_disabled_member_ends_the_grant(server: Server) -> None:
 
 
 async def test_a_grant_does_not_outlive_its_api_key(server: Server) -> None:
-    """Access and refresh tokens end with the API key with which the member consented."""
+    """If a member consented with an API key, access and refresh tokens expire no later than the key."""
     issued = await server.api_keys.create(server.build_caller(), "day", expires_in_days=1)
     _, text = await server.redeem(await server.consent(issued.key.key_id))
     server.time.advance(DAY - 600)
@@ -131,7 +131,7 @@ async def test_a_grant_does_not_outlive_its_api_key(server: Server) -> None:
 
 
 async def test_the_creators_of_the_key_stay_known(server: Server) -> None:
-    """A delegated token descends from the API key of the consent, so that its creators count as approvers."""
+    """If a member consented with an API key, the key's creators also count as approvers with the token."""
     issued = await server.api_keys.issue("admin@x", MEMBER, "key", creators=("admin@x",))
     access, _ = await server.redeem(await server.consent(issued.key.key_id))
     caller = await server.authenticate(access)

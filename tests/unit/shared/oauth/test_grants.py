@@ -36,12 +36,12 @@ END = GrantEnd(AT, EndReason.MEMBER, "ann", {"via": "jwt"})
     ],
 )
 def test_a_stored_grant_is_read_back(grant: Grant) -> None:
-    """No attribute is lost or changed in the storage."""
+    """Storing and reading a grant restores all of its attributes."""
     assert grant_from_json(grant_to_json(grant)) == grant
 
 
 def test_an_unknown_right_is_ignored() -> None:
-    """After the removal of a right, older grants do not have it and remain readable."""
+    """If the service no longer knows a right of a stored grant, the grant is read without it."""
     stored = grant_to_json(GRANT)
     stored["rights"].append("Workspace.Removed.Right")
     assert grant_from_json(stored) == GRANT

@@ -32,7 +32,7 @@ def encode_basic(text: str) -> str:
 
 
 def test_a_form_is_parsed() -> None:
-    """Parameters without a value count as missing, except the scope; the resource may be repeated."""
+    """In a form, empty parameters other than the scope count as missing; only the resource may be repeated."""
     parsed = parse_form(FORM, b"a=1&b=&scope=&resource=x&resource=y&c=%C3%BC+z")
     assert parsed == Parameters({"a": "1", "scope": "", "c": "ü z"}, ("x", "y"))
 
@@ -48,7 +48,7 @@ def test_a_form_is_parsed() -> None:
     ],
 )
 def test_other_bodies_are_invalid(media_type: str, body: bytes) -> None:
-    """Another content type, a repeated parameter, text that is not UTF-8 and too many parameters are rejected."""
+    """A body with another content type, repeated or too many parameters, or no UTF-8 is rejected."""
     assert catch_code(parse_form, media_type, body) is OAuthErrorCode.INVALID_REQUEST
 
 
@@ -93,7 +93,7 @@ def test_a_required_parameter_is_named() -> None:
 
 
 def test_the_resource_is_this_service() -> None:
-    """The service and its MCP server are accepted as a resource, other addresses are not."""
+    """The resource of a request must be this service or its MCP server."""
     check_resources(Parameters({}, (BASE, f"{BASE}/", f"{BASE}/oi-api/mcp")), BASE)
     check_resources(Parameters({}), BASE)
     for other in ("https://other.example", f"{BASE}/oi-api", f"{BASE}.evil.example", BASE.upper()):

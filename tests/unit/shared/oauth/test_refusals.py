@@ -1,4 +1,4 @@
-"""Tests of the audit of refused requests."""
+"""Tests of the audit events about refused OAuth requests."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Trail(AccessAudit):
-    """Recorder of events in memory, which can fail."""
+    """Fake audit log in memory that raises an error if the test has set this."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -25,7 +25,7 @@ class Trail(AccessAudit):
 
 
 async def test_a_client_has_one_event_an_hour() -> None:
-    """The first refusal of an hour is recorded, with the number of refusals since the previous event."""
+    """A client has at most one audit event per hour, with the number of refusals since the previous one."""
     time, trail = VirtualTime(), Trail()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     for error in (OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_SCOPE):
@@ -41,7 +41,7 @@ async def test_a_client_has_one_event_an_hour() -> None:
 
 
 async def test_unknown_clients_count_together() -> None:
-    """Refusals of unknown clients share one event an hour."""
+    """Refusals of all unknown clients are counted in one event per hour."""
     trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     for _ in range(5):
@@ -50,7 +50,7 @@ async def test_unknown_clients_count_together() -> None:
 
 
 async def test_an_unreachable_audit_log_loses_no_refusal() -> None:
-    """A refusal whose event cannot be stored is part of the next event."""
+    """If an event about refusals cannot be stored, its refusals are counted in the next event."""
     trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     trail.is_failing = True

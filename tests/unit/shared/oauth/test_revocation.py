@@ -29,7 +29,7 @@ async def is_accepted(server: Server, token: str) -> bool:
 
 
 async def test_a_refresh_token_ends_the_grant(server: Server) -> None:
-    """The revocation of a refresh token ends its grant with all access tokens."""
+    """Revoking a refresh token ends its grant and all access tokens of the grant."""
     access, refresh = await server.redeem(await server.consent())
     await build(server).revoke(TOOL, refresh)
     assert not await is_accepted(server, access)
@@ -37,7 +37,7 @@ async def test_a_refresh_token_ends_the_grant(server: Server) -> None:
 
 
 async def test_an_access_token_ends_alone(server: Server) -> None:
-    """The revocation of an access token ends only this token; the client can still refresh."""
+    """Revoking an access token ends only this token; the client can still refresh."""
     access, refresh = await server.redeem(await server.consent())
     await build(server).revoke(TOOL, access)
     assert not await is_accepted(server, access)

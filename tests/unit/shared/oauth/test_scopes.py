@@ -1,4 +1,4 @@
-"""Tests of scopes."""
+"""Tests of OAuth scopes."""
 
 import pytest
 

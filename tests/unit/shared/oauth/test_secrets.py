@@ -9,7 +9,7 @@ GRANT = "0" * 32
 
 
 def test_codes_and_refresh_tokens_are_parsed() -> None:
-    """Codes and refresh tokens are parsed to their parts; each is new, and those of one grant share a secret."""
+    """Codes and refresh tokens are parsed to their parts; all tokens of one grant have the same secret."""
     code = secrets.generate_code(SYSTEM_RUNTIME, GRANT)
     assert secrets.parse_code(str(code)) == code
     first = secrets.generate_refresh(SYSTEM_RUNTIME, GRANT)
@@ -35,6 +35,6 @@ def test_the_verifier_of_the_rfc_is_valid() -> None:
 
 
 def test_secrets_match_only_their_digest() -> None:
-    """A secret is recognised by its digest."""
+    """A secret matches only its own digest."""
     assert secrets.is_secret_valid("a", secrets.compute_digest("a"))
     assert not secrets.is_secret_valid("b", secrets.compute_digest("a"))

@@ -30,7 +30,7 @@ NEW = SignInDemand(None, is_new=True)
 
 
 def sign_in_with_key(at: datetime) -> SignIn:
-    """Return a sign-in with an API key at this time."""
+    """Return a sign-in with an API key at the given time."""
     return start_key_sign_in(build_token_id(SYSTEM_RUNTIME, at), at)
 
 
@@ -48,13 +48,13 @@ def sign_in_with_key(at: datetime) -> SignIn:
     ],
 )
 def test_demand_is_parsed(values: dict[str, str], demand: SignInDemand) -> None:
-    """``prompt`` is a list of words, of which `login` demands a new sign-in, as the maximum age 0 does."""
+    """A new sign-in is required by the word `login` in ``prompt``, or by a ``max_age`` of 0."""
     assert parse_sign_in_demand(Parameters(values)) == demand
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "soon", " 5", "1" * 10, "٣", "+1"])
 def test_malformed_maximum_age_is_an_error_of_the_client(text: str) -> None:
-    """A maximum age that is not a number of seconds is `invalid_request`."""
+    """A ``max_age`` that is not a number of seconds is rejected with `invalid_request`."""
     with pytest.raises(OAuthError, match="max_age"):
         parse_sign_in_demand(Parameters({"max_age": text}))
 
@@ -69,14 +69,14 @@ def test_recent_sign_in_meets_maximum_age(age: float) -> None:
     "sign_in", [NO_SIGN_IN, *(sign_in_with_key(AT - timedelta(seconds=age)) for age in (60.1, -121))]
 )
 def test_old_and_unknown_sign_ins_do_not_meet_maximum_age(sign_in: SignIn) -> None:
-    """An older, unknown or future sign-in is a 401 that states the client's maximum age."""
+    """An older, unknown or future sign-in is rejected with the client's maximum age."""
     with pytest.raises(WorkspaceError) as caught:
         SignInDemand(60, is_new=False).check(sign_in, None, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 60)
 
 
 def test_new_sign_in_is_later_than_the_request() -> None:
-    """A sign-in with a key is compared by the microsecond, one of Entra ID by the second."""
+    """A new sign-in must be later than the request: by microseconds with a key, by seconds with Entra ID."""
     NEW.check(sign_in_with_key(AT + timedelta(milliseconds=1)), AT, AT)
     NEW.check(SignIn(AT.replace(microsecond=0), ("pwd",), "entra-1"), AT, AT)
 
@@ -91,14 +91,14 @@ def test_new_sign_in_is_later_than_the_request() -> None:
     ],
 )
 def test_earlier_and_unknown_sign_ins_are_not_new(sign_in: SignIn, requested_at: datetime | None) -> None:
-    """A sign-in that is not known to be later than the request is a 401 with the maximum age 0."""
+    """If the client requires a new sign-in, one that may be earlier than the request is rejected with maxAge 0."""
     with pytest.raises(WorkspaceError) as caught:
         NEW.check(sign_in, requested_at, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 0)
 
 
 def test_times_of_requests_are_remembered_within_limits() -> None:
-    """The newest requests that demand a new sign-in are remembered; the page's time cannot make a request older."""
+    """The times of a limited number of requests are stored; a page cannot state an earlier time for its request."""
     time = VirtualTime(AT)
     times = RequestTimes(runtime=time.runtime)
 
@@ -126,7 +126,7 @@ def test_times_of_requests_are_remembered_within_limits() -> None:
 
 
 async def decide(server: Server, sign_in: SignIn, **values: str) -> str:
-    """Consent to a request with these further parameters, and return the redirect."""
+    """Consent to a request with the given extra parameters; return the redirect."""
     request: dict[str, Any] = {
         "response_type": "code",
         "client_id": CLIENT.client_id,
@@ -141,7 +141,7 @@ async def decide(server: Server, sign_in: SignIn, **values: str) -> str:
 
 
 async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
-    """The tokens of the code and of each refresh token have the sign-in with which the person consented."""
+    """All tokens from a consent, also refreshed ones, have the sign-in with which the person consented."""
     sign_in = sign_in_with_key(server.time.runtime.now())
     code = read_query(await decide(server, sign_in, max_age="60"))["code"]
     first, refresh = await server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))
@@ -151,7 +151,7 @@ async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
 
 
 async def test_consent_with_an_old_sign_in_is_refused(server: Server) -> None:
-    """A decision with an older sign-in is refused, and stores no grant."""
+    """A consent with an older sign-in than the client allows is refused, and no grant is stored."""
     sign_in = sign_in_with_key(server.time.runtime.now() - timedelta(seconds=61))
     with pytest.raises(WorkspaceError):
         await decide(server, sign_in, max_age="60")
@@ -159,6 +159,6 @@ async def test_consent_with_an_old_sign_in_is_refused(server: Server) -> None:
 
 
 async def test_malformed_demand_is_sent_to_the_client(server: Server) -> None:
-    """A malformed maximum age redirects with an error, as other faults of the client do."""
+    """A malformed ``max_age`` redirects to the client with an error, as other invalid parameters do."""
     address = await decide(server, NO_SIGN_IN, max_age="soon")
     assert read_query(address)["error"] == "invalid_request"

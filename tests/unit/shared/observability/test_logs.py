@@ -1,4 +1,4 @@
-"""Tests of the log under a host with its own log handlers."""
+"""Tests of the service's log in a host that has its own log handlers."""
 
 import io
 import logging

@@ -1,4 +1,4 @@
-"""Tests of traces and metrics: disabled without an exporter, else sent to a collector."""
+"""Tests of traces and metrics: disabled without an exporter, otherwise sent to a collector."""
 
 import re
 import subprocess
@@ -67,7 +67,7 @@ def run_program(**environment: str) -> str:
 
 
 def test_nothing_is_loaded_without_an_exporter() -> None:
-    """Without an exporter the calls do nothing, and OpenTelemetry is not imported."""
+    """Without an exporter, traces and metrics do nothing, and OpenTelemetry is not imported."""
     assert run_program() == "False False False"
 
 
@@ -95,7 +95,7 @@ def test_spans_and_metrics_reach_a_collector(collector: Collector) -> None:
 
 
 def test_spans_have_the_expected_parents(collector: Collector) -> None:
-    """A call is a child of the current span; a batch has a new trace with links to its callers."""
+    """A call's span is a child of the current span; a batch's span has a new trace with links to its callers."""
     run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, OTEL_SERVICE_NAME="plant-a")
     spans = {span.name: span for span in collector.read_spans()}
     assert spans["read things"].parent_span_id == spans["outer"].span_id
@@ -106,7 +106,7 @@ def test_spans_have_the_expected_parents(collector: Collector) -> None:
 
 
 def test_a_failed_span_has_no_exception_message(collector: Collector) -> None:
-    """A failure sets only the name of the exception; a rejected request is not a failure."""
+    """A failed span has only the exception's class name; a rejected request does not mark it as failed."""
     run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address)
     spans = {span.name: span for span in collector.read_spans()}
     assert (spans["failing"].status.code, read_attributes(spans["failing"])) == (2, {"error.type": "ValueError"})
@@ -139,7 +139,7 @@ def test_standard_variables_disable_signals(
 
 
 def test_signals_can_have_separate_endpoints(collector: Collector) -> None:
-    """A signal's own endpoint is used unchanged and for this signal only."""
+    """An endpoint for one signal is used unchanged, and for this signal only."""
     assert run_program(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
     assert collector.read_spans("/spans")
     assert set(collector.bodies) == {"/spans"}

@@ -1,4 +1,4 @@
-"""Tests of readiness."""
+"""Tests of the readiness probe."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ SECONDS = 0.05
 
 
 class Store:
-    """Dependency of the process.
+    """Fake dependency of the service, with a readiness check.
 
     Args:
         work: result of the probe.
@@ -23,7 +23,7 @@ class Store:
         self._work = work
 
     async def __call__(self) -> None:
-        """Run the probe."""
+        """Run the readiness check."""
         self.calls += 1
         await self._work()
 
@@ -38,7 +38,7 @@ async def fail() -> None:
 
 
 async def test_failing_and_silent_stores_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that fails and a store that does not respond are listed in time."""
+    """Stores whose check fails or does not end in time are listed."""
     monkeypatch.setattr(readiness, "READY_SECONDS", SECONDS)
     stores = {"good": Store(succeed), "bad": Store(fail), "silent": Store(asyncio.Event().wait)}
     async with asyncio.timeout(20):
@@ -54,7 +54,7 @@ async def test_probes_run_concurrently() -> None:
 
 
 async def test_a_result_is_cached_for_a_short_time() -> None:
-    """Concurrent and soon following callers share one result; later callers get a new one."""
+    """Callers within a short time share one readiness result; later callers get a new one."""
     store = Store(fail)
     readiness_check = Readiness(lambda: {"store": store}, cache_seconds=3600)
     assert await asyncio.gather(*(readiness_check.find_failing_dependencies() for _ in range(5))) == [["store"]] * 5

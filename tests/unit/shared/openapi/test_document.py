@@ -1,4 +1,4 @@
-"""Tests of the OpenAPI document of one caller."""
+"""Tests of the OpenAPI document that a caller receives."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -48,7 +48,7 @@ def declare(route: str = "oi-api/test", method: str = "GET", **options: Any) -> 
 def test_a_caller_sees_permitted_operations(
     options: dict[str, Any], caller: Principal, features: Collection[str], *, expected: bool
 ) -> None:
-    """The document contains an operation only if the caller's credential, rights, identity and features permit it."""
+    """The document contains only operations that the caller's credential, rights, identity and features permit."""
     assert is_usable(declare(**options), caller, features) is expected
 
 
@@ -65,7 +65,7 @@ def test_operations_of_one_path_are_together() -> None:
 
 
 def test_path_items_are_converted_one_by_one() -> None:
-    """Path items are converted one at a time and only the converted form is stored, because there may be thousands."""
+    """Path items are converted one by one, and only the converted form is stored, to limit memory."""
     items = PathItems(",".join)
     items.add("/a", {"get": {"tags": ["x"]}, "put": {"tags": ["y"]}})
     items.add("/b", {"get": {"tags": ["x"]}})

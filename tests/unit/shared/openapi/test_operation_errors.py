@@ -1,4 +1,4 @@
-"""Tests of error codes of operations: complete, documented, and with a reply for each."""
+"""Tests that the error codes of operations are complete, documented and shown in the OpenAPI document."""
 
 import pytest
 
@@ -15,7 +15,7 @@ OTHER_FORMS = {("mcp", 406)}
 
 
 def test_own_codes_belong_to_operations() -> None:
-    """The table of own codes names operations and codes that exist."""
+    """Each entry in the table of operation-specific codes has an existing operation and code."""
     assert set(OWN_CODES) - set(OPERATIONS) == set()
     assert {code for codes in OWN_CODES.values() for code in codes} - set(ERROR_CODES) == set()
 
@@ -26,7 +26,7 @@ def test_own_codes_belong_to_operations() -> None:
     ids=lambda one: one.name,
 )
 def test_each_error_status_has_codes(operation: Operation) -> None:
-    """Each status of an operation's errors has at least one code, so a client can branch on it."""
+    """Each error status of an operation has at least one error code, by which a client can branch."""
     statuses = [status for status in list_error_statuses(operation) if (operation.name, status) not in OTHER_FORMS]
     missing = [status for status in statuses if not list_error_codes(operation, status)]
     assert missing == [], f"add the codes of {operation.name} to OWN_CODES in shared/openapi/operation_errors.py"

@@ -57,7 +57,7 @@ def declare(**options: Any) -> Operation:
     ],
 )
 def test_the_access_is_described_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
-    """The document describes in a sentence which right an operation requires."""
+    """The description of an operation states in a sentence which right it requires."""
     assert describe_access(declare(**options)) == sentence
 
 
@@ -75,7 +75,7 @@ def test_an_operation_has_the_parameters_of_its_model() -> None:
 
 @pytest.mark.parametrize(("body", "required"), [(Body, True), (OptionalBody, False)])
 def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: bool) -> None:
-    """A request body is required only if it has a required member."""
+    """A request body is required only if one of its members is required."""
     schemas = SchemaRegistry()
     built = build_operation(declare(body=body), schemas)
     assert built["requestBody"]["required"] is required

@@ -28,7 +28,7 @@ def declare(route: str, **docs: Any) -> Operation:
     [("oi-api/me", "/oi-api/me"), ("oi-api/data-stores/{store}/{*file}", "/oi-api/data-stores/{store}/{file}")],
 )
 def test_a_template_names_each_parameter_once(route: str, template: str) -> None:
-    """A path template names each parameter once, also one with several segments, which OpenAPI lacks."""
+    """A path template contains each parameter once, also one of several segments, which OpenAPI cannot express."""
     assert build_path_template(declare(route)) == template
 
 
@@ -39,7 +39,7 @@ def test_an_operation_id_is_in_camel_case(name: str, converted: str) -> None:
 
 
 def test_the_operation_may_restrict_a_parameter() -> None:
-    """An operation can restrict a path parameter, whose length is limited in any case."""
+    """An operation can restrict a path parameter; the length of each path parameter is always limited."""
     [parameter] = build_path_parameters(
         declare("oi-api/connections/{lookup}", path={"lookup": {"type": "string", "maxLength": 64}})
     )

@@ -1,4 +1,4 @@
-"""Tests of replies in the OpenAPI document."""
+"""Tests of the replies in the OpenAPI document."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of schemas of types: named enumerations and closed bodies."""
+"""Tests of schemas of types: named enumerations and closed request bodies."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, TypedDict
@@ -35,7 +35,7 @@ class LampQuery(BaseModel):
 
 
 def test_each_enumeration_of_a_type_is_a_named_schema() -> None:
-    """An inline enumeration of a member is named after the type and the member; a declared one keeps its name."""
+    """An inline enumeration is named after its type and member; a declared enumeration has its own name."""
     schemas = SchemaRegistry()
     assert schemas.register(Lamp, "serialization") == {"$ref": "#/components/schemas/Lamp"}
     members = schemas.named["Lamp"]["properties"]
@@ -47,7 +47,7 @@ def test_each_enumeration_of_a_type_is_a_named_schema() -> None:
 
 
 def test_parameters_refer_to_the_same_enumeration() -> None:
-    """Parameters whose values are one enumeration refer to one schema, with their own default."""
+    """Parameters with the same enumeration refer to one schema and have their own defaults."""
     schemas = SchemaRegistry()
     parameters = {one["name"]: one for one in schemas.register_parameters(LampQuery)}
     named = {name: schemas.name_enums(one["schema"], "Light", name) for name, one in parameters.items()}
@@ -59,14 +59,14 @@ def test_parameters_refer_to_the_same_enumeration() -> None:
 
 
 def test_tools_get_inline_enumerations() -> None:
-    """The parameters of tools have no references, because the schema of a tool stands alone."""
+    """Schemas of tool parameters contain no references, because each must be complete by itself."""
     assert "$ref" not in str(list_parameters(LampQuery))
     [colour, *_] = list_parameters(LampQuery)
     assert colour["schema"]["enum"] == ["red", "green"]
 
 
 def test_two_types_cannot_have_one_name() -> None:
-    """Two different schemas of one name are an error, because one of them would document wrong members."""
+    """Two different schemas with one name raise an error, because one would document wrong members."""
     schemas = SchemaRegistry()
     schemas.name_enums({"type": "string", "enum": ["a"]}, "Lamp", "state")
     with pytest.raises(ValueError, match="LampState"):

@@ -141,7 +141,7 @@ def test_an_internal_address_is_refused(address: str) -> None:
 
 
 def test_every_address_of_a_host_is_checked() -> None:
-    """A host is refused if one of its addresses is internal, or if it has no address."""
+    """A host is refused if any of its IP addresses is internal, or if it has none."""
     url = parse_outbound_url("https://hooks.example/")
     AddressRules().check(url, parse_addresses(["8.8.8.8", "2606:4700::1111"]))
     for addresses in (["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], []):
@@ -194,7 +194,7 @@ def test_own_ports_are_refused() -> None:
 
 
 def test_networks_are_parsed() -> None:
-    """Networks are separated by commas; host bits and other texts are errors."""
+    """Networks are parsed from a comma-separated list; host bits and other text are rejected."""
     assert [str(network) for network in parse_networks(" 10.0.0.0/8,fd00::/8 ,")] == ["10.0.0.0/8", "fd00::/8"]
     for text in ("10.0.0.1/8", "internal", "10.0.0.0/40"):
         with pytest.raises(ValueError, match=r"\S"):

@@ -1,4 +1,4 @@
-"""Chains in a file for tests of the audit log."""
+"""Helpers that open audit chains in files, for tests."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -31,12 +31,12 @@ BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 
 def build_parallel_options(records: int) -> ParallelOptions:
-    """Return options that verify every window of ``records`` records but the first in parallel."""
+    """Return options by which all windows of ``records`` records except the first are verified in parallel."""
     return ParallelOptions(min_records=1, window=records, ahead=1_000, result_timeout=60)
 
 
 class ParallelChainStore(SqliteChainStore):
-    """The embedded store with a window verifier in this process.
+    """Embedded chain store whose window verifier runs in this process.
 
     Attributes:
         valid_windows: number of windows that were valid.
@@ -46,7 +46,7 @@ class ParallelChainStore(SqliteChainStore):
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Verify windows from requests in the format for another process."""
+        """Return a verifier that uses the request format of the verification process."""
 
         async def ask(request: WindowRequest) -> WindowResult:
             answer = await verify_window(self, request_from_line(request_to_line(request)))
@@ -68,7 +68,7 @@ def build_event(number: int) -> dict[str, Any]:
 
 @dataclass
 class Ledger:
-    """Audit log over one SQLite file: its store, its services and its clock.
+    """Audit log in one SQLite file: its store, its services and its clock.
 
     Attributes:
         folder: folder of the file.
@@ -98,7 +98,7 @@ class Ledger:
         return await self.verifier.verify(chain, named)
 
     def tamper(self, work: Callable[[sqlite3.Connection], Any]) -> None:
-        """Change the database file directly, as a forger does."""
+        """Change the database file directly, without the service."""
         with closing(sqlite3.connect(self.folder / "provenance.sqlite")) as connection, connection:
             work(connection)
 

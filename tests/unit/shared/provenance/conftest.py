@@ -10,7 +10,7 @@ from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, open_le
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide chains of seven and of three records in one file."""
+    """Provide a file with one chain of seven records and one of three."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, 7)
         await opened.fill(BATCH, 3)

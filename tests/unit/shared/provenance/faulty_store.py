@@ -22,7 +22,7 @@ from shared.provenance.records import compute_genesis_hash, draft_event, seal_re
 
 
 class AppendOutcome(Enum):
-    """Outcome that the faulty store gives to an append."""
+    """Outcome that a test chooses for an append to the faulty store."""
 
     STORED = auto()
     UNKNOWN_STORED = auto()
@@ -34,7 +34,7 @@ class AppendOutcome(Enum):
 
 @dataclass
 class FaultyStore:
-    """Implementation of ChainStore in memory, whose appends fail as a test decides.
+    """Implementation of ChainStore in memory whose appends have the outcomes that a test chooses.
 
     Attributes:
         outcomes: outcomes of the next appends; later ones are stored.
@@ -61,7 +61,7 @@ class FaultyStore:
         self.gate.set()
 
     def measure_weight(self, canonical: bytes) -> int:
-        """Return the size with quotes counted twice, like an adapter that escapes them."""
+        """Return the size with quotes counted twice, as in an adapter that escapes them."""
         return len(canonical) + canonical.count(b'"')
 
     async def provision(self, chain: ChainKey) -> None:
@@ -75,7 +75,7 @@ class FaultyStore:
         return self._tip(chain)
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Execute an append with the next outcome of the list."""
+        """Append with the next outcome that the test has chosen; without one, store the records."""
         self.started.set()
         await self.gate.wait()
         outcome = self.outcomes.pop(0) if self.outcomes else AppendOutcome.STORED
@@ -112,11 +112,11 @@ class FaultyStore:
         limit: int,
         max_bytes: int,
     ) -> RecordPage:
-        """Fail, since the tests of the engine do not use it."""
+        """Raise an error, because tests of the append engine do not scan."""
         raise NotImplementedError
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Look up records; delayed appends are stored right after the look-up, the worst moment."""
+        """Find records, then store delayed appends, which is the worst moment for a retry."""
         await self._fail_or_go()
         wanted = set(values)
         found = [record for record in self.chains.get(chain, []) if _get_key(record, by) in wanted]
@@ -136,7 +136,7 @@ class FaultyStore:
         """Do nothing."""
 
     def append_as_another(self, chain: ChainKey) -> None:
-        """Append one record like another process."""
+        """Append one record as another process would."""
         tip = self._tip(chain)
         previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
         draft = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})

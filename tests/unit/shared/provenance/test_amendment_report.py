@@ -1,4 +1,4 @@
-"""Tests of the printable report of amendments: what it shows of an electronic signature."""
+"""Tests of electronic signatures in the printable report of amendments."""
 
 import json
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ SIGNATURE = {
 
 
 def render(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
-    """Render the amendment with a decision that has this signature, which may be altered in the store afterwards."""
+    """Render an amendment whose decision has the given signature, which can be altered in the store afterwards."""
     amendment = seal_record(draft_record(AMENDMENT, "AmendedAt"), 1, "2026-05-04T07:00:00.000000Z", "", "a")
     members = DECISION if signature is None else {**DECISION, "Signature": signature}
     decision = seal_record(draft_record(members, "ApprovedAt"), 2, "2026-05-04T08:00:00.000000Z", amendment.hash, "b")
@@ -79,7 +79,7 @@ def test_a_signature_without_statement_and_methods_has_no_empty_lines() -> None:
 
 
 def test_a_decision_without_signature_shows_its_meaning() -> None:
-    """A decision of a workspace without signatures shows its meaning only."""
+    """If a decision has no signature, the report shows only its meaning."""
     page = render(None)
     assert "<dt>Meaning of the signature</dt><dd>approval</dd>" in page
     assert "Signed by" not in page
@@ -87,5 +87,5 @@ def test_a_decision_without_signature_shows_its_meaning() -> None:
 
 @pytest.mark.parametrize("signature", ["text", {}, {**SIGNATURE, "AuthMethods": 7}, {**SIGNATURE, "SignedAt": None}])
 def test_a_damaged_signature_is_reported(signature: Any) -> None:
-    """A signature that was altered to another form in the store marks the record, and hides no other one."""
+    """If a stored signature was altered to an invalid form, its record is marked, and other records are shown."""
     assert "Verify the chain" in render(SIGNATURE, altered=signature)

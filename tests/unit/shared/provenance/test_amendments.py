@@ -1,4 +1,4 @@
-"""Tests of life cycle of amendments, and the rights to decide about them."""
+"""Tests of the life cycle of amendments, and of the rights to decide about them."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ def build_body(**members: Any) -> AmendmentBody:
 
 
 def read_members(record: ChainRecord) -> dict[str, Any]:
-    """Return a record's members without links and time."""
+    """Return the members of a record without hash, links and time."""
     value: dict[str, Any] = json.loads(record.canonical)
     return {
         name: value[name] for name in value if name not in ("PreviousHash", "AmendedAt", "ApprovedAt", "RejectedAt")
@@ -84,7 +84,7 @@ async def test_decisions_are_separate_records(amendments: Amendments, ledger: Le
 
 
 async def test_an_author_cannot_decide(amendments: Amendments) -> None:
-    """Authors cannot decide about their amendments, in any letter case; a decided amendment is a conflict."""
+    """Authors cannot decide about their own amendments, in any letter case; deciding twice is a conflict."""
     await amendments.create(CHAIN, "ann@plant", build_body(), STRICT)
     for decide in (amendments.approve(CHAIN, "000000000001", "ANN@Plant"),
                    amendments.reject(CHAIN, "000000000001", "ann@plant", None)):  # fmt: skip
@@ -97,7 +97,7 @@ async def test_an_author_cannot_decide(amendments: Amendments) -> None:
 
 @pytest.mark.parametrize("amendment", ["000000000009", "000000000002", "", "1", "0" * 13, "../etc"])
 async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendment: str) -> None:
-    """Unknown ids, malformed ids and ids of decisions are not accepted as ids of amendments."""
+    """An unknown or malformed id, or the id of a decision, is not found as an amendment."""
     await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, "000000000001", "bob")
     assert (await catch_rejection(amendments.approve(CHAIN, amendment, "bob")))[:2] == (
@@ -107,7 +107,7 @@ async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendm
 
 
 async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledger: Ledger, tmp_path: Path) -> None:
-    """Of concurrent decisions by two processes one succeeds, and the others receive its status."""
+    """Of concurrent decisions about an amendment, one succeeds; the others are rejected with its status."""
     for number in range(1, 6):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
         async with open_ledger(tmp_path) as second:
@@ -126,7 +126,7 @@ async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledg
 
 
 async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> None:
-    """Repeating an append id returns the first decision."""
+    """A decision with an append id that was used before returns the first decision."""
     await amendments.create(CHAIN, "ann", build_body(), STRICT)
     first = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
     again = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
@@ -135,7 +135,7 @@ async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> 
 
 @pytest.mark.parametrize("category", ["Other", "", 7, None, ["other"], {"a": 1}])
 async def test_an_unlisted_category_is_rejected(amendments: Amendments, category: Any) -> None:
-    """The error contains the sent and the allowed categories, also if the sent value is not text."""
+    """The error about an invalid category contains the sent value, of any type, and the allowed values."""
     kind, _, details = await catch_rejection(
         amendments.create(CHAIN, "ann", build_body(ReasonCategory=category), STRICT)
     )
@@ -144,7 +144,7 @@ async def test_an_unlisted_category_is_rejected(amendments: Amendments, category
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b", "\u2060 \ufeff\u00ad\u3000"])
 async def test_an_empty_required_reason_is_rejected(amendments: Amendments, text: str) -> None:
-    """A reason of invisible characters is empty; the workspace's policy decides if a reason is required."""
+    """If the policy requires a reason, one that has only invisible characters is rejected."""
     assert (await catch_rejection(amendments.create(CHAIN, "ann", build_body(ReasonText=text), STRICT)))[
         0
     ] is Kind.INVALID
@@ -178,7 +178,7 @@ async def test_pending_queries_exclude_decided_amendments(amendments: Amendments
 
 
 def test_an_event_has_only_its_own_members() -> None:
-    """Unknown members, members that the server sets, and optional members with null are not part of an event."""
+    """An event omits unknown members, members that the server sets, and optional members with null."""
     sent = {
         "ActionType": "A",
         "EntityType": "T",

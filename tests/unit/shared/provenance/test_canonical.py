@@ -1,4 +1,4 @@
-"""Tests of RFC 8785: the fast path writes the same bytes as rfc8785, on published examples and on random values."""
+"""Tests of canonical JSON (RFC 8785), compared with the library rfc8785 and published examples."""
 
 import json
 import math
@@ -72,7 +72,7 @@ def test_canonical_text_reads_back_as_the_same_value(value: Any) -> None:
 @example({"PreviousHash": "0" * 64, "a": 1e22})
 @example({"a": [2**53 - 1.0, 0.5]})
 def test_sorted_json_is_not_always_canonical(value: Any) -> None:
-    """Sorted JSON is canonical only if RFC 8785 writes the same bytes."""
+    """JSON with sorted keys is canonical only if RFC 8785 gives the same bytes."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     same = value is not None and rfc8785.dumps(value) == text
     assert is_canonical(text) == same
@@ -124,7 +124,7 @@ def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
 
 
 def test_extreme_nesting_is_rejected() -> None:
-    """Extremely deep nesting is an error of the caller and not a crash."""
+    """Extremely deep nesting is rejected as an error of the caller and does not crash the process."""
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]
@@ -134,7 +134,7 @@ def test_extreme_nesting_is_rejected() -> None:
 
 
 def _format_as_ecmascript(number: float) -> str:
-    """Return the text of ECMA-262 6.1.6.1.20 from the shortest digits of Python's repr."""
+    """Return a number's text by ECMA-262 6.1.6.1.20, computed from the shortest digits of Python's repr."""
     if number == 0:
         return "0"
     sign = "-" if math.copysign(1, number) < 0 else ""

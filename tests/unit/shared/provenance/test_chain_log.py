@@ -26,7 +26,7 @@ async def get_workspace_id() -> str:
 
 
 def build_engine(store: FaultyStore, **options: Any) -> ChainLog:
-    """Return a log that retries without delays."""
+    """Return an event log that retries without delays."""
     return ChainLog(store, get_workspace_id, runtime=Runtime(uniform=lambda low, _high: low), **options)
 
 
@@ -65,7 +65,7 @@ async def test_waiting_appends_are_batched() -> None:
 
 
 async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
-    """Records that weigh more than their length do not exceed the weight of a batch."""
+    """A batch is limited by the weight of its records, which may exceed their length."""
     store = FaultyStore(max_batch_weight=4_000)
     log = build_engine(store)
     await asyncio.gather(*(append(log, str(number), size=300) for number in range(9)))
@@ -77,7 +77,7 @@ async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
     [AppendOutcome.UNKNOWN_STORED, AppendOutcome.UNKNOWN_LOST, AppendOutcome.UNKNOWN_LATE, AppendOutcome.MOVED],
 )
 async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcome) -> None:
-    """An append is stored once if the store lost it, stored it, stores it later, or another process interfered."""
+    """An append is stored once, whether the store lost, stored or delayed it, or another process appended."""
     store = FaultyStore(outcomes=[outcome] * 3)
     appended = await append(build_engine(store), "mine", append_id="a")
     assert [name for name in read_names(store) if name == "mine"] == ["mine"]
@@ -86,7 +86,7 @@ async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcom
 
 
 async def test_an_unavailable_store_is_retried_after_an_unknown_outcome() -> None:
-    """After a request was sent, an unavailable store is retried instead of reporting a failure."""
+    """If the outcome of an append is unknown and the store becomes unavailable, the append is retried."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_STORED])
     log = build_engine(store)
     waiting = asyncio.ensure_future(append(log, "mine"))
@@ -97,7 +97,7 @@ async def test_an_unavailable_store_is_retried_after_an_unknown_outcome() -> Non
 
 
 async def test_a_silent_store_is_reported_as_unknown_outcome() -> None:
-    """The caller learns that the record may be stored; repeating the same id returns it."""
+    """If the store never replies, the caller gets an unknown outcome; repeating the append id returns the record."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_LATE])
     log = build_engine(store, give_up_seconds=0.05)
     waiting = asyncio.ensure_future(append(log, "mine", append_id="a"))
@@ -123,7 +123,7 @@ async def test_an_unavailable_store_is_reported_at_once() -> None:
 
 
 async def test_the_same_append_id_is_stored_once() -> None:
-    """A repeat returns the first record, also if both are in progress at once."""
+    """Repeating an append id returns the first record, also while the first append is in progress."""
     store = FaultyStore()
     log = build_engine(store)
     together = await asyncio.gather(*(append(log, "mine", append_id="a") for _ in range(4)))
@@ -134,7 +134,7 @@ async def test_the_same_append_id_is_stored_once() -> None:
 
 
 async def test_cancellation_during_provisioning_stores_nothing() -> None:
-    """An append that is cancelled during provisioning is dropped."""
+    """An append that is cancelled before it was sent to the store is not stored."""
     store = FaultyStore()
     store.gate.clear()
     log = build_engine(store)
@@ -148,7 +148,7 @@ async def test_cancellation_during_provisioning_stores_nothing() -> None:
 
 
 async def test_cancellation_after_sending_loses_nothing() -> None:
-    """An append that is cancelled after it was sent is completed, for every outcome."""
+    """An append that is cancelled after it was sent to the store is completed, whatever the outcome."""
     store = FaultyStore()
     log = build_engine(store)
     await append(log, "first")
@@ -181,7 +181,7 @@ async def test_the_queue_is_bounded() -> None:
 
 
 async def test_a_check_is_repeated_after_a_conflict() -> None:
-    """A check is repeated after a conflict, so that its reads are current when the record is stored."""
+    """The check of an exclusive append runs again after a conflict, so that it has read all stored records."""
     store = FaultyStore(outcomes=[AppendOutcome.MOVED])
     seen: list[int] = []
 
@@ -223,7 +223,7 @@ CALLER = st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 6), st.integ
 async def test_no_sequence_of_events_loses_or_repeats_records(
     outcomes: list[AppendOutcome], callers: list[tuple[int, bool, int, int]], others: list[int]
 ) -> None:
-    """With any faults, cancellations and writers, a successful append is stored once, others at most once."""
+    """With any faults and cancellations, a successful append is stored once, any other at most once."""
     store = FaultyStore(outcomes=list(outcomes), max_batch_weight=6_000)
     log = build_engine(store)
     steps = iter(range(10**6))

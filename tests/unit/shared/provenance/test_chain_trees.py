@@ -1,4 +1,4 @@
-"""Tests of the Merkle trees of chains: proofs against signed roots, and their cached and stored parts."""
+"""Tests of the Merkle trees of chains: proofs for signed roots, and cached and stored subtree roots."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
 
 
 async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
-    """Proofs show that each record is in a checkpoint, and that each checkpoint extends the previous one."""
+    """Proofs verify for the signed roots: of each record in a checkpoint, and between two checkpoints."""
     first = await ledger.checkpoints.create(PLATFORM)
     await ledger.fill(PLATFORM, 6)
     second = await ledger.checkpoints.create(PLATFORM)
@@ -57,7 +57,7 @@ async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.Monke
 
 
 async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roots of subtrees are stored with the checkpoints; damaged or missing ones are computed again and repaired."""
+    """Subtree roots are stored with the checkpoints; damaged or missing ones are computed and stored again."""
     for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
         monkeypatch.setattr(chain_trees, name, size)
     notes = FileCheckpointStore(ledger.folder / "checkpoints")

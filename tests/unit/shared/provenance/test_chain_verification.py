@@ -37,7 +37,7 @@ AMENDMENT = AmendmentBody.model_validate(
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide a chain of six records in a table without constraints, and one of another scope."""
+    """Provide a chain of six records in a table without constraints, and a chain of another scope."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
@@ -92,7 +92,7 @@ DAMAGE = {
 
 
 def parse_records(answer: AuditQueryResult) -> list[dict[str, Any]]:
-    """Return the records in the form of replies."""
+    """Return the records of a chain as replies contain them."""
     found: list[dict[str, Any]] = json.loads(answer.to_json_array())
     return found
 
@@ -101,7 +101,7 @@ def parse_records(answer: AuditQueryResult) -> list[dict[str, Any]]:
 async def test_a_damaged_record_is_named_and_others_are_readable(
     ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Verification stops at a damaged record; queries, exports and the offline verifier show a placeholder for it."""
+    """Verification fails at a damaged record; queries, exports and the offline verifier show a placeholder."""
     column, value, how = DAMAGE[name]
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     ledger.tamper(damage_column(column, value))
@@ -139,7 +139,7 @@ MENDED = {
 
 @pytest.mark.parametrize("name", MENDED)
 async def test_ambiguous_content_is_damaged(ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Content with duplicate names is replaced by a placeholder, even with a matching digest."""
+    """Content with duplicate member names counts as damaged, even if its digest matches."""
     content = MENDED[name]
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
@@ -162,7 +162,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> None:
-    """Content with the same characters but another column type is shown, and verification reports it."""
+    """Content whose column type was changed is shown, and verification reports it."""
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     ledger.tamper(damage_column("canonical", "CAST(canonical AS TEXT)"))
     verdict = await ledger.verify(PLATFORM, 4)
@@ -175,7 +175,7 @@ async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> N
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
 async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) -> None:
-    """Verification reports that head and records differ, including the time; the other chains are still signed."""
+    """If the head item and the records differ, also in the time, verification fails; other chains are signed."""
     ledger.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
     verdict = await ledger.verify(PLATFORM)
     assert not verdict.chain_valid
@@ -231,7 +231,7 @@ async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> None:
-    """If a record past the head item and a fork exist, BrokenAt is the record and ForkDetected is true."""
+    """If a record past the head item and a fork exist, the record is reported as broken and the fork as detected."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(forge_past_head(COUNT + 2, PreviousHash=claimed))
@@ -248,7 +248,7 @@ async def test_garbage_past_the_head_is_found(ledger: Ledger) -> None:
 
 
 async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
-    """Proofs over an invalid Hash are rejected, and nothing is signed."""
+    """If a stored Hash is invalid, no proof is returned and no checkpoint is signed."""
     ledger.tamper(damage_column("hash", "'none'"))
     with pytest.raises(WorkspaceError) as caught:
         await Proofs(ledger.store, ledger.checkpoints.trees).prove_inclusion(PLATFORM, 1, COUNT)
@@ -266,7 +266,7 @@ async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
     ],
 )
 async def test_a_damaged_amendment_cannot_be_decided(ledger: Ledger, sql: str) -> None:
-    """An amendment with an uncertain author is neither approved nor rejected."""
+    """A damaged amendment can be neither approved nor rejected, because its author is uncertain."""
     amendments = Amendments(ledger.events.log, ledger.store)
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     made = await amendments.create(chain, "maker", AMENDMENT, POLICY)

@@ -37,7 +37,7 @@ from tests.unit.shared.provenance.chains import (
 
 
 def list_notes(folder: Path) -> list[Path]:
-    """Return the files of notes under a folder."""
+    """Return the checkpoint files under a folder."""
     return [file for file in folder.rglob("*") if file.is_file() and file.name.isdigit()]
 
 
@@ -89,7 +89,7 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
 
 
 async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
-    """Changed, truncated or missing working state is computed again, and the next checkpoint is correct."""
+    """If the working state is changed, truncated or missing, it is computed again before the next checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
     state = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
@@ -108,7 +108,7 @@ async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("appended", [1, 4, 7])
 async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, appended: int) -> None:
-    """An older copy of the file that has grown past the last checkpoint is not signed, with any working state."""
+    """If an older copy of the file was restored and has grown since, no checkpoint is signed."""
     older = await ledger.records(PLATFORM)
     await ledger.fill(PLATFORM, 4)
     await ledger.checkpoints.create(PLATFORM)
@@ -128,7 +128,7 @@ async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
 async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, mended: str) -> None:
-    """If the last record that a checkpoint covers was changed, nothing is signed."""
+    """If the last record under the newest checkpoint was changed, no further checkpoint is signed."""
     await ledger.checkpoints.create(PLATFORM)
     last = (await ledger.records(PLATFORM))[-1]
     text = encode_jcs(json.loads(last.canonical) | {"Description": "edited"})
@@ -152,7 +152,7 @@ async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, m
 
 
 def damage_state(ledger: Ledger, how: str) -> None:
-    """Delete the working state, or change it to the format without the last leaf."""
+    """Delete the working state, or replace it by the older format without the last leaf."""
     file = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
     if how == "lost":
         file.unlink()
@@ -173,7 +173,7 @@ async def assert_not_signed(ledger: Ledger) -> None:
 
 
 async def test_a_time_before_the_checkpoint_is_not_signed(ledger: Ledger) -> None:
-    """A new record with an earlier time than the last signed record is not signed."""
+    """If a new record has an earlier time than the last signed record, no checkpoint is signed."""
     await ledger.checkpoints.create(PLATFORM)
     await ledger.fill(PLATFORM, 1)
     last = (await ledger.records(PLATFORM))[-1]
@@ -194,7 +194,7 @@ async def test_a_time_before_the_checkpoint_is_not_signed(ledger: Ledger) -> Non
 
 
 async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
-    """A chain with invalid records is not signed until it is repaired; other chains are."""
+    """A broken chain is not signed until it is repaired; other chains are signed."""
     await ledger.checkpoints.create(PLATFORM)
     await ledger.fill(PLATFORM, 2)
     ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1 AND sequence = 9"))
@@ -222,7 +222,7 @@ async def test_notes_are_created_once(tmp_path: Path) -> None:
 
 
 class CallRecorder:
-    """Records the calls of a store."""
+    """Store wrapper that records all calls."""
 
     def __init__(self, store: ChainStore) -> None:
         self._store = store
@@ -234,7 +234,7 @@ class CallRecorder:
 
 
 async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
-    """A sweep without changes makes a single call to the store, also if a chain is broken."""
+    """If no chain has grown, a sweep makes one call to the store, even if a chain is broken."""
     for scope in range(20):
         await ledger.fill(ChainKey(Target.DOMAIN_EVENTS, f"s{scope}"), 1)
     ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1"))
@@ -282,13 +282,13 @@ async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> No
 
 
 async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> None:
-    """The size of each new checkpoint is stored at once; after a failure of the store, the next call repeats it."""
+    """The size of a new checkpoint is stored in the overview at once; after a failure, the next call repeats it."""
     async with open_ledger(tmp_path) as ledger:
         await ledger.fill(PLATFORM, 3)
         stored: dict[ChainKey, int] = {}
 
         class Overview:
-            """Overview that fails at the first call."""
+            """Overview whose first call fails."""
 
             calls = 0
 

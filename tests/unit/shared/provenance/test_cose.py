@@ -1,4 +1,4 @@
-"""Tests of COSE encoding of signatures over roots, of receipts and of keys."""
+"""Tests of the COSE encoding of root signatures, receipts and keys."""
 
 import cbor2
 import pytest
@@ -15,7 +15,7 @@ SIGNATURE = RootSignature(HEADER, b"\1" * 64)
 
 
 def test_the_encoding_is_deterministic() -> None:
-    """Labels are in the order of RFC 8949 section 4.2, and a stored signature is parsed into itself."""
+    """Map labels have the order of RFC 8949 section 4.2, and parsing a signature restores its bytes."""
     assert HEADER.hex().startswith("a40126" + "0444" + KEY.key_id.hex() + "0fa2")
     assert HEADER.endswith(bytes.fromhex("19018b01"))
     assert RootSignature.parse(SIGNATURE.encode()) == SIGNATURE
@@ -32,13 +32,13 @@ def test_the_encoding_is_deterministic() -> None:
     ],
 )
 def test_other_content_is_not_a_signature(content: bytes) -> None:
-    """Damaged content, other tags, a payload and a proof are rejected."""
+    """Damaged content, another tag, and an attached payload or proof are rejected as a root signature."""
     with pytest.raises(NoteError):
         RootSignature.parse(content)
 
 
 def test_a_signature_without_key_is_rejected() -> None:
-    """A protected header that lacks a key id or is not CBOR names no key; a signature of zeros is invalid."""
+    """A signature without a key id in its header, or of zeros, is rejected."""
     for header in (b"", b"\xa0", cbor2.dumps({4: 5}), cbor2.dumps([])):
         with pytest.raises(NoteError, match="has no key id"):
             RootSignature(header, b"").read_key_id()
@@ -47,7 +47,7 @@ def test_a_signature_without_key_is_rejected() -> None:
 
 
 def test_a_key_set_has_fixed_lengths() -> None:
-    """Coordinates of keys have 32 bytes, including leading zeros."""
+    """Coordinates of public keys have 32 bytes, with leading zeros where needed."""
     for number in range(1, 400, 57):
         public = ec.derive_private_key(number, ec.SECP256R1()).public_key()
         key = VerifierKey("", public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))

@@ -14,7 +14,7 @@ TYPES = (str, int)
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers())
 def test_a_cursor_returns_its_place(text: str, number: int) -> None:
-    """Decoding a cursor returns the encoded place, for any text and number."""
+    """Decoding a cursor returns the position that was encoded, for any text and number."""
     assert decode_cursor("list", encode_cursor("list", [text, number]), TYPES) == [text, number]
 
 

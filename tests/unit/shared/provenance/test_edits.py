@@ -1,4 +1,4 @@
-"""Tests of random edits: the record of any changed byte in any column is named."""
+"""Tests that verification names the record of any changed byte in any column."""
 
 import asyncio
 import sqlite3
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(st.integers(1, len(EVENTS) + 1), st.sampled_from(COLUMNS), st.integers(0), st.integers(0, 255))
 def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place: int, byte: int) -> None:
-    """A replaced byte of content, Hash or filter field, or an added filter field, is found."""
+    """A changed byte of content, Hash or filter field, or an added filter field, fails verification."""
     stored = read_value(folder, sequence, column)
     raw = bytearray(stored.encode() if isinstance(stored, str) else stored or b"")
     if raw:
@@ -63,7 +63,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
 def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: int, column: str) -> None:
-    """Bytes in a text column and text in a bytes column are found, since filters would miss the record."""
+    """A value stored with another column type fails verification, because filters would miss its record."""
     stored = read_value(folder, sequence, column)
     if stored is None:
         edited: Any = b""
@@ -74,14 +74,14 @@ def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: i
 
 
 def read_value(folder: Path, sequence: int, column: str) -> Any:
-    """Return a stored value."""
+    """Return the stored value of a column of a record."""
     with closing(sqlite3.connect(folder / "provenance.sqlite")) as connection:
         sql = f"SELECT {column} FROM records WHERE sequence = ?"
         return connection.execute(sql, (sequence,)).fetchone()[0]
 
 
 def verify_edited(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> ChainVerdict:
-    """Return the verdict after one value was changed, then restore it; parallel verification has the same result."""
+    """Return the verdict with one value changed, then restore it; parallel verification must agree."""
     stored = read_value(folder, sequence, column)
 
     async def verify() -> ChainVerdict:
@@ -95,6 +95,7 @@ def verify_edited(folder: Path, sequence: int, column: str, edited: Any, express
                 ledger.tamper(lambda file: store(file, stored, "?"))
 
     def store(file: sqlite3.Connection, value: Any, expression: str) -> None:
+        """Write a value into the tested column of the tested record, converted by an SQL expression."""
         file.execute(f"UPDATE records SET {column} = {expression} WHERE sequence = ?", (value, sequence))
 
     return asyncio.run(verify())

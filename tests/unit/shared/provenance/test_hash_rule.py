@@ -1,4 +1,4 @@
-"""Tests of format of a record's time."""
+"""Tests of the format of the time in records."""
 
 from datetime import UTC, date, datetime
 
@@ -20,7 +20,7 @@ def test_times_of_the_service_are_valid(instant: datetime) -> None:
 
 @pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 9999])
 def test_only_calendar_days_are_valid(year: int) -> None:
-    """Only days of the calendar are valid, including leap years."""
+    """A time must be on a day that exists in the calendar, also in leap years."""
     for month in range(14):
         for day in range(33):
             try:
@@ -32,7 +32,7 @@ def test_only_calendar_days_are_valid(year: int) -> None:
 
 @given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
 def test_other_characters_are_invalid(place: int, character: str, taken: int) -> None:
-    """A replaced, inserted or removed character makes a time invalid, except one digit replaced by another."""
+    """Any replaced, inserted or removed character makes a time invalid, unless a digit replaces a digit."""
     text = TIME[:place] + character + TIME[place + taken :]
     same_form = len(text) == len(TIME) and all(
         one == other or (one in "0123456789" and other in "0123456789") for one, other in zip(text, TIME, strict=True)

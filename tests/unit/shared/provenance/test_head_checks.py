@@ -19,7 +19,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide two chains without a checkpoint; the next append reads the head again."""
+    """Provide two chains without a checkpoint; the next append reads the head items again."""
     async with open_ledger(tmp_path) as opened:
         for chain in (BATCH, PLATFORM):
             await opened.fill(chain, COUNT)
@@ -28,12 +28,12 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 def change_head(ledger: Ledger, sql: str) -> None:
-    """Change the head of the second chain."""
+    """Change columns of the second chain's head item."""
     ledger.tamper(lambda file: file.execute(f"{sql} WHERE target = 'PlatformConfig'"))
 
 
 async def read_rejection_detail(ledger: Ledger) -> str:
-    """Return the detail of the rejection of an append."""
+    """Return the error detail of an append that is rejected."""
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
@@ -42,7 +42,7 @@ async def read_rejection_detail(ledger: Ledger) -> str:
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "2020-01-01T00:00:00.000000Z", "soon", ""])
 async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> None:
-    """The time of the head item must be the time of its record."""
+    """Verification fails if the time of the head item differs from that of its record."""
     change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT))
@@ -51,7 +51,7 @@ async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
 async def test_no_record_is_sealed_with_a_forged_time(ledger: Ledger, time: str) -> None:
-    """Appends are rejected if the head's time is ahead of the clock and differs from the last record's."""
+    """An append is rejected if the head item's time is in the future and not that of the last record."""
     change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
     assert "head item" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT
@@ -88,7 +88,7 @@ async def test_no_record_is_sealed_with_a_forged_hash(ledger: Ledger, said: str)
 
 
 async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
-    """A process with a cached tip reads a changed head again."""
+    """If the head item was changed, a process with a cached tip reads it again before the next append."""
     await ledger.events.write(PLATFORM, "editor", build_event(8))
     change_head(ledger, "UPDATE chains SET hash = 'x'")
     assert "head item" in await read_rejection_detail(ledger)
@@ -104,7 +104,7 @@ async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> Non
 
 @pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
 async def test_records_without_head_are_found(ledger: Ledger, tampering: str) -> None:
-    """A chain with a deleted head item is not reported as empty."""
+    """If the head item of a chain was deleted, the chain is reported as broken and not as empty."""
     change_head(ledger, tampering)
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -114,7 +114,7 @@ async def test_records_without_head_are_found(ledger: Ledger, tampering: str) ->
 
 
 async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> None:
-    """After a head item is deleted, other scopes can be created and are verified by their own records."""
+    """After a head item was deleted, its number is not reused, so that new scopes have separate records."""
     await ledger.fill(OTHER, 2)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"begun later {number}") for number in range(3)]
@@ -126,7 +126,7 @@ async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> Non
 
 
 async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger) -> None:
-    """Two engines that create chains in one file use different numbers."""
+    """If two engines create chains in one file concurrently, the chains get different numbers."""
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"at once {number}") for number in range(12)]
     async with open_ledger(ledger.folder) as second:
@@ -149,7 +149,7 @@ async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, numbe
 
 @pytest.mark.parametrize("gone", range(1, COUNT))
 async def test_records_without_head_and_first_record_are_found(ledger: Ledger, gone: int) -> None:
-    """Event chains without a head item are not reported as empty if orphaned records may belong to them."""
+    """If orphaned records may belong to a chain without a head item, it is not reported as empty."""
     deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
     ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
     for chain in (PLATFORM, OTHER):
@@ -184,7 +184,7 @@ RENUMBERED = {
 
 @pytest.mark.parametrize("name", RENUMBERED)
 async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -> None:
-    """A chain with a deleted head is not reported as empty, also if its records were moved."""
+    """If a head item was deleted and its records were moved, the chain is not reported as empty."""
     statements = [one.replace("@", f"(SELECT chain FROM chains {OF_PLATFORM})") for one in RENUMBERED[name]]
     ledger.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
     verdict = await ledger.verify(PLATFORM)
@@ -193,7 +193,7 @@ async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -
 
 
 async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> None:
-    """Orphaned amendments make only the chain of their own scope invalid, because they contain the scope."""
+    """Orphaned amendments make only the chain of the scope in their content invalid."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
         made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
@@ -223,7 +223,7 @@ async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
 
 
 async def test_a_restarted_chain_is_a_fork(ledger: Ledger) -> None:
-    """Two first records with the genesis hash are a fork."""
+    """Two first records that both link to the genesis hash are reported as a fork."""
     [first, *_] = await ledger.records(BATCH)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
     await ledger.events.write(BATCH, "editor", build_event(9))

@@ -1,4 +1,4 @@
-"""Tests of Merkle trees compared with the reference vectors of Certificate Transparency and RFC 6962's recursion."""
+"""Tests of Merkle trees, compared with published test vectors and the recursive definition of RFC 6962."""
 
 import hashlib
 
@@ -80,7 +80,7 @@ def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
 
 @given(SIZES, st.data())
 def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """The inclusion proof of a leaf verifies; another leaf, index, size, root or path does not."""
+    """An inclusion proof verifies only for its own leaf, index, size, root and path."""
     index = data.draw(st.integers(0, size - 1))
     leaves = build_leaves(size)
     path = [compute_reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
@@ -98,7 +98,7 @@ def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) ->
 
 @given(SIZES, st.data())
 def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """The consistency proof between two sizes verifies; with other roots or hashes it does not."""
+    """A consistency proof verifies only for its own roots and hashes."""
     old = data.draw(st.integers(1, size))
     leaves = build_leaves(size)
     proof = [compute_reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]
@@ -114,7 +114,7 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
 
 
 def test_a_published_proof() -> None:
-    """The published inclusion and consistency proofs of the reference tree are correct."""
+    """Proofs for the reference tree equal the published ones."""
     leaves = LEAVES
     path = [compute_reference_root(leaves[first:last]).hex() for first, last in list_inclusion_ranges(5, 8)]
     assert path == [

@@ -1,4 +1,4 @@
-"""Tests of forged records at invalid sequences: verification finds them, reads exclude them, appends fail."""
+"""Tests of records at invalid sequences: verification reports them, reads omit them, appends fail."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_
     params=[DEFAULT_PARALLEL, build_parallel_options(1), build_parallel_options(4)], ids=["whole", "by1", "by4"]
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """Provide a chain of six records, and one of another scope; verified at once and in parallel windows."""
+    """Provide a chain of six records and a chain of another scope, for serial and parallel verification."""
     async with open_ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
@@ -40,7 +40,7 @@ async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 def copy_to_place(place: str, chain: ChainKey = PLATFORM, **fields: str) -> Callable[[sqlite3.Connection], Any]:
-    """Return a function that copies the first record to an invalid sequence."""
+    """Return a function that copies the first record to the given invalid sequence."""
     forged = {"status": "status", "amendment_id": "amendment_id"} | fields
     sql = (
         f"INSERT INTO records (chain, sequence, append_id, {OTHERS}, status, amendment_id) SELECT chain, {place}, "
@@ -83,7 +83,7 @@ async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
 async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, place: str) -> None:
-    """Appends are rejected until the record is removed, with a cached tip and after reading it."""
+    """Appends are rejected until a misplaced record is removed, whether the tip is cached or read."""
     ledger.tamper(copy_to_place(place))
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
@@ -114,7 +114,7 @@ async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "1.5", "2.5", "'zzz'"])
 async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) -> None:
-    """A misplaced decision has no effect, verification reports it, and a valid decision is rejected at once."""
+    """A misplaced decision is reported and decides nothing, and a valid decision is rejected at once."""
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(2):
         await amendments.create(AMENDMENTS, "maker", AMENDMENT, POLICY)
@@ -131,6 +131,6 @@ async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) ->
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "3.5", "'zzz'", "x'00'"])
 def test_a_new_file_rejects_invalid_sequences(ledger: Ledger, place: str) -> None:
-    """The table rejects invalid sequences."""
+    """In a new file, a table constraint rejects invalid sequences."""
     with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
         ledger.tamper(lambda file: file.execute(f"UPDATE records SET sequence = {place} WHERE sequence = 1"))

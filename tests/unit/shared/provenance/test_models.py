@@ -30,13 +30,13 @@ def test_an_event_has_only_its_own_properties() -> None:
 
 @pytest.mark.parametrize("changes", [{"EntityID": ""}, {"EntityID": 7}, {"AfterState": []}, {"ActionType": None}])
 def test_values_of_another_type_are_rejected(changes: dict[str, Any]) -> None:
-    """A value of another type is rejected and not converted, because the record contains values as they were sent."""
+    """A value of the wrong type is rejected instead of converted, because records contain the sent values."""
     with pytest.raises(ValidationError):
         EventBody.model_validate({**EVENT, **changes})
 
 
 def test_an_ignored_property_has_a_canonical_form() -> None:
-    """A number that JSON parsers read differently is rejected, also in an unknown property."""
+    """Even in an ignored property, a number that JSON parsers read differently is rejected."""
     with pytest.raises(WorkspaceError) as raised:
         EventBody.model_validate({**EVENT, "Extra": [2**60]})
     assert "Extra" in raised.value.detail
@@ -51,7 +51,7 @@ def test_an_amendment_requires_records_and_changed_fields(changes: dict[str, Any
 
 
 def test_a_signature_is_checked_later() -> None:
-    """The body accepts any signature, because other reasons to refuse a decision come first."""
+    """The body model accepts any signature value, because other checks of the decision come first."""
     assert RejectionBody.model_validate({"signature": 7}).signature == 7
     with pytest.raises(ValidationError):
         SignatureBody.model_validate({"meaning": "approval", "other": 1})

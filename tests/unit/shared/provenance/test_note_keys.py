@@ -1,4 +1,4 @@
-"""Tests of rotation of the key that signs checkpoints: valid chains remain valid, and a lost key is not replaced."""
+"""Tests of replacing the key that signs checkpoints: chains stay valid, and a lost key is not replaced."""
 
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ START = 1_767_600_000
 
 @dataclass
 class RotatableKey:
-    """Signing key in one kind of key store, which a test can replace.
+    """Signing key in a file or a key vault, which the test can replace by a new one.
 
     Attributes:
         old: signer of a process that was started before the rotation.
@@ -39,7 +39,7 @@ class RotatableKey:
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide two chains."""
+    """Provide a file with two chains."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, 3)
         await opened.fill(BATCH, 3)
@@ -48,7 +48,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.fixture(params=["file", "key vault double"])
 async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RotatableKey]:
-    """Provide a key; the tests run for each kind of store."""
+    """Provide the signing key of checkpoints, once in a file and once in a fake key vault."""
     async with AsyncExitStack() as stack:
         if request.param == "file":
             path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"
@@ -70,18 +70,18 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 def open_checkpoints(ledger: Ledger, signer: NoteSigner) -> Checkpoints:
-    """Return the checkpoints of a process with a signer."""
+    """Return the checkpoint service of a process with the given signer."""
     return Checkpoints(ledger.store, FileCheckpointStore(ledger.folder / "checkpoints"), signer, get_workspace_id)
 
 
 async def is_sound(ledger: Ledger, checkpoints: Checkpoints) -> bool:
-    """Return whether both chains and their checkpoints are valid for a process with these checkpoints."""
+    """Return whether a process with the given checkpoint service finds both chains and checkpoints valid."""
     verifier = ChainVerifier(ledger.store, get_workspace_id, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
 
 async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys: RotatableKey) -> None:
-    """After a rotation chains remain valid and grow; old and new processes sign with the new, published key."""
+    """After a rotation, old signatures stay trusted, and running and new processes sign with the new key."""
     before = open_checkpoints(ledger, keys.old)
     assert await before.create_all() == 2
     old = await before.load_verifier_key()
@@ -114,7 +114,7 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys:
 
 
 async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path) -> None:
-    """A manually replaced key file signs, the earlier key remains trusted, and the running process uses the new one."""
+    """If the key file is replaced manually, the new key signs at once, and the earlier key stays trusted."""
     assert await ledger.checkpoints.create_all() == 2
     async with open_ledger(tmp_path / "elsewhere") as other:
         await other.checkpoints.load_verifier_key()
@@ -128,7 +128,7 @@ async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path
 
 @pytest.mark.parametrize("left", ["nothing", "rubbish"])
 async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: str) -> None:
-    """Without the key nothing is signed, in old and new processes; existing checkpoints are verified as before."""
+    """If the signing key is lost, nothing is signed, and existing checkpoints stay verifiable."""
     assert await ledger.checkpoints.create_all() == 2
     path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
     path.rename(aside)
@@ -150,7 +150,7 @@ async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: 
 
 
 async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Path) -> None:
-    """Without any key a chain is neither valid nor broken, since it may have been rewritten."""
+    """Without any trusted key, verification has no verdict, because the chain may have been rewritten."""
     assert await ledger.checkpoints.create(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
     shutil.rmtree(tmp_path / "checkpoint-keys")
@@ -161,7 +161,7 @@ async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Pat
 
 
 async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None:
-    """A missing key without checkpoints is replaced."""
+    """If no checkpoint exists, a missing signing key is created again."""
     first = await ledger.checkpoints.load_verifier_key()
     (tmp_path / "checkpoint-key.pem").unlink()
     assert await ledger.checkpoints.load_verifier_key() != first
@@ -187,7 +187,7 @@ async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
 
 
 class RotatingSigner(FileNoteSigner):
-    """A key that is rotated between the read of its public key and the signature."""
+    """Signer whose key is replaced between the read of its public key and the signature."""
 
     async def sign(self, message: bytes) -> bytes:
         """Sign with the next key."""
@@ -196,7 +196,7 @@ class RotatingSigner(FileNoteSigner):
 
 
 async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tmp_path: Path) -> None:
-    """A note that its key does not verify is not stored, since it could never be removed."""
+    """A checkpoint whose signature does not match its key is not stored, because it could never be removed."""
     turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
     with pytest.raises(NoteError):
         await turning.create(BATCH)

@@ -1,4 +1,4 @@
-"""Tests of the rows of the list of chains."""
+"""Tests of the entries in the list of chains."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ SUMMARY = ChainSummary(ChainKey(Target.DOMAIN_EVENTS, "line-1"), 12, AT, AT, 2, 
 
 
 def test_a_row_has_all_values() -> None:
-    """A row of the overview has all values; the last RecordID follows from the number of records."""
+    """An entry has all values of its chain; the last RecordID is computed from the number of records."""
     assert summary_to_row(SUMMARY) == {
         "scopeKey": "line-1",
         "target": "DomainEvents",
@@ -36,6 +36,6 @@ def test_missing_and_damaged_values_are_null() -> None:
 
 
 def test_a_broken_chain_is_marked() -> None:
-    """The newest complete verification determines whether a chain is marked as broken."""
+    """A chain is marked as broken if its newest complete verification has failed."""
     broken = replace(SUMMARY, verdict=StoredVerdict(AT, 12, is_valid=False, broken_at="000000000003"))
     assert summary_to_row(broken)["lastVerdict"] == "broken"

@@ -12,5 +12,5 @@ def test_positions_sort_by_time() -> None:
 
 
 def test_a_position_names_the_chain_of_its_scope() -> None:
-    """The position of a pending amendment names the chain of amendments of its scope."""
+    """The position of a pending amendment determines the amendment chain of its scope."""
     assert PendingPlace("t", "line-1", 1).chain == ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")

@@ -1,4 +1,4 @@
-"""Tests of parallel verification of long chains: the verdict does not depend on the window verifier."""
+"""Tests of parallel verification of long chains: faults of the window verifier do not change the verdict."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -49,7 +49,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All valid windows but the first are taken from the window verifier, and the checkpoint matches."""
+    """The results of the window verifier are used for all windows but the first; the checkpoint matches."""
     verified: list[int] = []
     stream = ledger.store.stream
 
@@ -79,30 +79,30 @@ async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: 
 
 
 async def fail_at_once(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
-    """Fail as if the process had ended."""
+    """Raise the error of a verification process that ended at once."""
     raise VerifierUnavailableError("injected end")
 
 
 async def raise_error(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
-    """Fail with another error."""
+    """Raise an unexpected error."""
     raise ValueError("injected error")
 
 
 async def hang(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
-    """Never return."""
+    """Wait forever."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
 async def fail_later(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
-    """Verify about half of the windows, then fail."""
+    """Verify about half of the windows, then raise an error."""
     if question.first > COUNT // 2:
         return await verify_window(store, question)
     raise VerifierUnavailableError("injected end")
 
 
 async def return_previous_window(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
-    """Return the result of the window before."""
+    """Return the result of the previous window, which is wrong."""
     first = max(2, question.first - 4)
     return await verify_window(store, WindowRequest(question.chain, first, question.last - 4, question.leaves))
 
@@ -126,7 +126,7 @@ async def test_the_verdict_does_not_depend_on_the_window_verifier(
 
 
 class StoreWithHelper(ParallelChainStore):
-    """Embedded store with a replaced window verifier."""
+    """Embedded chain store with the window verifier of the test."""
 
     def __init__(self, path: Path, helper: Helper) -> None:
         super().__init__(path)
@@ -134,7 +134,7 @@ class StoreWithHelper(ParallelChainStore):
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Use the replaced verifier."""
+        """Return the window verifier of the test."""
 
         async def ask(question: WindowRequest) -> WindowResult:
             return await self.helper(self, question)

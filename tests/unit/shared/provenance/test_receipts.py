@@ -1,4 +1,4 @@
-"""Tests of receipts of records and of growth, checked with scitt-cose, which is another implementation."""
+"""Tests of receipts of records and of growth, verified by the independent library scitt-cose."""
 
 import asyncio
 import sqlite3
@@ -41,7 +41,7 @@ class CountingSigner(FileNoteSigner):
 
 
 class Issuer:
-    """Receipts of the chains of a ledger, with everything that they are made from."""
+    """Receipt service over the chains of a ledger, with all its parts."""
 
     def __init__(self, ledger: Ledger) -> None:
         path = ledger.folder / "checkpoint-key.pem"
@@ -56,7 +56,7 @@ class Issuer:
         self.receipts = Receipts(ledger.store, self.checkpoints, proofs, self.overview)
 
     def restart(self) -> Receipts:
-        """Return the receipts of a new process, without cached roots."""
+        """Return the receipt service of a new process, without cached roots."""
         proofs = Proofs(self.ledger.store, ChainTrees(self.ledger.store))
         return Receipts(self.ledger.store, self.checkpoints, proofs, self.overview)
 
@@ -91,7 +91,7 @@ def to_pem(key: VerifierKey) -> bytes:
 
 
 async def check_error(code: str, receipts: Receipts, sequence: int, size: int | None = None) -> WorkspaceError:
-    """Check that a record gets no receipt because of an error with this code; return the error."""
+    """Check that the request for a receipt fails with a code, and return the error."""
     with pytest.raises(WorkspaceError) as raised:
         await receipts.prove_inclusion(BATCH, sequence, size)
     assert raised.value.code == code
@@ -99,7 +99,7 @@ async def check_error(code: str, receipts: Receipts, sequence: int, size: int | 
 
 
 async def test_scitt_cose_verifies_every_record_in_every_checkpoint(issuer: Issuer) -> None:
-    """Each record has a receipt for each checkpoint that covers it, also in a tree of one leaf."""
+    """The library scitt-cose verifies the receipt of each record for each checkpoint that covers the record."""
     key = to_pem(await issuer.checkpoints.load_verifier_key())
     records = await issuer.ledger.records(BATCH)
     for size in SIZES:
@@ -115,7 +115,7 @@ async def test_scitt_cose_verifies_every_record_in_every_checkpoint(issuer: Issu
 
 
 async def test_scitt_cose_verifies_growth(issuer: Issuer) -> None:
-    """A receipt of growth has the signature of the newer root, and proves that the newer tree extends the older one."""
+    """The library scitt-cose verifies that a receipt of growth proves a newer tree to extend an older one."""
     key = to_pem(await issuer.checkpoints.load_verifier_key())
     entries = [record.hash for record in await issuer.ledger.records(BATCH)]
     for old in SIZES[:-1]:
@@ -143,7 +143,7 @@ async def test_the_form_of_a_receipt(issuer: Issuer) -> None:
 
 
 async def test_a_receipt_costs_no_key_operation(issuer: Issuer) -> None:
-    """A checkpoint is signed twice when it is made, as a note and for receipts, and never again."""
+    """Issuing receipts needs no signature, because each checkpoint is signed twice when it is created."""
     assert issuer.signer.count == 2 * (len(SIZES) + 1)
     for receipts in (issuer.receipts, issuer.restart()):
         first = await receipts.prove_inclusion(BATCH, 3, None)
@@ -153,7 +153,7 @@ async def test_a_receipt_costs_no_key_operation(issuer: Issuer) -> None:
 
 
 async def test_checkpoints_of_an_earlier_version_get_signatures(issuer: Issuer) -> None:
-    """The newest checkpoint of each chain is signed in the background, others when first requested; both are stored."""
+    """Unsigned roots of earlier versions are signed in the background or at the first request, and stored."""
     for file in issuer.find_signatures():
         file.unlink()
     issuer = Issuer(issuer.ledger)
@@ -227,7 +227,7 @@ async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
 
 @pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
 async def test_an_altered_tree_gets_no_receipts(issuer: Issuer, forged: str) -> None:
-    """A receipt is not issued if a stored hash was changed, so that the hashes do not lead to the signed root."""
+    """If a stored hash was changed, so that the proof does not give the signed root, no receipt is issued."""
     record = (await issuer.ledger.records(BATCH))[1]
     issuer.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = ? WHERE hash = ?", (forged, record.hash)))
     receipts = issuer.restart()
@@ -253,7 +253,7 @@ async def test_receipts_after_a_rotation_of_the_key(issuer: Issuer) -> None:
 
 
 async def test_an_untrusted_key_prevents_receipts(issuer: Issuer) -> None:
-    """After a retired key was removed, checkpoints that it signed give no receipts."""
+    """If a retired key is no longer trusted, the checkpoints that it signed give no receipts."""
     folder = issuer.ledger.folder
     rotate_key(folder / "checkpoint-key.pem")
     await issuer.checkpoints.load_verifier_key()
@@ -279,7 +279,7 @@ async def test_a_damaged_signature_prevents_receipts(issuer: Issuer, content: by
 
 
 async def test_receipts_of_a_page(issuer: Issuer) -> None:
-    """A page gets receipts for its records up to the newest checkpoint, equal to those of single requests."""
+    """The receipts of a page cover its records up to the newest checkpoint and equal separately requested ones."""
     records = await issuer.ledger.records(BATCH)
     found = await issuer.receipts.prove_covered(BATCH, records[3:6])
     assert found == {
@@ -301,7 +301,7 @@ async def test_receipts_of_a_page(issuer: Issuer) -> None:
     ],
 )
 async def test_a_page_of_a_damaged_chain_has_no_receipts(issuer: Issuer, edit: str) -> None:
-    """If a record was changed or deleted, the page is shown without receipts."""
+    """If a record of the page was changed or deleted, the page is returned without receipts."""
     record = (await issuer.ledger.records(BATCH))[-1]
     issuer.ledger.tamper(lambda file: file.execute(edit, (record.hash,)))
     records = await issuer.ledger.records(BATCH)

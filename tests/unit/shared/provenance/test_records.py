@@ -1,4 +1,4 @@
-"""Tests of creation, linking and verification of records."""
+"""Tests of creating, linking and verifying records."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ def build_chain(length: int) -> list[dict[str, Any]]:
 
 
 def test_a_chain_starts_from_workspace_target_and_scope() -> None:
-    """The genesis hash is the SHA-256 of four lines: version, workspace, target and scope. Each part changes it."""
+    """The genesis hash is the SHA-256 of version, workspace, target and scope, each on one line."""
     text = b"oi-provenance/v1\nplant-a\nDomainEvents\nbatch 7"
     assert compute_genesis_hash("plant-a", "DomainEvents", "batch 7") == hashlib.sha256(text).hexdigest()
     bare = hashlib.sha256(b"oi-provenance/v1\nplant-a\nDomainEvents\n").hexdigest()
@@ -109,13 +109,13 @@ def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any
 
 
 def test_the_json_text_of_a_record_has_its_hash() -> None:
-    """The JSON text of a record is the record with its Hash."""
+    """The JSON text of a record contains its members and its Hash."""
     record = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "x")
     assert json.loads(record_to_json(record)) == parse_record(record.canonical, record.hash)
 
 
 def test_large_floats_keep_their_value() -> None:
-    """A float that JCS writes as a long integer is read as the same float and can be written again."""
+    """A float that canonical JSON writes as a long integer is parsed back to the same value."""
     record = seal_record(draft_event("u", EVENT | {"AfterState": {"n": 1e20, "m": 2.0**60}}), 1, AT, GENESIS, "x")
     state = parse_record(record.canonical, record.hash)["AfterState"]
     assert (state, type(state["n"]), type(state["m"])) == ({"n": 1e20, "m": 2.0**60}, float, float)
@@ -123,7 +123,7 @@ def test_large_floats_keep_their_value() -> None:
 
 
 def test_an_event_has_only_its_own_fields() -> None:
-    """Server-owned and unknown fields and null optional fields of an event are dropped."""
+    """Fields that the server sets, unknown fields, and optional fields with null are removed from an event."""
     event = EVENT | {"UserID": "eve", "RecordID": "9", "Hash": "x", "Extra": 1, "Name": None, "NodeID": "n"}
     assert build_event_record(3, "now", "admin", event) == {
         "RecordID": "000000000003", "Timestamp": "now", "UserID": "admin", **EVENT, "NodeID": "n",
@@ -165,7 +165,7 @@ def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
 
 
 def test_a_sound_chain_has_no_fault() -> None:
-    """A sealed chain and an empty chain have no fault."""
+    """Verification finds no fault in a sealed chain or an empty chain."""
     assert find_first_fault(build_chain(5), GENESIS) is None
     assert find_first_fault([], GENESIS) is None
 

@@ -1,4 +1,4 @@
-"""Tests of the beginning of the printable report of amendments."""
+"""Tests of the header of the printable report of amendments."""
 
 from shared.provenance.amendment_report import Report, render_report
 from shared.provenance.checkpoint_ports import StoredCheckpoint
@@ -33,7 +33,7 @@ def test_a_report_names_its_origin() -> None:
 
 
 def test_a_report_states_the_verdict_and_the_checkpoint() -> None:
-    """An intact chain is reported with its size, the time of the verification and the checkpoint's root hash."""
+    """The report of a valid chain has its size, the time of verification and the checkpoint's root hash."""
     signed = CheckpointContent("origin", 2, bytes(32))
     text = render(ChainEvidence(StoredVerdict(AT, 1, is_valid=True), CHECKPOINT, signed))
     assert "The chain is intact: 1 record, verified 2026-05-04 08:00:00.000000 UTC." in text
@@ -51,7 +51,7 @@ def test_a_report_of_a_broken_chain_has_a_warning() -> None:
 
 
 def test_a_new_chain_has_no_verdict_and_no_checkpoint() -> None:
-    """A report says so if the chain has no verification and no checkpoint yet."""
+    """The report of a chain without a verification or checkpoint states that there is none yet."""
     text = render(ChainEvidence(None, None, None))
     assert "The chain was not verified yet." in text
     assert "No checkpoint was signed yet." in text

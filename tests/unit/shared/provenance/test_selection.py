@@ -1,4 +1,4 @@
-"""Tests of the selection of a chain by target and scope."""
+"""Tests of selecting a chain by target and scope."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from shared.provenance.selection import (
 
 
 def get_code(target: str | None, scope_key: str | None) -> str:
-    """Return the error code of a request's target and scope; empty if they are valid."""
+    """Return the error code for a target and a scope; empty if they are valid."""
     faults = ValidationErrors()
     check_chain(faults, target, scope_key)
     try:
@@ -37,7 +37,7 @@ def get_code(target: str | None, scope_key: str | None) -> str:
     ],
 )
 def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: str | None, chain: ChainKey) -> None:
-    """Without a target, a scope selects its events, and no scope selects the configuration."""
+    """Without a target, a scope selects its event chain; without both, the chain of the configuration."""
     assert get_code(target, scope_key) == ""
     assert resolve_chain_to_read(target, scope_key) == chain
 
@@ -55,7 +55,7 @@ def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: 
     ],
 )
 def test_target_and_scope_must_match(target: str | None, scope_key: str | None, code: str) -> None:
-    """A target of the workspace has no scope, all others need one; the code for an empty scope comes first."""
+    """Workspace targets must have no scope and all others need one; an empty scope has a separate code."""
     assert get_code(target, scope_key) == code
 
 
@@ -77,13 +77,13 @@ def test_amendments_have_a_scope(scope_key: str | None) -> None:
 
 @pytest.mark.parametrize(("body", "sequence"), [({}, None), ({"RecordID": "000000000007"}, 7)])
 def test_a_record_id_is_optional(body: dict[str, Any], sequence: int | None) -> None:
-    """Without a RecordID, the whole chain is verified."""
+    """Without a RecordID, the request concerns the whole chain."""
     assert parse_record_id(body) == sequence
 
 
 @pytest.mark.parametrize("value", [None, 7, "7", "00000000000x", "0000000000007", ""])
 def test_a_malformed_record_id_is_rejected(value: Any) -> None:
-    """A malformed RecordID is rejected, and so is null, which is not the same as a missing RecordID."""
+    """A malformed RecordID is rejected, and so is null, which does not count as missing."""
     with pytest.raises(WorkspaceError) as raised:
         parse_record_id({"RecordID": value})
     assert "12 digits" in raised.value.detail

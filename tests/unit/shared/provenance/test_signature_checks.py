@@ -1,4 +1,4 @@
-"""Tests of verification of signatures in chains of amendments, by the service and by the client."""
+"""Tests of verifying signatures in chains of amendments, by the service and by the client."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ SIGNATURE = DecisionSignature("bob", "Bob", "approval", None, SIGNED_IN, ("key",
 
 @dataclass
 class OneSigner:
-    """Signer of decisions, which raises an error instead if one is given."""
+    """Fake signer of decisions that returns one signature or raises the error that the test has set."""
 
     refusal: WorkspaceError | None = None
 
@@ -41,7 +41,7 @@ class OneSigner:
 
 
 async def decide(ledger: Ledger, count: int) -> None:
-    """Append amendments and their signed approvals."""
+    """Append amendments and a signed approval of each."""
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(count):
         made = await amendments.create(CHAIN, "ann", build_body(), STRICT)
@@ -49,7 +49,7 @@ async def decide(ledger: Ledger, count: int) -> None:
 
 
 async def append_decision(ledger: Ledger, amendment: str, signature: Any) -> None:
-    """Append a decision with any signature, as an attacker who can compute hashes would."""
+    """Append a decision with any signature and correct hashes, as an attacker could."""
     decision = {
         "ScopeKey": CHAIN.scope_key,
         "EntityType": "Sample",
@@ -64,12 +64,12 @@ async def append_decision(ledger: Ledger, amendment: str, signature: Any) -> Non
 
 
 async def read_export(ledger: Ledger) -> list[dict[str, Any]]:
-    """Return the chain as an export contains it."""
+    """Return the chain in the form of an export."""
     return [json.loads(record_to_json(record)) for record in await ledger.records(CHAIN)]
 
 
 async def test_signed_decisions_are_valid(tmp_path: Path) -> None:
-    """A signed decision holds the time of the decision and the Hash of its amendment, in a valid chain."""
+    """A signature has the time of its decision and the Hash of its amendment, and the chain is valid."""
     async with open_ledger(tmp_path) as ledger:
         await decide(ledger, 2)
         records = await read_export(ledger)
@@ -99,7 +99,7 @@ async def test_signed_decisions_are_valid(tmp_path: Path) -> None:
 async def test_a_signature_of_another_record(
     tmp_path: Path, falsify: Callable[[dict[str, Any]], Any], window: int
 ) -> None:
-    """A signature that names another record than the amendment breaks the chain at the decision."""
+    """If a signature names another record than the decided amendment, verification fails at the decision."""
     async with open_ledger(tmp_path, build_parallel_options(window)) as ledger:
         await decide(ledger, 2)
         made = await Amendments(ledger.events.log, ledger.store).create(CHAIN, "ann", build_body(), STRICT)
@@ -114,7 +114,7 @@ async def test_a_signature_of_another_record(
 
 
 async def test_a_signature_of_a_missing_amendment(tmp_path: Path) -> None:
-    """A signed decision about an amendment that does not exist breaks the chain."""
+    """If a signed decision concerns a missing amendment, verification fails at the decision."""
     async with open_ledger(tmp_path) as ledger:
         await append_decision(ledger, "000000000009", SIGNATURE.to_members("0" * 64))
         assert (await ledger.verify(CHAIN)).broken_at == "000000000001"
@@ -132,7 +132,7 @@ async def test_other_faults_come_first(tmp_path: Path) -> None:
 
 
 async def test_filtered_exports(tmp_path: Path) -> None:
-    """In a part of a chain, a signature is compared only with an amendment of this part."""
+    """In a filtered export, a signature is checked only if the export contains its amendment."""
     async with open_ledger(tmp_path) as ledger:
         await decide(ledger, 1)
         made, decision = await read_export(ledger)
@@ -143,7 +143,7 @@ async def test_filtered_exports(tmp_path: Path) -> None:
 
 
 async def test_repeated_decisions(tmp_path: Path) -> None:
-    """A repeat of an appended decision gets the first record without a check; a refused decision appends nothing."""
+    """Repeating a decision returns the first record without a check; a refused decision appends nothing."""
     async with open_ledger(tmp_path) as ledger:
         amendments = Amendments(ledger.events.log, ledger.store)
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
@@ -157,7 +157,7 @@ async def test_repeated_decisions(tmp_path: Path) -> None:
 
 
 async def test_unconfirmed_signatures(tmp_path: Path) -> None:
-    """A signature that is not confirmed directly before the append rejects its decision, and no other append."""
+    """If a signature is not confirmed just before its append, only this decision is rejected."""
 
     @dataclass
     class UnconfirmedSigner:

@@ -13,7 +13,7 @@ SIGNATURE = DecisionSignature(
 
 
 def test_a_signature_names_person_meaning_and_record() -> None:
-    """The record of a decision contains who signed what, and how the person had signed in."""
+    """A decision's record contains the person, the meaning, the signed record, and the sign-in."""
     assert SIGNATURE.to_members("ab" * 32) == {
         "UserID": "ann",
         "PrintedName": "Ann Example",
@@ -35,7 +35,7 @@ def test_only_an_object_is_a_signature(content: dict[str, Any], signature: dict[
 
 
 async def test_a_session_is_undecided_until_the_append() -> None:
-    """If a decision was not appended, its sign-in may sign again."""
+    """A sign-in counts as used only after the append of its decision, so that it can sign after a failure."""
     session = SigningSession(SIGNATURE)
     await session.confirm()
     assert not session.is_decided

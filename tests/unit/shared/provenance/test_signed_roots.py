@@ -1,4 +1,4 @@
-"""Tests of loading checkpoints with the signatures over their roots."""
+"""Tests of loading checkpoints and the signatures of their roots."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def _damage_signatures(folder: Path) -> None:
 
 
 async def test_a_signed_root_is_cached_for_a_time(ledger: Ledger, tmp_path: Path) -> None:
-    """A signed root is cached for a time; then it is read again, because its key may no longer be trusted."""
+    """A signed root is read again after some time, because its key may no longer be trusted."""
     await ledger.checkpoints.create(PLATFORM)
     time = VirtualTime()
     roots = SignedRoots(ledger.checkpoints, runtime=time.runtime)
@@ -42,7 +42,7 @@ async def test_a_size_without_a_checkpoint_is_not_found(ledger: Ledger) -> None:
 
 
 async def test_the_first_of_two_signatures_is_used(ledger: Ledger, tmp_path: Path) -> None:
-    """Two processes may sign the same root; both then return the signature that is stored."""
+    """If two processes sign the same root, both return the signature that was stored first."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     loaded = await SignedRoots(ledger.checkpoints).load(PLATFORM, 7)

@@ -1,4 +1,4 @@
-"""Tests of time limit of verification."""
+"""Tests of the time limit of verification."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.unit.shared.provenance.chains import BATCH, get_workspace_id
 
 
 class SilentStore(SqliteChainStore):
-    """A store that does not respond."""
+    """Chain store that never responds."""
 
     async def read_tip(self, chain: ChainKey) -> Tip:
         """Wait forever."""
@@ -22,7 +22,7 @@ class SilentStore(SqliteChainStore):
 
 
 async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Path) -> None:
-    """A verification beyond the time limit is a TIMEOUT with a remedy, never a verdict."""
+    """If verification exceeds its time limit, it raises TIMEOUT with advice and returns no verdict."""
     store = SilentStore(tmp_path / "provenance.sqlite")
     with pytest.raises(WorkspaceError) as caught:
         await ChainVerifier(store, get_workspace_id, seconds=0.05).verify(BATCH)

@@ -1,4 +1,4 @@
-"""Tampering matrix: each change of the file is found, with the correct position and reason."""
+"""Tests that each kind of tampering with the file is reported at the correct record, with a reason."""
 
 import json
 import sqlite3
@@ -36,7 +36,7 @@ type Tampering = Callable[[sqlite3.Connection], Any]
     ids=["whole", "by1", "by2", "by4"],
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """Provide a chain of nine records, and one of another scope; verified at once and in parallel windows."""
+    """Provide a chain of nine records and a chain of another scope, for serial and parallel verification."""
     async with open_ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, COUNT)
@@ -44,7 +44,7 @@ async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 def execute_sql(*statements: str) -> Tampering:
-    """Return a function that tampers by SQL; ``@`` is replaced by the chain's number."""
+    """Return a function that tampers with SQL; ``@`` stands for the number of the chain."""
 
     def work(connection: sqlite3.Connection) -> None:
         for statement in statements:
@@ -76,7 +76,7 @@ def reseal_records(
 def replace_row(
     connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None
 ) -> str:
-    """Replace a row by a record that is valid by itself."""
+    """Replace a row by a record that is valid when checked alone."""
     # Also deeper than the service's limit.
     text = canonical or rfc8785.dumps(value)
     fields = filter_columns(value)
@@ -108,14 +108,14 @@ def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
 
 
 def copy_over(source: str, sequence: int) -> Tampering:
-    """Return a function that copies another row's content to a record."""
+    """Return a function that copies the content of another row to a record."""
     names = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id"
     columns = f"({names}) = (SELECT {names} FROM records WHERE {source})"
     return execute_sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
 
 
 def insert_fork_beside(connection: sqlite3.Connection) -> None:
-    """Add a second record with the sequence and the predecessor of the fifth, without the table's constraint."""
+    """Insert a second record with the sequence and predecessor of the fifth record."""
     connection.execute("CREATE TABLE forged AS SELECT * FROM records")
     connection.execute("DROP TABLE records")
     connection.execute("ALTER TABLE forged RENAME TO records")
@@ -128,13 +128,13 @@ def insert_fork_beside(connection: sqlite3.Connection) -> None:
 
 
 def insert_fork_in_place(connection: sqlite3.Connection) -> None:
-    """Link the sixth record to the predecessor of the fifth."""
+    """Change the sixth record to link to the predecessor of the fifth."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
     replace_row(connection, 6, json.loads(text) | {"RecordID": format_record_id(6)})
 
 
 def add_space(connection: sqlite3.Connection) -> None:
-    """Store the last record with a space in it, and repair hash and head."""
+    """Add a space to the last record's text, and repair its hash and the head item."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 9").fetchone()
     hashed = replace_row(connection, 9, json.loads(text), text.replace(b":", b": ", 1))
     connection.execute("UPDATE chains SET hash = ? WHERE target = 'PlatformConfig'", (hashed,))
@@ -317,14 +317,14 @@ async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
 
 
 def copy_past_the_end(connection: sqlite3.Connection) -> None:
-    """Copy the third record past the last."""
+    """Copy the third record behind the last record."""
     names = [row[1] for row in connection.execute("PRAGMA table_info(records)")]
     copied = ", ".join({"sequence": "10", "append_id": "'copy'"}.get(name, name) for name in names)
     connection.execute(f"INSERT INTO records SELECT {copied} FROM records WHERE chain = {CHAIN} AND sequence = 3")
 
 
 def insert_fork_past_the_end(connection: sqlite3.Connection) -> None:
-    """Append a changed third record past the last."""
+    """Insert a changed copy of the third record behind the last record."""
     copy_past_the_end(connection)
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 3").fetchone()
     replace_row(connection, 10, json.loads(text) | {"Description": "the other story"})
@@ -344,7 +344,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 async def test_a_copy_is_not_a_fork(
     ledger: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both verifiers name a copied record by its RecordID and a changed one by its Hash, with any head item."""
+    """With any head item, both verifiers report a copied record by its RecordID and a changed copy by its Hash."""
     await ledger.checkpoints.create(PLATFORM)
     ledger.tamper(tampering)
     ledger.tamper(head)
@@ -397,7 +397,7 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
 
 @pytest.mark.parametrize("name", CONSISTENT)
 async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, name: str) -> None:
-    """A consistently rewritten chain is reported because it differs from its newest checkpoint."""
+    """A chain that was rewritten with valid hashes is reported, because its newest checkpoint differs."""
     tampering, broken_at, reason = CONSISTENT[name]
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
@@ -410,7 +410,7 @@ async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, n
 
 
 async def test_a_forged_checkpoint_is_found(ledger: Ledger) -> None:
-    """A checkpoint that this workspace's key did not sign is not trusted."""
+    """A checkpoint that was not signed by the workspace's key is not trusted."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (file,) = (ledger.folder / "checkpoints").rglob(made.name[-12:])

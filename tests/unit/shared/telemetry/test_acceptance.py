@@ -194,7 +194,7 @@ def test_objects_with_other_content_are_messages(body: object) -> None:
 
 
 def test_pointer_into_a_batch() -> None:
-    """An object is a message, not a batch, if a pointer of the connection leads into its array."""
+    """If a pointer of the connection selects a value within the object's array, the object is one message."""
     source = build_connection("readings", source={"deviceIdPointer": "/readings/0/id"})
     (message,) = to_hub_messages(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"

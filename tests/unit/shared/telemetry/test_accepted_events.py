@@ -1,4 +1,4 @@
-"""Tests of fast conversion of accepted events, compared with the general conversion."""
+"""Tests of the fast conversion of events that this service has accepted, compared with the general conversion."""
 
 from datetime import UTC, datetime
 
@@ -29,14 +29,14 @@ def build_event(body: bytes, **changes: str) -> HubEvent:
 
 
 def encode_generally(event: HubEvent) -> bytes:
-    """Return the impulse that the general conversion makes of an event."""
+    """Return the impulse to which the general conversion converts an event."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
     return encode_impulse(to_impulse("telemetry", event, route, parse(event.body)), event.body)
 
 
 def encode_quickly(event: HubEvent) -> bytes | None:
-    """Return the impulse that the fast conversion makes of an event; None if it makes none."""
+    """Return the impulse to which the fast conversion converts an event; None if it does not support the event."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
     return encode_accepted_event(event, route)
@@ -44,7 +44,7 @@ def encode_quickly(event: HubEvent) -> bytes | None:
 
 @given(PAYLOADS, TIMES, TEXTS, TEXTS)
 def test_both_conversions_agree(payload: dict[str, object], at: datetime, message_id: str, device_id: str) -> None:
-    """An event that the fast conversion accepts becomes the same text as in the general conversion."""
+    """For each event that the fast conversion supports, both conversions give the same text."""
     properties = build_properties("rig", at, message_id, device_id, HTTP)
     event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")
     text = encode_quickly(event)
@@ -52,7 +52,7 @@ def test_both_conversions_agree(payload: dict[str, object], at: datetime, messag
 
 
 def test_usual_event_is_converted_quickly() -> None:
-    """An event that this service accepted, without headers, is converted by the fast conversion."""
+    """An ordinary event that this service has accepted is supported by the fast conversion."""
     event = build_event(b'{"Pressure":1.5}')
     assert encode_quickly(event) == encode_generally(event)
 
@@ -75,5 +75,5 @@ def test_usual_event_is_converted_quickly() -> None:
     ],
 )
 def test_other_events_need_the_general_conversion(event: HubEvent) -> None:
-    """The fast conversion leaves other senders, invalid values and deep or large payloads to the general one."""
+    """The fast conversion supports no event of an unknown sender, with invalid values, or with a deep payload."""
     assert encode_quickly(event) is None

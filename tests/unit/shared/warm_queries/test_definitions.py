@@ -1,4 +1,4 @@
-"""Tests of creating, approving and deleting queries with conditions, with the real catalog and audit log."""
+"""Tests of creating, approving and deleting queries with If-Match, over the real catalog and audit log."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ ADMIN = "admin@plant-a.example"
 
 
 class Engine:
-    """Query engine that accepts every query, unless it rejects all."""
+    """Fake query engine that accepts every query; if the test sets it, the engine rejects every query."""
 
     def __init__(self) -> None:
         self.rejects = False
@@ -47,13 +47,13 @@ class Engine:
 
 @dataclass
 class Processes:
-    """Services of two processes over one workspace."""
+    """Services of two processes over the stores of one workspace."""
 
     plants: list[Plant]
     services: list[QueryDefinitions]
 
     async def events(self, lookup: str) -> list[str]:
-        """Return the verbs of a query's audit events."""
+        """Return the verbs of the audit events about a query."""
         chained = await self.plants[0].list_events()
         return [action.rsplit(".", 1)[1] for action, entity in chained if entity == lookup]
 
@@ -74,7 +74,7 @@ def queries(processes: Processes) -> QueryDefinitions:
 
 
 def build_member(name: str) -> Principal:
-    """Return a caller."""
+    """Return a caller with the identity of a member."""
     return Principal(name, name, name, frozenset(), CredentialKind.JWT, "", None)
 
 
@@ -102,7 +102,7 @@ async def get_error_code(call: Any) -> str:
 
 
 async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries: QueryDefinitions) -> None:
-    """An If-Match with an older, weak or unknown tag changes nothing and creates no audit event."""
+    """An edit whose If-Match has an old, weak or unknown ETag is rejected and creates no audit event."""
     first, _ = await queries.put(build_member("a"), make_query())
     second, _ = await queries.put(build_member("b"), make_query("Telemetry | take 2"), build_condition(first))
     version = await processes.plants[0].store.read_version()
@@ -122,7 +122,7 @@ async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries
 
 
 async def test_star_conditions(queries: QueryDefinitions) -> None:
-    """``If-Match: *`` never creates a query, and ``If-None-Match: *`` never replaces one."""
+    """``If-Match: *`` cannot create a query, and ``If-None-Match: *`` cannot replace one."""
     assert (
         await get_error_code(queries.put(build_member("a"), make_query(), build_condition("*")))
         == "PRECONDITION_FAILED"
@@ -147,7 +147,7 @@ async def test_star_conditions(queries: QueryDefinitions) -> None:
 
 
 async def test_repeated_put_changes_etag(queries: QueryDefinitions) -> None:
-    """Storing the same text again gives a new tag, because editor, time and approval can have changed."""
+    """Storing the same text again gives a new ETag, because editor, time and approval may have changed."""
     first, _ = await queries.put(build_member("a"), make_query())
     second, _ = await queries.put(build_member("a"), make_query())
     assert second.value == first.value
@@ -156,7 +156,7 @@ async def test_repeated_put_changes_etag(queries: QueryDefinitions) -> None:
 
 
 async def test_only_first_approval_changes_etag(processes: Processes, queries: QueryDefinitions) -> None:
-    """An approval changes the tag; a second approval with the current tag changes nothing."""
+    """An approval gives a new ETag; approving again with this ETag changes nothing."""
     draft, _ = await queries.put(build_member("a"), make_query())
     approved = await queries.approve(ADMIN, "mine", build_condition(draft))
     assert compute_etag(approved) != compute_etag(draft)
@@ -167,7 +167,7 @@ async def test_only_first_approval_changes_etag(processes: Processes, queries: Q
 
 
 async def test_approval_can_be_retried_after_lost_reply(processes: Processes, queries: QueryDefinitions) -> None:
-    """A retry succeeds if this approver approved this draft; it fails for a later text or another approver."""
+    """An approval can be retried with the old ETag, but only by the same approver for the same text."""
     draft, _ = await queries.put(build_member("a"), make_query())
     approved = await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
     assert await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True) == approved
@@ -180,7 +180,7 @@ async def test_approval_can_be_retried_after_lost_reply(processes: Processes, qu
 
 
 async def test_condition_is_checked_last(queries: QueryDefinitions) -> None:
-    """The last editor and a name conflict are reported before a failed condition."""
+    """An approval by the last editor and a name conflict are reported before a failed condition."""
     await queries.put(build_member("a"), make_query())
     stale = build_condition('"x"')
     assert await get_error_code(queries.approve("A", "mine", stale)) == "MAKER_CHECKER_VIOLATION"
@@ -222,7 +222,7 @@ async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
 
 
 async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Processes) -> None:
-    """Approval validates the query with the engine again, because a draft may come from another engine."""
+    """An approval validates the query with the engine again, and fails if the engine rejects it."""
     await processes.services[0].put(build_member("editor@plant-a.example"), make_query())
     engine = Engine()
     engine.rejects = True
@@ -237,7 +237,7 @@ async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Pro
 
 
 async def test_concurrent_edit_and_approval_exclude_each_other(processes: Processes) -> None:
-    """Of a concurrent edit and approval, one fails; no text is approved that the approver did not name."""
+    """Of a concurrent edit and approval, one fails, so only the text that the approver read is approved."""
     editor, approver = processes.services
     for number in range(10):
         seen, _ = await editor.put(build_member("a"), make_query())
@@ -252,7 +252,7 @@ async def test_concurrent_edit_and_approval_exclude_each_other(processes: Proces
 
 
 async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
-    """The returned tag belongs to the caller's edit, so that the next edit does not overwrite another caller's."""
+    """A PUT returns the ETag of its own edit, so that a next edit cannot overwrite another caller's."""
     services = processes.services
     edits = [
         services[number % 2].put(build_member(f"e{number}"), make_query(f"Telemetry | take {number}"))
@@ -270,7 +270,7 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
 
 
 async def test_apply_changes_etag_of_changed_query(processes: Processes, queries: QueryDefinitions) -> None:
-    """Applying a document changes the tag of a changed query only."""
+    """Applying a document changes only the ETags of the queries that it changes."""
     draft = await queries.approve(ADMIN, "q2")
     await processes.plants[1].service.apply(load_document(PLANT, "w.yaml"), "apply")
     assert await queries.approve("other@x", "q2", build_condition(draft)) == draft

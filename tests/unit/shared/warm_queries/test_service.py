@@ -155,7 +155,7 @@ async def test_result_is_cached_within_cache_seconds() -> None:
 
 @pytest.mark.parametrize("first_by_column", [False, True])
 async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:  # noqa: FBT001  a case
-    """A cached result by column is returned with rows if rows are requested, and the engine is asked once."""
+    """A cached result serves requests for rows and for values by column, so the engine runs the query once."""
     engine = Engine(ROWS)
     queries = {"kept": query("kept", approval=APPROVAL, cacheSeconds=60)}
 

@@ -10,6 +10,7 @@ import pytest
 from oi import ApiError, OverloadedError, SignInError, TooManyRequestsError, UnreachableError
 from oi._sync import transport as module
 from oi._sync.transport import Transport
+from oi.requests import find_error
 
 type Answer = httpx.Response | Exception
 
@@ -152,13 +153,28 @@ def test_an_invalid_address_is_named() -> None:
 
 
 def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
-    """A redirect raises an error that names its target, and the credential is not sent there."""
-    wire = Wire(httpx.Response(301, headers={"Location": "https://other.example/a"}))
-    with connect(wire) as transport, pytest.raises(ApiError, match="redirects to https://other") as refused:
-        transport.get_json("/a")
+    """A redirect raises an error that names both addresses without secrets, and no credential is sent to the target."""
+    wire = Wire(httpx.Response(301, headers={"Location": "https://user:secret@other.example/b?sig=secret#secret"}))
+    with connect(wire) as transport, pytest.raises(ApiError) as refused:
+        transport.get_json("/a", {"sig": "secret"})
+    assert refused.value.detail == (
+        "http://service.example/a redirects to https://other.example/b; use the address of the service."
+    )
     assert refused.value.status == 301
     assert len(wire.requests) == 1
     assert pauses == []
+
+
+@pytest.mark.parametrize("target", ["https://other.example:secret/", "/\x01?sig=secret", "?sig=secret", "", None])
+def test_a_redirect_without_a_valid_target_is_explained(target: str | None) -> None:
+    """A redirect whose target is missing, has no path or is no URL raises an error without the target."""
+    response = httpx.Response(
+        302,
+        headers={} if target is None else {"Location": target},
+        request=httpx.Request("GET", "http://service.example/a?sig=secret"),
+    )
+    assert (error := find_error(response)) is not None
+    assert error.detail == "http://service.example/a redirects to another address; use the address of the service."
 
 
 def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:

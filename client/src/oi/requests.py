@@ -62,9 +62,9 @@ def find_error(response: httpx.Response) -> ApiError | None:
         return None
     if response.status_code < _ERRORS:
         # A redirect is not followed: the credential must not be sent to another address.
-        target = response.headers.get("location", "another address")
+        source, target = (_format_address(url) for url in (response.url, response.headers.get("location", "")))
         return build_api_error(
-            response.status_code, {}, fallback=f"{response.url} redirects to {target}; use the address of the service."
+            response.status_code, {}, fallback=f"{source} redirects to {target}; use the address of the service."
         )
     problem: Any = {}
     if "json" in response.headers.get("content-type", ""):
@@ -90,8 +90,16 @@ def parse_json_reply(response: httpx.Response) -> Any:
     try:
         return response.json()
     except (ValueError, RecursionError):
-        detail = f"{response.url.copy_with(query=None)} did not reply with JSON. Is it the address of a workspace?"
+        detail = f"{_format_address(response.url)} did not reply with JSON. Is it the address of a workspace?"
         raise ApiError(response.status_code, "", detail) from None
+
+
+def _format_address(url: httpx.URL | str) -> str:
+    """Return scheme, host and path of a URL; the other parts may contain secrets, such as the signature of a link."""
+    try:
+        return str(httpx.URL(url).copy_with(userinfo=b"", query=None, fragment=None)) or "another address"
+    except (httpx.InvalidURL, ValueError):
+        return "another address"
 
 
 def find_pause(error: ApiError, attempt: int, max_attempts: int = MAX_ATTEMPTS) -> float | None:

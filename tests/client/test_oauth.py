@@ -1,5 +1,6 @@
 """Tests of the client's OAuth flow with a fake server: metadata, errors, stored tokens and the local callback page."""
 
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,12 +10,12 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
-from oi import NotFoundError, ServerError, SignInError
+from oi import ApiError, NotFoundError, ServerError, SignInError, UnreachableError
 from oi.cli import browser_login, stored_grant
 from oi.cli.browser_login import sign_in
 from oi.cli.stored_grant import StoredGrant, store_grant
 from oi.cli.stored_login import find_login, get_path, read_login, remove_login
-from oi.oauth import AuthorizationRequest, Grant, find_server, refresh_grant
+from oi.oauth import AuthorizationRequest, AuthorizationServer, Grant, find_server, refresh_grant
 
 URL = "https://plant.example"
 
@@ -128,6 +129,52 @@ def test_another_issuer_is_refused(server: FakeServer) -> None:
     """If the metadata of a service names another issuer, the client sends it no credentials."""
     server.issuer = "https://evil.example"
     with open_fake(server) as client, pytest.raises(SignInError, match=r"evil\.example"):
+        find_server(client, URL)
+
+
+NO_METADATA = ["<html>", "{}", "[]", "null", "7", "[" * 100_000]
+ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_endpoint")
+
+
+@pytest.mark.parametrize(
+    "text", [*NO_METADATA, *(json.dumps(dict.fromkeys(ENDPOINTS, value)) for value in (7, None, f"{URL}:port"))]
+)
+def test_metadata_of_another_server_is_explained(text: str) -> None:
+    """A reply that is not OAuth metadata is an error that mentions the address of a workspace."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, text=text))
+    with (
+        httpx.Client(transport=transport, base_url=URL) as client,
+        pytest.raises(ApiError, match="Is it the address of a workspace"),
+    ):
+        find_server(client, URL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *NO_METADATA,
+        '{"access_token": "a", "refresh_token": "r", "expires_in": "soon"}',
+        '{"access_token": "a", "refresh_token": "r", "expires_in": 1' + "0" * 400 + "}",
+    ],
+)
+def test_a_reply_without_tokens_is_explained(text: str) -> None:
+    """A reply of the token endpoint that contains no valid tokens is an error, not a fault of the program."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, text=text))
+    server = AuthorizationServer(URL, f"{URL}/authorization", f"{URL}/token", f"{URL}/revocation")
+    with (
+        httpx.Client(transport=transport, base_url=URL) as client,
+        pytest.raises(ApiError, match="Is it the address of a workspace"),
+    ):
+        refresh_grant(client, server, Grant("oi", "a0", 0, "r0"))
+
+
+def test_a_damaged_reply_to_a_sign_in_is_explained() -> None:
+    """A reply whose compression is damaged counts as a service that does not respond."""
+    reply = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"damaged"))
+    with (
+        httpx.Client(transport=httpx.MockTransport(lambda _: reply), base_url=URL) as client,
+        pytest.raises(UnreachableError, match="does not respond"),
+    ):
         find_server(client, URL)
 
 

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 import httpx
 
-from oi.errors import NotFoundError, SignInError, UnreachableError
-from oi.requests import find_error
+from oi.errors import ApiError, NotFoundError, SignInError, UnreachableError
+from oi.requests import find_error, parse_json_reply
 
 _METADATA = "/.well-known/oauth-authorization-server"
 _SECRET_BYTES = 48
@@ -116,14 +116,30 @@ def find_server(client: httpx.Client, url: str) -> AuthorizationServer:
         SignInError: the metadata states another address of the service, which may be an impostor.
         ApiError: the service has no authorization server, or cannot be reached.
     """
-    metadata = _send_request(client, "GET", _METADATA).json()
-    names = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_endpoint")
-    server = AuthorizationServer(*(str(metadata[name]) for name in names))
+    server = _parse_metadata(_send_request(client, "GET", _METADATA))
     if server.issuer.rstrip("/") != url.rstrip("/"):
         # Tokens must not be sent to a service that only claims to be another one (RFC 8414, section 3.3).
         detail = f"The service at {url} names itself {server.issuer}; sign in with that address."
         raise SignInError(0, "", detail)
     return server
+
+
+def _parse_metadata(response: httpx.Response) -> AuthorizationServer:
+    """Parse the OAuth metadata of a service.
+
+    Raises:
+        ApiError: the reply is not OAuth metadata, most often because the address is that of another server.
+    """
+    metadata = parse_json_reply(response)
+    names = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_endpoint")
+    try:
+        # Parsed here, because a URL that is not valid would end a later request with an error of the HTTP library.
+        for name in names:
+            httpx.URL(metadata[name])
+        return AuthorizationServer(*(metadata[name] for name in names))
+    except (KeyError, TypeError, ValueError, httpx.InvalidURL):
+        detail = "The reply is not OAuth metadata. Is it the address of a workspace?"
+        raise ApiError(response.status_code, "", detail) from None
 
 
 def check_client(client: httpx.Client, server: AuthorizationServer, request: AuthorizationRequest) -> None:
@@ -143,6 +159,7 @@ def redeem_code(client: httpx.Client, server: AuthorizationServer, request: Auth
 
     Raises:
         SignInError: the authorization code is unknown, expired or already used.
+        ApiError: the reply contains no tokens, or the service cannot be reached.
     """
     return _request_tokens(
         client,
@@ -162,6 +179,7 @@ def refresh_grant(client: httpx.Client, server: AuthorizationServer, grant: Gran
 
     Raises:
         SignInError: the grant has ended.
+        ApiError: the reply contains no tokens, or the service cannot be reached.
     """
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "client_id": grant.client_id}
     return _request_tokens(client, server, form)
@@ -175,14 +193,19 @@ def revoke_grant(client: httpx.Client, server: AuthorizationServer, grant: Grant
 
 def _request_tokens(client: httpx.Client, server: AuthorizationServer, form: Mapping[str, str]) -> Grant:
     asked_at = time.time()
-    reply = _send_request(client, "POST", server.token_endpoint, form).json()
-    return Grant(
-        client_id=form["client_id"],
-        access_token=reply["access_token"],
-        expires_at=asked_at + float(reply["expires_in"]),
-        refresh_token=reply["refresh_token"],
-        scopes=str(reply.get("scope", "")).split(),
-    )
+    response = _send_request(client, "POST", server.token_endpoint, form)
+    reply = parse_json_reply(response)
+    try:
+        return Grant(
+            client_id=form["client_id"],
+            access_token=str(reply["access_token"]),
+            expires_at=asked_at + float(reply["expires_in"]),
+            refresh_token=str(reply["refresh_token"]),
+            scopes=str(reply.get("scope", "")).split(),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError):
+        detail = "The reply contains no tokens. Is it the address of a workspace?"
+        raise ApiError(response.status_code, "", detail) from None
 
 
 def _send_request(client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None) -> httpx.Response:
@@ -202,5 +225,5 @@ def _send_checked_request(
 ) -> httpx.Response:
     try:
         return client.request(method, url, data=form)
-    except httpx.TransportError as error:
+    except httpx.RequestError as error:
         raise UnreachableError(f"{client.base_url} does not respond: {str(error) or type(error).__name__}") from error

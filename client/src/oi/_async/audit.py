@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from oi._async.transport import AsyncTransport
 from oi.instants import format_instant
+from oi.requests import parse_json_reply
 
 if TYPE_CHECKING:
     from oi.models import AuditEvent, AuditScope, Checkpoint, InclusionProof, Verdict
@@ -68,7 +69,7 @@ class AsyncAudit:
         reply = await self._transport.request(
             "POST", f"{_ROUTE}/events", params={"target": target}, json=body, appends=True
         )
-        record: AuditEvent = reply.json()
+        record: AuditEvent = parse_json_reply(reply)
         return record
 
     async def query(
@@ -103,8 +104,9 @@ class AsyncAudit:
             "offset": offset,
         }
         response = await self._transport.request("GET", f"{_ROUTE}/events/query", params=parameters)
+        records = parse_json_reply(response)
         has_more = response.headers["x-provenance-has-more"] == "true"
-        return AuditPage(response.json(), has_more, response.headers["x-provenance-target"])
+        return AuditPage(records, has_more, response.headers["x-provenance-target"])
 
     async def export(
         self,
@@ -157,7 +159,7 @@ class AsyncAudit:
             params={"target": target},
             json={name: value for name, value in body.items() if value is not None},
         )
-        verdict: Verdict = reply.json()
+        verdict: Verdict = parse_json_reply(reply)
         return verdict
 
     async def checkpoint(self, *, target: str | None = None, scope: str | None = None) -> "Checkpoint":

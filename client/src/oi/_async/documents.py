@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from oi._async.transport import AsyncTransport
+from oi.requests import parse_json_reply
 
 
 class AsyncDocuments:
@@ -52,7 +53,7 @@ class AsyncDocuments:
         Raises:
             ConflictError: a document with this id exists.
         """
-        created: dict[str, Any] = (await self._transport.request("POST", self._route, json=document)).json()
+        created: dict[str, Any] = parse_json_reply(await self._transport.request("POST", self._route, json=document))
         return created
 
     async def replace(
@@ -75,7 +76,7 @@ class AsyncDocuments:
             json=document,
             headers={} if etag is None else {"If-Match": etag},
         )
-        replaced: dict[str, Any] = response.json()
+        replaced: dict[str, Any] = parse_json_reply(response)
         return replaced
 
     async def delete(self, document_id: str, *, partition_key: str | None = None, etag: str | None = None) -> None:

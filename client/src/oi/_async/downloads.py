@@ -11,6 +11,7 @@ from oi._async.transport import AsyncTransport
 from oi._async.waiting import sleep
 from oi.errors import ApiError
 from oi.instants import format_instant
+from oi.requests import parse_json_reply
 
 _ROUTE = "/oi-api/downloads"
 _ENDED = frozenset({"completed", "failed", "cancelled"})
@@ -57,7 +58,7 @@ class AsyncDownloads:
     ) -> "AsyncDownload":
         body = {"format": form, "dateRange": {"start": format_instant(start), "end": format_instant(end)}}
         response = await self._transport.request("POST", f"{_ROUTE}/{path}", json=body, appends=True)
-        return AsyncDownload(self._transport, response.json())
+        return AsyncDownload(self._transport, parse_json_reply(response))
 
 
 class AsyncDownload:

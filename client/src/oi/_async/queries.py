@@ -8,7 +8,7 @@ from urllib.parse import quote
 from oi._async.transport import AsyncTransport
 from oi.errors import NotFoundError
 from oi.instants import format_instant
-from oi.requests import build_signature
+from oi.requests import build_signature, parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class AsyncQueries:
     async def put(self, lookup: str, definition: Mapping[str, Any]) -> "QueryDefinition":
         """Create or replace a warm query; return its definition. It is a draft until another person approves it."""
         route = f"{_ROUTE}/{quote(lookup, safe='')}"
-        reply: QueryDefinition = (await self._transport.request("PUT", route, json=definition)).json()
+        reply: QueryDefinition = parse_json_reply(await self._transport.request("PUT", route, json=definition))
         return reply
 
     async def approve(
@@ -136,7 +136,7 @@ class AsyncQueries:
     async def _send_decision(self, lookup: str, decision: str, body: Mapping[str, Any]) -> "QueryDefinition":
         route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"
         response = await self._transport.request("POST", route, json=body or None, appends=True)
-        reply: QueryDefinition = response.json()
+        reply: QueryDefinition = parse_json_reply(response)
         return reply
 
     async def delete(self, lookup: str) -> None:
@@ -165,7 +165,7 @@ class AsyncQueries:
             InvalidRequestError: the text is not valid KQL, or tries to write.
         """
         body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
-        return QueryResult.from_reply((await self._transport.request("POST", _ROUTE, json=body)).json())
+        return QueryResult.from_reply(parse_json_reply(await self._transport.request("POST", _ROUTE, json=body)))
 
 
 def _build_run_path(lookup: str) -> str:

@@ -10,6 +10,7 @@ from oi._async.transport import AsyncTransport
 from oi.batches import MAX_MESSAGES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_lines
 from oi.errors import ApiError
 from oi.refusals import Action, explain_refusal
+from oi.requests import parse_json_reply
 from oi.spool_file import RefusedMessage, SpoolFile
 
 _NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -62,7 +63,7 @@ class AsyncTelemetry:
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
         # The service stores a messageId once, so the request is safe to repeat without remembering its reply.
         reply = await self._transport.request("POST", path, content=content, headers=_NDJSON, appends=True)
-        return int(reply.json()["accepted"])
+        return int(parse_json_reply(reply)["accepted"])
 
     def spool(self, path: Path | str) -> "AsyncSpool":
         """Open a spool file, which stores messages until the service has accepted them.

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from oi._sync.audit import AuditPage
 from oi._sync.transport import Transport
-from oi.requests import build_signature
+from oi.requests import build_signature, parse_json_reply
 
 if TYPE_CHECKING:
     from oi.models import Amendment, Transition
@@ -60,7 +60,7 @@ class Amendments:
             "ReasonCategory": reason_category,
             "ReasonText": reason_text,
         }
-        record: Amendment = self._transport.request("POST", _ROUTE, json=body, appends=True).json()
+        record: Amendment = parse_json_reply(self._transport.request("POST", _ROUTE, json=body, appends=True))
         return record
 
     def list(
@@ -89,8 +89,9 @@ class Amendments:
             "limit": limit,
         }
         response = self._transport.request("GET", _ROUTE, params=parameters)
+        records = parse_json_reply(response)
         has_more = response.headers["x-provenance-has-more"] == "true"
-        return AuditPage(response.json(), has_more, response.headers["x-provenance-target"])
+        return AuditPage(records, has_more, response.headers["x-provenance-target"])
 
     def pending(self) -> Sequence["Amendment"]:
         """Return the pending amendments of all scopes, oldest first."""
@@ -158,5 +159,5 @@ class Amendments:
             json=body,
             appends=True,
         )
-        record: Transition = response.json()
+        record: Transition = parse_json_reply(response)
         return record

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from oi._sync.transport import Transport
 from oi.instants import format_instant
+from oi.requests import parse_json_reply
 
 if TYPE_CHECKING:
     from oi.models import AuditEvent, AuditScope, Checkpoint, InclusionProof, Verdict
@@ -66,7 +67,7 @@ class Audit:
         if scope is not None:
             body["ScopeKey"] = scope
         reply = self._transport.request("POST", f"{_ROUTE}/events", params={"target": target}, json=body, appends=True)
-        record: AuditEvent = reply.json()
+        record: AuditEvent = parse_json_reply(reply)
         return record
 
     def query(
@@ -101,8 +102,9 @@ class Audit:
             "offset": offset,
         }
         response = self._transport.request("GET", f"{_ROUTE}/events/query", params=parameters)
+        records = parse_json_reply(response)
         has_more = response.headers["x-provenance-has-more"] == "true"
-        return AuditPage(response.json(), has_more, response.headers["x-provenance-target"])
+        return AuditPage(records, has_more, response.headers["x-provenance-target"])
 
     def export(
         self,
@@ -153,7 +155,7 @@ class Audit:
             params={"target": target},
             json={name: value for name, value in body.items() if value is not None},
         )
-        verdict: Verdict = reply.json()
+        verdict: Verdict = parse_json_reply(reply)
         return verdict
 
     def checkpoint(self, *, target: str | None = None, scope: str | None = None) -> "Checkpoint":

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
+from oi.requests import parse_json_reply
 
 
 class Documents:
@@ -50,7 +51,7 @@ class Documents:
         Raises:
             ConflictError: a document with this id exists.
         """
-        created: dict[str, Any] = self._transport.request("POST", self._route, json=document).json()
+        created: dict[str, Any] = parse_json_reply(self._transport.request("POST", self._route, json=document))
         return created
 
     def replace(
@@ -73,7 +74,7 @@ class Documents:
             json=document,
             headers={} if etag is None else {"If-Match": etag},
         )
-        replaced: dict[str, Any] = response.json()
+        replaced: dict[str, Any] = parse_json_reply(response)
         return replaced
 
     def delete(self, document_id: str, *, partition_key: str | None = None, etag: str | None = None) -> None:

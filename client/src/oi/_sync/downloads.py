@@ -11,6 +11,7 @@ from oi._sync.transport import Transport
 from oi._sync.waiting import sleep
 from oi.errors import ApiError
 from oi.instants import format_instant
+from oi.requests import parse_json_reply
 
 _ROUTE = "/oi-api/downloads"
 _ENDED = frozenset({"completed", "failed", "cancelled"})
@@ -55,7 +56,7 @@ class Downloads:
     def _start_download(self, path: str, start: datetime | str, end: datetime | str, form: str) -> "Download":
         body = {"format": form, "dateRange": {"start": format_instant(start), "end": format_instant(end)}}
         response = self._transport.request("POST", f"{_ROUTE}/{path}", json=body, appends=True)
-        return Download(self._transport, response.json())
+        return Download(self._transport, parse_json_reply(response))
 
 
 class Download:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
+from oi.requests import parse_json_reply
 
 if TYPE_CHECKING:
     from oi.models import AlertDescription, WebhookDelivery, WebhookWithSecret
@@ -42,7 +43,7 @@ class Items:
             NotFoundError: no item has this key.
         """
         response = self._transport.request("GET", self._build_path(key))
-        return response.json(), response.headers.get("etag", "")
+        return parse_json_reply(response), response.headers.get("etag", "")
 
     def put(
         self, key: str, item: Mapping[str, Any], *, etag: str | None = None, create_only: bool = False
@@ -63,7 +64,7 @@ class Items:
         if create_only:
             headers["If-None-Match"] = "*"
         response = self._transport.request("PUT", self._build_path(key), json=item, headers=headers)
-        stored: dict[str, Any] = response.json()
+        stored: dict[str, Any] = parse_json_reply(response)
         return stored
 
     def delete(self, key: str, *, etag: str | None = None) -> None:
@@ -108,7 +109,7 @@ class Alerts:
         """
         body = {} if comment is None else {"comment": comment}
         path = f"/oi-api/alerts/{quote(alert_id, safe='')}/acknowledge"
-        alert: AlertDescription = self._transport.request("POST", path, json=body, appends=True).json()
+        alert: AlertDescription = parse_json_reply(self._transport.request("POST", path, json=body, appends=True))
         return alert
 
 
@@ -153,7 +154,9 @@ class Webhooks:
             members: optional properties of the webhook: ``format``, ``description``, ``filter``, ``enabled``.
         """
         body = {"url": url, "eventTypes": list(event_types), **members}
-        webhook: WebhookWithSecret = self._transport.request("POST", _WEBHOOKS, json=body, appends=True).json()
+        webhook: WebhookWithSecret = parse_json_reply(
+            self._transport.request("POST", _WEBHOOKS, json=body, appends=True)
+        )
         return webhook
 
     def delete(self, webhook_id: str) -> None:
@@ -180,7 +183,7 @@ class Webhooks:
 
     def _post_action(self, webhook_id: str, action: str) -> dict[str, Any]:
         path = f"{_WEBHOOKS}/{quote(webhook_id, safe='')}/{action}"
-        reply: dict[str, Any] = self._transport.request("POST", path, appends=True).json()
+        reply: dict[str, Any] = parse_json_reply(self._transport.request("POST", path, appends=True))
         return reply
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from oi._sync.transport import Transport
 from oi.errors import NotFoundError
 from oi.instants import format_instant
-from oi.requests import build_signature
+from oi.requests import build_signature, parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Queries:
     def put(self, lookup: str, definition: Mapping[str, Any]) -> "QueryDefinition":
         """Create or replace a warm query; return its definition. It is a draft until another person approves it."""
         route = f"{_ROUTE}/{quote(lookup, safe='')}"
-        reply: QueryDefinition = self._transport.request("PUT", route, json=definition).json()
+        reply: QueryDefinition = parse_json_reply(self._transport.request("PUT", route, json=definition))
         return reply
 
     def approve(self, lookup: str, *, meaning: str | None = None, statement: str | None = None) -> "QueryDefinition":
@@ -132,7 +132,7 @@ class Queries:
     def _send_decision(self, lookup: str, decision: str, body: Mapping[str, Any]) -> "QueryDefinition":
         route = f"{_ROUTE}/{quote(lookup, safe='')}/{decision}"
         response = self._transport.request("POST", route, json=body or None, appends=True)
-        reply: QueryDefinition = response.json()
+        reply: QueryDefinition = parse_json_reply(response)
         return reply
 
     def delete(self, lookup: str) -> None:
@@ -161,7 +161,7 @@ class Queries:
             InvalidRequestError: the text is not valid KQL, or tries to write.
         """
         body = {"query": text, **build_parameters(None, time_range, start, end, limit)}
-        return QueryResult.from_reply(self._transport.request("POST", _ROUTE, json=body).json())
+        return QueryResult.from_reply(parse_json_reply(self._transport.request("POST", _ROUTE, json=body)))
 
 
 def _build_run_path(lookup: str) -> str:

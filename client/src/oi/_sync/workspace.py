@@ -144,7 +144,7 @@ class Workspace:
     def plan_document(self, document: str) -> "PlanShown":
         """Return the changes that a YAML workspace document would make; ``planTag`` identifies this plan of changes."""
         response = self._transport.request("POST", f"{_DOCUMENT}/plan", content=document, headers=_YAML)
-        plan: PlanShown = response.json()
+        plan: PlanShown = parse_json_reply(response)
         return plan
 
     def apply_document(self, document: str, plan_tag: str) -> "PlanShown":
@@ -159,7 +159,7 @@ class Workspace:
         """
         headers = {**_YAML, "If-Match": plan_tag}
         response = self._transport.request("PUT", _DOCUMENT, content=document, headers=headers)
-        plan: PlanShown = response.json()
+        plan: PlanShown = parse_json_reply(response)
         return plan
 
 

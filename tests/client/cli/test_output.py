@@ -9,8 +9,10 @@ from pathlib import Path
 
 import click
 import pytest
-from oi.cli.main import execute
-from oi.cli.output import escape_text, format_json, read_json
+from oi.cli.main import execute, main
+from oi.cli.output import format_json, read_json
+from oi.control_characters import escape_text
+from oi.errors import ApiError, UnreachableError
 
 from tests.service.local_service import ROOT
 
@@ -48,6 +50,30 @@ def test_printed_texts_do_not_control_the_terminal() -> None:
     assert text == r'{"a\u009b": "b\u202e\u001b[2J\n' + "\u00e9" + r'\ud800"}'
     assert json.loads(text) == value
     assert escape_text("print 1\n\t\x1b[2J\x9b") == "print 1\n\t\\x1b[2J\\x9b"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnreachableError("a\x1b[2J"),
+        ApiError(400, "", "a\x1b[2J", problem={"traceId": "b\x1b[2J"}),
+        OSError("a\x1b[2J"),
+        ValueError("a\x1b[2J"),
+    ],
+)
+def test_printed_errors_do_not_control_the_terminal(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message and the trace id of an error are printed with escapes for control characters."""
+
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main, "main", fail)
+    assert execute([]) in {1, 3}
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: a\\x1b[2J\n")
+    assert "\x1b" not in printed
 
 
 def test_an_output_that_is_not_unicode(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from oi.verification.command import main
+from oi.verification.fetch import FetchError
 
 from shared.backends.embedded.key_files import rotate_key
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
@@ -363,6 +364,22 @@ async def test_notes_of_retired_keys_verify(
 
 
 @pytest.mark.usefixtures("ledger")
+def test_printed_texts_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts of the service and of an export are printed with escapes for control characters."""
+
+    def refuse(_url: str | None) -> tuple[str, str]:
+        raise FetchError("refused\x1b[2J")
+
+    assert main(["fetch", "--target", "AccessControl", "--out", str(tmp_path / "out.json")], refuse) == 1
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps([{"RecordID": "\x1b[2J"}]))
+    assert main([str(export), *OPTIONS]) != 0
+    assert main([str(tmp_path / "none\x1b[2J"), *OPTIONS]) == 2
+    printed = capsys.readouterr()
+    assert "error: refused\\x1b[2J\n" in printed.err
+    assert "\x1b" not in printed.out + printed.err
+
+
 def test_a_missing_key_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """If the value of --key is neither a file nor a key, the error contains the value."""
     missing = str(tmp_path / "missing.key")

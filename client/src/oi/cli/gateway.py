@@ -61,7 +61,7 @@ def check(file: Path, count: int, seconds: int) -> int:
 
     The exit code is 1 if the API key lacks a right, or if the service would not accept a message.
     """
-    from oi.cli.output import escape_controls  # noqa: PLC0415  only commands that ran need it
+    from oi.control_characters import escape_controls  # noqa: PLC0415  only commands that ran need it
     from oi.gateway.check import check_gateway  # noqa: PLC0415  needs the extra
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
     from oi.gateway.sources.mqtt_connection import BrokerError  # noqa: PLC0415
@@ -86,7 +86,7 @@ def check(file: Path, count: int, seconds: int) -> int:
 @click.option("as_json", "--json", is_flag=True, help="Print a JSON object a line, with the whole message.")
 def rejected(file: Path, limit: int, as_json: bool) -> None:
     """Show the newest messages that cannot be sent, with the reasons; stop the gateway first."""
-    from oi.cli.output import escape_controls  # noqa: PLC0415  only commands that ran need it
+    from oi.control_characters import escape_controls  # noqa: PLC0415  only commands that ran need it
     from oi.gateway.rejected import describe_rejected  # noqa: PLC0415  needs the extra
 
     lines = describe_rejected(_load_settings(file).spool, limit, as_json=as_json)

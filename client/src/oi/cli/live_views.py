@@ -3,7 +3,8 @@
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from oi.cli.output import escape_controls, format_cell
+from oi.cli.output import format_cell
+from oi.control_characters import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

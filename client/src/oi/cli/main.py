@@ -102,20 +102,20 @@ def execute(arguments: list[str]) -> int:
 
 def _report_error(error: Exception) -> int:
     """Print an error of the service for the user; return the exit code of the command."""
-    from oi.cli.output import escape_controls  # noqa: PLC0415  only commands that ran need it
+    from oi.control_characters import escape_controls  # noqa: PLC0415  only commands that ran need it
     from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  as above
 
     if isinstance(error, UnreachableError):
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {escape_controls(str(error))}", err=True)
         return UNREACHABLE
     if isinstance(error, ApiError):
         click.echo(f"error: {escape_controls(str(error))}", err=True)
         for each in error.errors:
             click.echo(escape_controls(f"  {each.get('field')}: {each.get('message')}"), err=True)
         if error.trace_id:
-            click.echo(f"  trace id {error.trace_id}", err=True)
+            click.echo(f"  trace id {escape_controls(error.trace_id)}", err=True)
         return REFUSED
     if isinstance(error, (OSError, ValueError)):
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {escape_controls(str(error))}", err=True)
         return REFUSED
     raise error

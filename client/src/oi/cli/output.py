@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from oi.control_characters import INVISIBLE, escape_controls
 from oi.json_text import JsonTextError, encode_json, parse_json
 
 if TYPE_CHECKING:
@@ -15,10 +16,7 @@ if TYPE_CHECKING:
 
     from oi import AsyncWorkspace, Workspace
 
-_INVISIBLE = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_CONTROLS = re.compile(rf"[\x00-\x1f{_INVISIBLE}]")
-_CONTROLS_IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")
-_CONTROLS_IN_JSON = re.compile(f"[{_INVISIBLE}]")
+_CONTROLS_IN_JSON = re.compile(f"[{INVISIBLE}]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 """Function of a command, which decorators return with options."""
 
@@ -147,20 +145,3 @@ def format_cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return escape_controls(json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value))
-
-
-def escape_controls(text: str) -> str:
-    r"""Replace control characters and invisible characters that change the direction of text by escapes such as \x1b.
-
-    A device chooses some of the texts that commands print; its characters must not control the user's terminal.
-    """
-    return _CONTROLS.sub(_escape_match, text)
-
-
-def escape_text(text: str) -> str:
-    """Replace characters as :func:`escape_controls`, but keep line breaks and tabs."""
-    return _CONTROLS_IN_TEXT.sub(_escape_match, text)
-
-
-def _escape_match(match: "re.Match[str]") -> str:
-    return match[0].encode("unicode_escape").decode()

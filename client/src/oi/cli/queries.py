@@ -9,7 +9,6 @@ import click
 from oi.cli.output import (
     JSON_FILE,
     Command,
-    escape_text,
     format_rows,
     json_option,
     open_workspace,
@@ -18,6 +17,7 @@ from oi.cli.output import (
     read_json,
 )
 from oi.cli.signing import decide, signature_options
+from oi.control_characters import escape_text
 
 if TYPE_CHECKING:
     from oi.models import QueryDefinition

@@ -11,7 +11,8 @@ import click
 
 from oi.batches import MESSAGE_ID_POINTER
 from oi.cli.live_views import LiveChart, LiveTable
-from oi.cli.output import escape_controls, format_cell, format_json, json_option, open_workspace, print_json
+from oi.cli.output import format_cell, format_json, json_option, open_workspace, print_json
+from oi.control_characters import escape_controls
 from oi.errors import ApiError, ForbiddenError, NotFoundError
 from oi.json_text import JsonTextError, encode_json, parse_json
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from oi.control_characters import escape_controls
 from oi.verification.bundle import verify_bundle
 from oi.verification.export import BrokenError, UnreadableError, parse_export, parse_records, verify_export
 from oi.verification.fetch import FetchError, build_checkpoint_path, fetch_chain
@@ -179,7 +180,7 @@ def _warn_future_time(records: Sequence[Mapping[str, Any]]) -> None:
     """Print a note if the last record's time is in the future: the service's clock or the local clock may be wrong."""
     last = get_record_time(records[-1]) if records else ""
     if last > datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds"):
-        sys.stderr.write(f"note: the last record's time, {last}, is ahead of this computer's clock\n")
+        sys.stderr.write(f"note: the last record's time, {escape_controls(last)}, is ahead of this computer's clock\n")
 
 
 def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
@@ -231,9 +232,10 @@ def _run_fetch(options: argparse.Namespace, sign_in: SignIn | None) -> int:
         if sign_in is None:
             return _report_undecided(str(error))
         # The command `oi` has its own exit codes; the verifier alone has none for a refused request.
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {escape_controls(str(error))}\n")
         return getattr(error, "exit_status", 1)
-    _print_line(f"{fetched.count} records in {options.out}\n{fetched.checkpoint}")
+    _print_line(f"{fetched.count} records in {options.out}")
+    _print_line(fetched.checkpoint)
     return SOUND
 
 
@@ -293,11 +295,11 @@ def _report_broken(where: str, reason: str) -> int:
 
 
 def _report_undecided(reason: str) -> int:
-    sys.stderr.write(f"cannot tell: {reason}\n")
+    sys.stderr.write(f"cannot tell: {escape_controls(reason)}\n")
     return UNDECIDED
 
 
 def _print_line(text: str) -> None:
-    """Print a line of text; characters that the terminal cannot show are escaped."""
+    """Print a line of text; control characters, and characters that the terminal cannot show, are escaped."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    sys.stdout.write(escape_controls(text).encode(encoding, "backslashreplace").decode(encoding) + "\n")

@@ -1,0 +1,25 @@
+"""Escapes for control characters in texts of other people and devices, for output to a terminal."""
+
+import re
+
+INVISIBLE = r"\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+"""Characters for a set of a regular expression: invisible ones that are not escaped in JSON."""
+_CONTROLS = re.compile(rf"[\x00-\x1f{INVISIBLE}]")
+_CONTROLS_IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")
+
+
+def escape_controls(text: str) -> str:
+    r"""Replace control characters and invisible characters that change the direction of text by escapes such as \x1b.
+
+    A device chooses some of the texts that commands print; its characters must not control the user's terminal.
+    """
+    return _CONTROLS.sub(_escape_match, text)
+
+
+def escape_text(text: str) -> str:
+    """Replace characters as :func:`escape_controls`, but keep line breaks and tabs."""
+    return _CONTROLS_IN_TEXT.sub(_escape_match, text)
+
+
+def _escape_match(match: "re.Match[str]") -> str:
+    return match[0].encode("unicode_escape").decode()

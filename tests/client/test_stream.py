@@ -12,7 +12,7 @@ from oi._async import stream as module
 from oi._async.transport import AsyncTransport
 from oi.credentials import Token
 from websockets.datastructures import Headers
-from websockets.exceptions import ConnectionClosedError, InvalidMessage, InvalidStatus
+from websockets.exceptions import ConnectionClosedError, InvalidMessage, InvalidProxy, InvalidStatus
 from websockets.http11 import Response
 
 
@@ -125,6 +125,15 @@ async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(UnreachableError, match=r"plant\.example does not respond: no HTTP response"):
         await read(service, 1, monkeypatch)
     assert len(service.connections) > 10
+
+
+async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy of the environment that is not valid ends the stream at once, without its password in the error."""
+    service = FakeService(InvalidProxy("ftp://user:secret@proxy.example", "scheme ftp isn't supported"), [])
+    with pytest.raises(UnreachableError, match="proxy of the environment is not valid") as failed:
+        await read(service, 1, monkeypatch)
+    assert "secret" not in str(failed.value)
+    assert len(service.connections) == 1
 
 
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:

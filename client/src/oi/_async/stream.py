@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidProxy, InvalidStatus, InvalidURI
 
 from oi._async.transport import AsyncTransport
 from oi._async.waiting import sleep
@@ -45,7 +45,8 @@ async def stream_messages(
         since: start time; stored messages since this time are yielded first. None for new messages only.
 
     Raises:
-        ApiError: the service rejects the request for the stream, or cannot be reached for half a minute or more.
+        ApiError: the service rejects the request for the stream, cannot be reached for half a minute or more, or the
+            proxy of the environment is not valid.
     """
     position = StreamPosition(format_instant(since))
     pause, must_renew = 1.0, False
@@ -68,6 +69,9 @@ async def stream_messages(
             must_renew = isinstance(error, SignInError) and transport.can_renew and not must_renew
             if not must_renew and not isinstance(error, (ServerError, TooManyRequestsError)):
                 raise error from None
+        except InvalidProxy:
+            # The message of websockets contains the address of the proxy, which may contain a password.
+            raise UnreachableError("The proxy of the environment is not valid") from None
         except (ConnectionClosed, OverloadedError, TooManyRequestsError):
             pass  # the service restarts or is overloaded, or the token has expired
         except (OSError, InvalidHandshake, InvalidURI, UnreachableError) as failure:

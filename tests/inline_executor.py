@@ -1,4 +1,4 @@
-"""Executor without threads, so that the order of all work is known."""
+"""Executor without threads, so that work runs in a known order."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future

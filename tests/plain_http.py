@@ -1,4 +1,4 @@
-"""TLS context for clients that call only plain HTTP."""
+"""Dummy TLS context for clients that use only plain HTTP."""
 
 import ssl
 

@@ -1,4 +1,4 @@
-"""Verification of receipts with scitt-cose, which is another implementation, and keys of a published set."""
+"""Verification of receipts with scitt-cose, an independent implementation."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ def convert_key(numbers: Mapping[Any, Any]) -> bytes:
 
 
 def select_key(receipt: bytes, key_set: bytes) -> bytes:
-    """Return the key of a COSE_KeySet that a receipt names, as PEM."""
+    """Return the key of a COSE_KeySet that signed a receipt, as PEM."""
     wanted = cbor2.loads(cbor2.loads(receipt).value[0])[4]
     [key] = [each for each in cbor2.loads(key_set) if each[2] == wanted]
     assert (key[1], key[3], key[-1]) == (2, -7, 1)

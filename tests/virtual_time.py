@@ -1,4 +1,4 @@
-"""Clock that tests move."""
+"""Clock that only tests advance."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Receiver of webhooks for tests: records requests, and replies as the test determines."""
+"""Receiver of webhooks for tests: it records requests and sends the replies that a test sets."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 
 @dataclass(frozen=True)
 class ReceivedMessage:
-    """Webhook request that the receiver got.
+    """Webhook request that the receiver has received.
 
     Attributes:
         path: path of the URL.
@@ -82,11 +82,11 @@ class WebhookReceiver:
         return f"http://127.0.0.1:{self.server.server_port}{path}"
 
     def list_messages(self, path: str, kind: str = "") -> list[ReceivedMessage]:
-        """Return the requests to a path, of one event type or all."""
+        """Return the requests to a path, of the given event type or of all types."""
         return [each for each in self.messages if each.path == path and (not kind or each.event["type"] == kind)]
 
     def count_by_id(self) -> Counter[str]:
-        """Return how often each message arrived."""
+        """Return the number of requests for each message id."""
         return Counter(each.id for each in self.messages)
 
 

@@ -1,4 +1,4 @@
-"""Cosmos DB accounts for contract suites: the test server, the same with random faults, and a real endpoint.
+"""Cosmos DB accounts for tests of adapters: the test server, the test server with random faults, and a real account.
 
 With COSMOS_ENDPOINT and COSMOS_KEY set, every suite also runs on that account, in a separate database that is deleted
 afterwards.
@@ -52,7 +52,7 @@ async def accounts(kind: str) -> AsyncIterator[Accounts]:
 
 
 def build_random_faults_without_412() -> list[InjectedFault]:
-    """Return random faults, except a status 412, which would be a false conflict."""
+    """Return random faults without the status 412, which callers would read as a real conflict."""
     return [
         fault
         for fault in (*build_random_faults(0.3, 1, _written), *build_random_faults(0.1, 2, _read))

@@ -1,4 +1,4 @@
-"""Contract of every store of alerts."""
+"""Tests that every store of alerts meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ type Opener = Callable[[], AlertStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -52,7 +52,7 @@ def build_state(rule: str = "hot", **changes: Any) -> RuleState:
 
 
 def build_alert(number: int = 1, rule: str = "hot", **changes: Any) -> Alert:
-    """Return a firing alert that began a number of seconds after the start."""
+    """Return a firing alert that began the given number of seconds after the start."""
     alert = Alert(
         id=f"{number:032x}",
         rule=rule,
@@ -78,7 +78,7 @@ async def save(
 
 
 async def test_a_rule_without_a_record_is_empty(store: AlertStore) -> None:
-    """Before the first evaluation a rule has no state, no alerts and no token."""
+    """A rule that was never evaluated has no state, no alerts and no token."""
     assert await store.load("hot") == RuleRecord("hot")
     assert await store.list_states() == []
     assert await store.find("1" * 32) is None
@@ -99,7 +99,7 @@ async def test_state_and_alerts_are_stored_together(opener: Opener) -> None:
 
 
 async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: AlertStore) -> None:
-    """A resolved alert with a mark is still open; without it, only the list contains it."""
+    """A resolved alert stays in the rule's record until its last mark is removed; then only the list contains it."""
     resolved = build_alert(state=AlertState.RESOLVED, resolved_at=AT + SECOND, marks=(Mark.RESOLVED,))
     record = await save(store, RuleRecord("hot"), build_state(), resolved)
     assert record.alerts == (resolved,)
@@ -110,7 +110,7 @@ async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: A
 
 
 async def test_a_changed_record_rejects_older_changes(opener: Opener) -> None:
-    """Of two changes based on the same record, one is stored, and the other stores nothing."""
+    """Of two changes that are based on the same record, the second is rejected and stores nothing."""
     first, second = opener(), opener()
     record = await save(first, RuleRecord("hot"), build_state())
     tokens = await asyncio.gather(
@@ -126,14 +126,14 @@ async def test_a_changed_record_rejects_older_changes(opener: Opener) -> None:
 
 
 async def test_a_first_change_rejects_another_first_change(store: AlertStore) -> None:
-    """A record that did not exist when it was read cannot be created twice."""
+    """Of two first changes of a rule, the second is rejected."""
     assert await store.save(RuleRecord("hot"), build_state(), []) is not None
     assert await store.save(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
     assert (await store.load("hot")).alerts == ()
 
 
 async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
-    """A change replaces alerts by their ids and deletes others; alerts of other rules stay."""
+    """A change replaces and deletes alerts of its rule by id; alerts of other rules stay unchanged."""
     await save(store, RuleRecord("cold"), build_state("cold"), build_alert(9, "cold"))
     record = await save(store, RuleRecord("hot"), build_state(), build_alert(1), build_alert(2))
     changed = build_alert(1, value=7)
@@ -144,7 +144,7 @@ async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
 
 
 async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
-    """After the removal of a state, the rule begins again, and older changes are rejected."""
+    """After a rule's state is removed, changes that are based on the old state are rejected."""
     record = await save(store, RuleRecord("hot"), build_state(), build_alert(1))
     ended = build_alert(1, state=AlertState.RESOLVED, resolved_at=AT)
     assert (await save(store, record, None, ended)) == RuleRecord("hot")
@@ -156,7 +156,7 @@ async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
 
 
 async def test_many_alerts_are_stored(store: AlertStore) -> None:
-    """A change may have more alerts than fit into one transaction of the store."""
+    """A change may contain more alerts than one transaction of the store can hold."""
     alerts = [build_alert(number) for number in range(250)]
     record = await save(store, RuleRecord("hot"), build_state(firing=250), *alerts)
     assert record.alerts == tuple(alerts)
@@ -203,7 +203,7 @@ async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, number
 
 
 async def test_old_history_is_deleted(tmp_path: Path) -> None:
-    """In SQLite, resolved alerts without marks are deleted after a time; open ones stay. Cosmos DB does it itself."""
+    """The SQLite store deletes old resolved alerts without marks; Cosmos DB deletes them by itself."""
     database = SqliteDatabase(tmp_path / "alerts.sqlite", SCHEMA)
     store = SqliteAlertStore(database)
     resolved = [build_alert(n, state=AlertState.RESOLVED, resolved_at=AT + n * SECOND) for n in range(3)]

@@ -1,4 +1,4 @@
-"""Contract of every blob store."""
+"""Tests that every blob store meets the same contract."""
 
 import asyncio
 import base64
@@ -89,7 +89,7 @@ async def list_names(store: BlobStore, prefix: str = "") -> list[str]:
 
 
 async def test_a_blob_is_created_once(store: BlobStore) -> None:
-    """If several callers create the same blob, the first one succeeds and its content is not replaced."""
+    """If several callers create the same blob, the first one succeeds, and the others change nothing."""
     won = await asyncio.gather(*(store.create("a/b", b"%d" % number) for number in range(8)))
     assert won.count(True) == 1
     assert await store.read("a/b") == b"%d" % won.index(True)
@@ -113,7 +113,7 @@ async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> No
 
 
 async def test_names_are_listed_in_order(store: BlobStore) -> None:
-    """A listing is sorted by whole names, including slashes, and a prefix may end at any character."""
+    """Names are sorted as whole texts, and a prefix may end within a folder or file name."""
     for name in reversed(NAMES):
         assert await store.create(name, name.encode())
     assert await list_names(store) == sorted(NAMES)
@@ -126,7 +126,7 @@ async def test_names_are_listed_in_order(store: BlobStore) -> None:
 
 
 async def test_long_listings_are_complete(store: BlobStore) -> None:
-    """A listing of several pages has every blob once."""
+    """A listing that needs several pages contains every blob once."""
     names = [f"p/{number:04d}" for number in range(1_100)]
     for first in range(0, len(names), 50):
         await asyncio.gather(*(store.create(name, b"") for name in names[first : first + 50]))
@@ -134,7 +134,7 @@ async def test_long_listings_are_complete(store: BlobStore) -> None:
 
 
 async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) -> None:
-    """Deletion ignores missing blobs; reading a deleted blob fails."""
+    """Reading a deleted blob fails; deleting a missing blob succeeds."""
     for name in NAMES:
         await store.create(name, b"x")
     await store.delete([*NAMES[:-1], "never/there"])
@@ -151,7 +151,7 @@ async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) ->
 
 
 async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
-    """Anyone with the link may upload a file, and upload it again; the link of one blob does not fit another."""
+    """A link allows anyone to upload one blob, repeatedly; it is rejected for another blob."""
     url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
     async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as anyone:
         for content in (b"first", b"second" * 300_000):
@@ -161,7 +161,7 @@ async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
 
 
 async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
-    """Blocks may arrive in any order and again after an interruption; a list joins them in its own order."""
+    """Blocks may be uploaded in any order and repeatedly; a list of blocks defines the file."""
     url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
     blocks = {name: base64.b64encode(name.encode()).decode() for name in ("a", "b", "c")}
 
@@ -185,7 +185,7 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
 
 
 async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
-    """A link works without a token, states the file name, and supports ranges."""
+    """A download link works without a token, sets the file name, and supports ranges."""
     await store.create("j/rig ü.csv", b"0123456789")
     url = await store.link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
     async with httpx.AsyncClient() as anyone:
@@ -202,7 +202,7 @@ async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
 
 
 async def test_a_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
-    """A changed or expired link and a link with another blob's name are rejected."""
+    """A link that was changed, has expired, or is for another blob is rejected."""
     await store.create("j/one", b"%one%")
     await store.create("j/two", b"%two%")
     url = await store.link("j/one", "one.csv", datetime.now(UTC) + SOON)
@@ -216,13 +216,13 @@ async def test_a_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
 
 
 async def test_an_available_store_passes_its_check(store: BlobStore) -> None:
-    """The check of an available store succeeds and stores nothing."""
+    """The health check of an available store succeeds and stores nothing."""
     await store.check()
     assert await list_names(store) == []
 
 
 async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
-    """An unavailable store raises its error code and never returns an empty listing."""
+    """An unavailable store raises its error; a listing is never empty for this reason."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     broken: list[BlobStore] = [FolderBlobStore(tmp_path / "file", FileLinks("", tmp_path / "key"))]

@@ -1,4 +1,4 @@
-"""Contract of every catalog store."""
+"""Tests that every catalog store meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -68,7 +68,7 @@ async def test_a_new_store_is_version_0_and_empty(store: CatalogStore) -> None:
 
 
 async def test_items_are_loaded_as_saved(store: CatalogStore) -> None:
-    """Definition, origin, times to the microsecond and editor are stored for each kind and key."""
+    """Items of each kind are loaded exactly as they were saved."""
     assert await store.save([MINE, RIG], [], [], 0) == 1
     loaded = await store.load()
     assert (loaded.version, loaded.items) == (1, (RIG, MINE))
@@ -85,7 +85,7 @@ async def test_each_save_increments_the_version(store: CatalogStore) -> None:
 
 
 async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> None:
-    """A save on an old version raises CATALOG_CHANGED and changes neither items nor events nor version."""
+    """A save that is based on an old version raises CATALOG_CHANGED and changes nothing."""
     await store.save([RIG], [], EVENTS[:1], 0)
     for expected in (0, 2):
         with pytest.raises(WorkspaceError) as caught:
@@ -96,7 +96,7 @@ async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> 
 
 
 async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
-    """An append id that is already pending rolls back the whole save, including its items."""
+    """A save with an append id that is already pending fails and stores none of its items."""
     await store.save([RIG], [], EVENTS[:1], 0)
     with pytest.raises(WorkspaceError):
         await store.save([MINE], [], [EVENTS[1], EVENTS[0]], 1)
@@ -105,7 +105,7 @@ async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
 
 
 async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
-    """Pending events are returned oldest first; settling removes the given ones and does not change the version."""
+    """Pending events are listed oldest first until they are deleted, which does not change the version."""
     await store.save([RIG], [], EVENTS[:2], 0)
     await store.save([MINE], [], EVENTS[2:], 1)
     assert list(await store.list_pending_events()) == EVENTS
@@ -117,7 +117,7 @@ async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
 
 
 async def test_a_large_change_is_atomic(opener: Opener) -> None:
-    """Hundreds of items, several megabytes, are stored and removed at once with their events."""
+    """A change of hundreds of items and several megabytes is stored completely or not at all."""
     items = [replace(RIG, key=f"rig-{n:03d}", definition={"n": n, "text": "x" * 9_000}) for n in range(250)]
     events = [PendingEvent(f"id-{n:03d}", "PlatformConfig", "admin", {"EntityID": "x" * 100}) for n in range(250)]
     assert await opener().save(items, [], events, 0) == 1
@@ -131,7 +131,7 @@ async def test_a_large_change_is_atomic(opener: Opener) -> None:
 
 
 async def test_of_simultaneous_saves_one_wins(opener: Opener) -> None:
-    """Of several writers on the same version only one succeeds."""
+    """Of several saves that are based on the same version, only one succeeds."""
     stores = [opener() for _ in range(4)]
     items = [replace(RIG, key=f"rig-{n}") for n in range(4)]
     results = await asyncio.gather(
@@ -142,7 +142,7 @@ async def test_of_simultaneous_saves_one_wins(opener: Opener) -> None:
 
 
 async def test_a_reader_sees_one_version(opener: Opener) -> None:
-    """All items of a read belong to its version, even during changes."""
+    """A read returns the items of exactly one version, even while other processes save."""
     writer, reader = opener(), opener()
     await writer.save([replace(RIG, key=f"rig-{n}", definition={"version": 1}) for n in range(5)], [], [], 0)
 

@@ -1,4 +1,4 @@
-"""Contract of every chain store; to add an adapter, add it to ``OPENERS``."""
+"""Tests that every chain store meets the same contract; to add an adapter, add it to ``OPENERS``."""
 
 import asyncio
 import os
@@ -94,7 +94,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def build_batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
-    """Return a number of records that follow a tip."""
+    """Return records that follow the given tip."""
     records: list[ChainRecord] = []
     previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
@@ -116,7 +116,7 @@ async def fill(store: ChainStore, chain: ChainKey, count: int, **event: Any) -> 
 
 
 async def test_an_unwritten_chain_is_empty(store: ChainStore) -> None:
-    """Every read of an unwritten chain is empty."""
+    """Every read of a chain without records returns nothing."""
     for chain in (PLATFORM, *SCOPES):
         assert await store.read_tip(chain) == Tip()
         assert await store.read(chain, 0, limit=5, max_bytes=MANY) == RecordPage([], more=False, scanned=0)
@@ -137,7 +137,7 @@ async def test_appended_records_are_read_back(store: ChainStore) -> None:
 
 
 async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> None:
-    """The tip that an append returns suffices for the next append, without a read."""
+    """The next append can use the tip that the previous append returned, without a read."""
     await store.provision(PLATFORM)
     tip = Tip()
     for _ in range(3):
@@ -147,7 +147,7 @@ async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> Non
 
 
 async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
-    """Records that follow another tip are not stored; this includes the first append of a chain."""
+    """An append that does not follow the current tip of the chain is rejected."""
     records = await fill(store, PLATFORM, 1)
     with pytest.raises(TipMovedError):
         await store.append(PLATFORM, build_batch(PLATFORM, Tip(), 2, name="late"), Tip())
@@ -160,7 +160,7 @@ async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
 
 
 async def test_an_existing_append_id_rejects_the_whole_batch(store: ChainStore) -> None:
-    """A batch is stored completely or not at all."""
+    """If an append id of a batch already exists, no record of the batch is stored."""
     await fill(store, PLATFORM, 1)
     tip = await store.read_tip(PLATFORM)
     fresh, double = build_batch(PLATFORM, tip, 2)
@@ -182,7 +182,7 @@ async def test_of_simultaneous_appends_one_wins(store: ChainStore) -> None:
 
 
 async def test_chains_are_separate(store: ChainStore) -> None:
-    """Each scope, with any characters, is a separate chain, and all chains are listed."""
+    """Scopes with any characters have separate chains, and all chains are listed."""
     for chain in (PLATFORM, *SCOPES):
         await fill(store, chain, 2)
     listed = {chain: tip async for chain, tip in store.list_tips()}
@@ -200,7 +200,7 @@ async def test_chains_are_separate(store: ChainStore) -> None:
 # aiohttp warns of bodies above 1 MiB, which only the largest records cause.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
 async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
-    """One append accepts the store's maximum number and maximum weight of records."""
+    """A batch with the store's maximum number and size of records is stored."""
     await fill(store, PLATFORM, min(59, store.max_batch_records), Description='"' * 1_000)
     tip = await store.read_tip(PLATFORM)
     heavy = build_batch(PLATFORM, tip, 1, Description="\u0001" * 249_000)
@@ -212,7 +212,7 @@ async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
 
 
 async def test_pages_end_after_records_or_bytes(store: ChainStore) -> None:
-    """A page has at least one record and states whether more records follow."""
+    """A page ends after a number of records or bytes, has at least one record, and states if more follow."""
     records = await fill(store, PLATFORM, 5)
     one = len(records[0].canonical)
     for limit, size, expected in ((2, MANY, 2), (9, 2 * one, 2), (9, 1, 1), (5, MANY, 5)):
@@ -245,7 +245,7 @@ FILTERS = [
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
 async def test_scans_return_matches(store: ChainStore, filters: Filters, expected: list[int]) -> None:
-    """A scan returns the matching records in both orders, with offset and limit."""
+    """A scan returns the records that match its filters, in either order, with offset and limit."""
     await fill(store, PLATFORM, 9)
     newest = await store.scan(PLATFORM, filters, limit=99, max_bytes=MANY)
     assert ([record.sequence for record in newest.records], newest.more) == (expected, False)
@@ -255,14 +255,14 @@ async def test_scans_return_matches(store: ChainStore, filters: Filters, expecte
 
 
 async def test_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
-    """Skipped records count as scanned, up to the number of records."""
+    """A scan with an offset beyond the end returns no records and counts all records as scanned."""
     await fill(store, PLATFORM, 4)
     page = await store.scan(PLATFORM, Filters(), offset=1_000, limit=5, max_bytes=MANY)
     assert page == RecordPage([], more=False, scanned=4)
 
 
 async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -> None:
-    """Records are found by append id or amendment in their whole chain, and in no other chain."""
+    """Records of a chain can be found by their append id or by the amendment that they concern."""
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     await fill(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
     await fill(store, chain, 4)

@@ -1,4 +1,4 @@
-"""Tests of forged records with valid hashes in every chain store: verification finds them, appends are rejected."""
+"""Tests that forged records with valid hashes are found in every chain store."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -42,12 +42,12 @@ async def get_workspace_id() -> str:
 
 
 async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
-    """Verify the chain as a process whose clock shows the time ``at``."""
+    """Verify the chain with the clock at the time ``at``."""
     return await ChainVerifier(store, get_workspace_id, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
 
 
 async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
-    """Store one more record and a head for it; its bytes are changed before they are hashed."""
+    """Store a forged record with a matching head; the text of the record is changed before it is hashed."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old, new) if old else record.canonical
@@ -57,7 +57,7 @@ async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = 
 
 
 async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
-    """Return the error of a rejected append by a process whose clock shows ``at``; check that nothing is stored."""
+    """Return the error of an append at the time ``at``, which must be rejected and store nothing."""
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at)).append(
             PLATFORM, draft_event("u", EVENT)
@@ -68,7 +68,7 @@ async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
 
 
 def build_checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
-    """Return a service that signs checkpoints, with a clock that shows ``at``."""
+    """Return a service that signs checkpoints, with the clock at the time ``at``."""
     notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem", folder / "notes")
     return Checkpoints(store, notes, signer, get_workspace_id, runtime=Runtime(now=lambda: at))
 
@@ -89,7 +89,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore, name: str) -> None:
-    """A record in another form breaks the chain with any digest; the record alone is valid if its Hash matches."""
+    """A record that is not in canonical form makes the verification of its chain fail, with any digest."""
     forged = await forge(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
     form = canonicalise_record(forged.canonical)
     verdict = await verify(store, COUNT + 1)
@@ -103,7 +103,7 @@ async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore
 
 
 async def test_a_record_with_a_matching_hash_is_valid_alone(store: ChainStore) -> None:
-    """Other bytes of the same JSON break the chain, but not the record."""
+    """A record in other bytes of the same JSON fails the chain's verification, but not its own."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
@@ -119,7 +119,7 @@ TIMES = ("zzzz", "", "2026-01-05T09:00:00Z", "2026-W02-1T09:00:00.000000Z", "202
 
 @pytest.mark.parametrize("time", TIMES)
 async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: Path, time: str) -> None:
-    """Verification fails at the record, no append copies its time, and no checkpoint is signed."""
+    """After a record whose time has another form, verification fails, and appends and checkpoints are rejected."""
     await forge(store, time)
     verdict = await verify(store)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
@@ -134,7 +134,7 @@ async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: P
 async def test_a_future_time_blocks_appends_until_this_time(
     store: ChainStore, tmp_path: Path, ahead: timedelta
 ) -> None:
-    """The first record with a future time is reported; nothing is appended or signed until that time."""
+    """After a record with a future time, nothing is appended or signed until this time."""
     await forge(store, rfc3339(NOW + ahead))
     verdict = await verify(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
@@ -152,14 +152,14 @@ async def test_a_future_time_blocks_appends_until_this_time(
 
 
 async def test_the_first_of_several_future_times_is_reported(store: ChainStore) -> None:
-    """After a record with a future time, all later records have future times, too."""
+    """If several records have future times, verification reports the first one."""
     for hours in (1, 2, 2, 3):
         await forge(store, rfc3339(NOW + timedelta(hours=hours)))
     assert (await verify(store)).broken_at == format_record_id(COUNT + 2)
 
 
 async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -> None:
-    """A slow clock continues with the last record's time, and the chain is valid."""
+    """If a process's clock is slow by up to an hour, its records get the last record's time, and the chain is valid."""
     time = rfc3339(NOW + timedelta(hours=1))
     await forge(store, time)
     made = await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: NOW)).append(
@@ -171,7 +171,7 @@ async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -
 
 
 async def test_a_corrected_clock_blocks_appends_until_the_time_is_reached(store: ChainStore) -> None:
-    """A process that wrote with a fast clock and knows the tip also rejects appends until that time."""
+    """After a fast clock is corrected, its process, too, rejects appends until the last record's time."""
     at = NOW + timedelta(days=1)
     log = ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, draft_event("u", EVENT))

@@ -1,4 +1,4 @@
-"""Contract of every checkpoint store."""
+"""Tests that every checkpoint store meets the same contract."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ def connection_string() -> Iterator[str]:
 
 @pytest.fixture(params=KINDS)
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         if request.param == FOLDER:
             yield lambda: FileCheckpointStore(tmp_path / "checkpoints")
@@ -73,7 +73,7 @@ def name(size: int, prefix: str = PREFIX) -> str:
 
 
 async def test_a_note_is_created_once(opener: Opener) -> None:
-    """If several callers create the same checkpoint, the first one succeeds and its note is not replaced."""
+    """If several callers store the same checkpoint, the first note is stored and never replaced."""
     stores = [opener() for _ in range(3)]
     won = await asyncio.gather(*(stores[n % 3].create(name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
@@ -109,13 +109,13 @@ async def test_chains_are_separate(store: CheckpointStore) -> None:
 
 
 async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
-    """A missing note or state is None."""
+    """Reading a missing note or state returns None."""
     assert await store.get(name(1)) is None
     assert await store.load_state(f"{PREFIX}tree") is None
 
 
 async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> None:
-    """Working state can be replaced and is never returned as a checkpoint."""
+    """A working state can be replaced and is never returned as a checkpoint."""
     for state in (b"first", b"", bytes(range(256))):
         await store.save_state(f"{PREFIX}tree", state)
         await store.save_state(f"{PREFIX}tiles/0/x001", state)
@@ -128,7 +128,7 @@ async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> 
 
 
 async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
-    """An unavailable store raises its error; it is not treated as empty."""
+    """An unavailable store raises its error and does not count as empty."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     account = BlobAccount("", connection_string=nowhere, retries=0)
@@ -144,7 +144,7 @@ async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
 
 
 async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
-    """A missing container is an error and not a chain without checkpoints."""
+    """A missing blob container raises an error and does not count as a chain without checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
     store = BlobCheckpointStore(account, notes="never-made", states="never-made")
     for read in (store.get, store.find_newest, store.load_state):
@@ -155,7 +155,7 @@ async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
 
 
 async def test_a_signature_is_stored_beside_its_checkpoint(store: CheckpointStore) -> None:
-    """A signature for receipts is stored under the name of its checkpoint, and is never found as the newest note."""
+    """A signature for receipts is stored under its checkpoint's name, and is never returned as a note."""
     signature = f"{name(8)}.cose"
     assert await store.get(signature) is None
     assert await store.create(signature, b"signature")

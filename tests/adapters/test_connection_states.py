@@ -1,4 +1,4 @@
-"""Contract of every store of connection states."""
+"""Tests that every store of connection states meets the same contract."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ type Opener = Callable[[], ConnectionStateStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -69,7 +69,7 @@ async def test_messages_are_counted(states: ConnectionStateStore) -> None:
 async def test_redelivered_messages_count_once(
     states: ConnectionStateStore, deliveries: list[tuple[int, int]], example: int
 ) -> None:
-    """Each sequence number counts once, however often it is delivered."""
+    """A message counts once, however often it is delivered."""
     name, reached = f"c-{example}-{len(deliveries)}-{hash(tuple(deliveries))}", 0
     before = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
     for back_to, size in deliveries:
@@ -81,7 +81,7 @@ async def test_redelivered_messages_count_once(
 
 
 async def test_status_and_counts_are_independent(states: ConnectionStateStore) -> None:
-    """A connection with counts only has status CONNECTING; a status does not change the counts."""
+    """Counts do not change the status, and a status does not change the counts."""
     await states.record([_build_arrivals(1)])
     assert (await states.load_states())["rig"].status == "CONNECTING"
     await states.set_status("rig", "CONNECTED")
@@ -94,7 +94,7 @@ async def test_status_and_counts_are_independent(states: ConnectionStateStore) -
 
 
 async def test_several_processes_count_once(opener: Opener) -> None:
-    """Two processes count the same messages once, and different messages all."""
+    """If two processes count the same messages, each message counts once."""
     first, second = opener(), opener()
     await asyncio.gather(*(store.record([_build_arrivals(1, 2, 3)]) for store in (first, second)))
     assert (await second.load_states())["rig"].messages_received == 3
@@ -106,7 +106,7 @@ async def test_several_processes_count_once(opener: Opener) -> None:
 
 
 async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore) -> None:
-    """Messages that arrive during a write are counted, too, and a cancelled caller does not affect others."""
+    """Messages that are counted during a write are not lost, even if another caller is cancelled."""
     names = [f"c{number}" for number in range(40)]
     waiting = [asyncio.create_task(states.record([_build_arrivals(1, 2, connection=name)])) for name in names]
     await asyncio.sleep(0)
@@ -119,7 +119,7 @@ async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore
 
 
 async def test_messages_with_type_mismatches_are_counted_once(opener: Opener) -> None:
-    """A message that contradicts a declared type counts once, for any number of deliveries and processes."""
+    """A message with a type mismatch counts once for any number of deliveries."""
     first, second = opener(), opener()
     mismatched = replace(_build_arrivals(1, 2, 3), mismatched=frozenset({2, 3}))
     for store in (first, second, first):

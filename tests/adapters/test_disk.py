@@ -1,4 +1,4 @@
-"""Contract of the Disk port over its adapters."""
+"""Tests that every adapter of the port Disk meets the same contract."""
 
 from pathlib import Path
 
@@ -16,17 +16,17 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
 
 
 async def test_the_usage_is_plausible(disk: Disk) -> None:
-    """A disk reports no usage, or at most as many free bytes as total bytes."""
+    """A disk reports either no usage, or no more free bytes than total bytes."""
     usage = await disk.read_usage()
     assert usage is None or 0 <= usage.free <= usage.total
 
 
 async def test_a_reserve_of_zero_never_rejects(disk: Disk) -> None:
-    """Without a reserve, a disk of any size has space."""
+    """With a reserve of zero, every disk has enough space."""
     assert await DiskGuard(disk, 0).read_state() is DiskState.OK
 
 
 async def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    """The usage of a folder that does not exist cannot be read."""
+    """Reading the disk usage of a missing folder raises an error."""
     with pytest.raises(OSError, match="missing"):
         await FolderDisk(tmp_path / "missing").read_usage()

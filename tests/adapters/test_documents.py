@@ -1,4 +1,4 @@
-"""Contract of every document store."""
+"""Tests that every document store meets the same contract."""
 
 import asyncio
 import json
@@ -62,12 +62,12 @@ def parse_all(texts: Iterable[bytes]) -> list[Any]:
 
 
 def get_error_code(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
-    """Return the error code of a rejected call."""
+    """Return the error code of a call, which must be rejected."""
     return error.value.code
 
 
 async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> StoredDocument:
-    """Return a document that the store must have."""
+    """Return a document, which must exist."""
     stored = await store.read(TABLES[path], key)
     assert stored is not None
     return stored
@@ -110,7 +110,7 @@ async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) 
 
 
 async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
-    """The same id can exist in two partitions; a second document in one partition is rejected."""
+    """Documents in different partitions may have the same id, but not in one partition."""
     for line in ("l1", "l2"):
         await store.create(LINE, DocumentKey("a", line), build_document_text(id="a", line=line))
     with pytest.raises(WorkspaceError) as caught:
@@ -122,7 +122,7 @@ async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
 
 
 async def test_writes_check_their_etag(store: DocumentStore) -> None:
-    """A stale ETag is rejected and changes nothing; a missing document is not found with any ETag."""
+    """A write with an old ETag is rejected and changes nothing; a missing document is never found."""
     key = DocumentKey("a", "l1")
     for etag in (None, '"x"'):
         with pytest.raises(WorkspaceError) as caught:
@@ -213,7 +213,7 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
 
 
 async def test_no_update_is_lost(store: DocumentStore) -> None:
-    """Each successful increment under an ETag counts once."""
+    """If several writers increment a number with ETags, each successful increment counts once."""
     key = DocumentKey("counter", "l1")
     await store.create(LINE, key, build_document_text(id="counter", line="l1", n=0))
 
@@ -239,7 +239,7 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
 
 
 async def test_a_foreign_position_is_rejected(store: DocumentStore) -> None:
-    """A continuation token that the store did not issue is rejected as invalid."""
+    """A continuation token that the store has not issued is rejected."""
     with pytest.raises(WorkspaceError) as caught:
         await store.list(LINE, "l1", 5, "nonsense", all_partitions=False)
     assert [error["field"] for error in caught.value.members["errors"]] == ["continuationToken"]  # type: ignore[attr-defined]  # it is a list of objects

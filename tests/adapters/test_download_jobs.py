@@ -1,4 +1,4 @@
-"""Contract of every store of download jobs."""
+"""Tests that every store of download and import jobs meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ type Opener = Callable[[], JobStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -66,7 +66,7 @@ async def create_stored(store: JobStore, job_id: str = "j1") -> Job:
 
 
 async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
-    """All attributes are visible to other processes, and jobs are listed by owner, newest first."""
+    """Other processes load a job with all attributes, and list an owner's jobs newest first."""
     store, other = opener(), opener()
     first = build_job("a", leaves={"pump": (("x", "y"), ("",))})
     second = build_job("b", created_at=START + HOUR)
@@ -82,7 +82,7 @@ async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
 
 
 async def test_the_start_of_an_import_moves_its_expiry(opener: Opener) -> None:
-    """The start of an import moves its expiry to a later time; each step of its progress counts once."""
+    """An import that is started expires later, and a repeated step of its progress counts once."""
     store, other = opener(), opener()
     request = ImportRequest(
         format=ImportFormat.CSV,
@@ -114,7 +114,7 @@ async def test_a_job_is_created_once(store: JobStore) -> None:
 
 
 async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
-    """No change of two concurrent processes is lost."""
+    """Concurrent changes by two processes are all stored."""
     stores = (opener(), opener())
     part = Part(connection="pump", start=START, end=START + HOUR)
     await stores[0].create(build_job(parts=(part,) * 20))
@@ -130,7 +130,7 @@ async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
 
 
 async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
-    """An exception of the change is passed on and leaves the job unchanged."""
+    """An exception of the change function is raised, and the job stays unchanged."""
     await store.create(build_job())
     await store.change("j1", Job.cancel)
     before = await create_stored(store)
@@ -140,7 +140,7 @@ async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
 
 
 async def test_expired_jobs_are_found(store: JobStore) -> None:
-    """A job is expired from its end time on."""
+    """A job counts as expired from its expiry time on."""
     made = build_job()
     await store.create(made)
     assert list(await store.list_expired(made.expires_at - timedelta(microseconds=1))) == []
@@ -148,7 +148,7 @@ async def test_expired_jobs_are_found(store: JobStore) -> None:
 
 
 async def test_a_large_job_is_stored(store: JobStore) -> None:
-    """A job with thousands of parts and their files is stored completely."""
+    """A job with thousands of parts and files is stored completely."""
     file = StoredFile(blob="j1/pump-0001.csv", rows=10**9, size=10**12, sha256="ab" * 32)
     parts = tuple(Part(connection="pump", start=START, end=START + HOUR, files=(file,)) for _ in range(5_000))
     made = build_job(parts=parts)

@@ -1,4 +1,4 @@
-"""Contract of every store of OAuth grants."""
+"""Tests that every store of OAuth grants meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -40,7 +40,7 @@ type Opener = Callable[[], GrantStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -56,7 +56,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 async def test_a_grant_is_found_as_stored(opener: Opener) -> None:
-    """All attributes are visible to other processes, before and after a replacement."""
+    """Other processes find a grant with all attributes, even after it is replaced."""
     store, other = opener(), opener()
     await store.add(GRANT)
     found = await other.find("0001")
@@ -71,7 +71,7 @@ async def test_a_grant_is_found_as_stored(opener: Opener) -> None:
 
 
 async def test_one_of_several_replacements_succeeds(opener: Opener) -> None:
-    """Of several processes that redeem one code at once, exactly one wins, and its state is stored."""
+    """If several processes replace one grant at the same time, exactly one succeeds."""
     stores = [opener() for _ in range(4)]
     await stores[0].add(GRANT)
     found = [await store.find("0001") for store in stores]
@@ -86,7 +86,7 @@ async def test_one_of_several_replacements_succeeds(opener: Opener) -> None:
 
 
 async def test_active_grants_are_listed(opener: Opener) -> None:
-    """Grants that were redeemed and have neither ended nor expired are listed, by member or for all."""
+    """The list contains grants that are redeemed, have not ended and have not expired."""
     store = opener()
     active = replace(GRANT, grant_id="0002", refresh=REFRESH)
     foreign = replace(active, grant_id="0003", member_id="editor@x")
@@ -100,7 +100,7 @@ async def test_active_grants_are_listed(opener: Opener) -> None:
 
 
 async def test_grants_of_a_credential_are_listed(opener: Opener) -> None:
-    """Grants are found by the token and by the API key of the consent, also before the code is redeemed."""
+    """Grants are found by the token or API key with which the member consented."""
     store = opener()
     other = replace(GRANT, grant_id="0002", token_id="other", api_key_id="", refresh=REFRESH)
     for grant in (GRANT, other, replace(GRANT, grant_id="0003", end=END)):
@@ -112,7 +112,7 @@ async def test_grants_of_a_credential_are_listed(opener: Opener) -> None:
 
 
 async def test_ends_without_an_event_are_listed(opener: Opener) -> None:
-    """An ended grant is listed until its audit event is marked as stored; no other grant is listed."""
+    """A grant that has ended is listed until its audit event is stored."""
     store = opener()
     await store.add(GRANT)
     await store.add(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))

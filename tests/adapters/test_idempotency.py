@@ -1,4 +1,4 @@
-"""Contract of every store of idempotency keys and of idempotent replies."""
+"""Tests that every store of idempotency keys and of idempotent replies meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -59,7 +59,7 @@ def store(opener: Opener) -> IdempotentReplyStore:
 
 
 async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
-    """Of concurrent claims of one key, one is stored; all callers receive it, now and later."""
+    """Of concurrent claims of one key, one is stored, and every caller receives it."""
     claims = [Claim("f", f"id-{number}") for number in range(6)]
     stores = [opener()[0] for _ in range(3)]
     given = await asyncio.gather(
@@ -71,14 +71,14 @@ async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
 
 
 async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
-    """A claimed key expires after its retention; then another request can claim it."""
+    """After its retention, a claim expires, and another request can claim the key."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     assert await keys.claim("k", OTHER, AT + DAY, AT) == FIRST
     assert await keys.claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
 
 
 async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
-    """A key is freed only with the append id of its claim."""
+    """A claim can be deleted only with its own append id."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     await keys.forget("k", "other")
     await keys.forget("unknown", "other")
@@ -88,7 +88,7 @@ async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
 
 
 async def test_one_of_many_callers_gets_the_lease(opener: Opener) -> None:
-    """One caller gets the lease, the others the same claim without it."""
+    """Of concurrent callers with the same claim, exactly one gets the lease."""
     stores = [opener()[1] for _ in range(3)]
     begun = await asyncio.gather(
         *(
@@ -102,7 +102,7 @@ async def test_one_of_many_callers_gets_the_lease(opener: Opener) -> None:
 
 
 async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReplyStore) -> None:
-    """After a lease has expired, only its new holder can renew it, store the reply or release it."""
+    """After a lease has expired, only its next holder can renew it, store the reply or release it."""
     assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).owns_lease
     assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).owns_lease
     late = AT + 2 * SECOND
@@ -118,7 +118,7 @@ async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReply
 
 
 async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) -> None:
-    """A renewed lease expires later; a released one can be taken at once, whether or not its claim is deleted."""
+    """A renewed lease expires later, and a released lease can be taken at once."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.renew("n", "a", AT + 9 * SECOND)
     assert not (await store.begin("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).owns_lease
@@ -131,7 +131,7 @@ async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) 
 
 
 async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> None:
-    """The key of a request is never leased to a different request, even after the lease has expired."""
+    """A different request with the same key never gets a lease."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
     begun = await store.begin("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
@@ -139,7 +139,7 @@ async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> Non
 
 
 async def test_replies_expire(store: IdempotentReplyStore) -> None:
-    """A stored reply expires after its retention; then its key can be used again."""
+    """After its retention, a stored reply expires, and its key can be used again."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.finish("n", "a", ANSWER)
     assert (await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER
@@ -148,7 +148,7 @@ async def test_replies_expire(store: IdempotentReplyStore) -> None:
 
 
 async def test_keys_and_replies_are_separate(opener: Opener) -> None:
-    """The same name may be used for a key and for a reply."""
+    """The store of keys and the store of replies may contain the same name."""
     keys, store = opener()
     await keys.claim("n", FIRST, AT, AT - DAY)
     assert (await store.begin("n", OTHER, "a", AT, AT + SECOND, AT - DAY)).claim == OTHER

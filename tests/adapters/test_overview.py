@@ -1,4 +1,4 @@
-"""Contract of every chain overview; to add an adapter, add it to ``OPENERS``."""
+"""Tests that every overview of chains meets the same contract; to add an adapter, add it to ``OPENERS``."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ MANY = 2**40
 
 @dataclass
 class Opened:
-    """Overview, the store of its chains, and a function that makes a chain look as an earlier version wrote it."""
+    """Overview, the store of its chains, and a function that makes a chain look like one of an earlier version."""
 
     overview: ChainOverview
     store: ChainStore
@@ -102,7 +102,7 @@ async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 def build_amendment(status: str = "pending") -> dict[str, str]:
-    """Return the JSON members of an amendment's record."""
+    """Return the JSON members of the record of an amendment."""
     return {"AmendedBy": "e", "Status": status, "EntityType": "T", "EntityID": "1"}
 
 
@@ -113,7 +113,7 @@ def build_decision(sequence: int) -> dict[str, str]:
 
 
 async def append(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], second: int = 0) -> Tip:
-    """Append records with these members as one batch, at a second of an hour."""
+    """Append records with these members as one batch, at the given second."""
     await store.provision(chain)
     tip = await store.read_tip(chain)
     timestamp = f"2026-01-05T08:{second // 60:02d}:{second % 60:02d}.000000Z"
@@ -139,14 +139,14 @@ async def summarize(opened: Opened, chain: ChainKey) -> ChainSummary:
 
 
 async def list_places(opened: Opened) -> list[tuple[str, int]]:
-    """Return scope and sequence of each entry of the index of pending amendments."""
+    """Return scope and sequence of each entry in the index of pending amendments."""
     entries = await opened.overview.list_pending(None, 100, MANY)
     assert all(entry.record and entry.record.sequence == entry.place.sequence for entry in entries)
     return [(entry.place.scope_key, entry.place.sequence) for entry in entries]
 
 
 async def test_summaries_follow_appends(opened: Opened) -> None:
-    """A summary has the number of records, the first and the last time, and the pending amendments of its chain."""
+    """A summary contains the current number of records, first and last time, and pending amendments."""
     assert await opened.overview.list_chains(None, None, 10) == []
     await append(opened.store, PLATFORM, build_event(), second=1)
     await append(opened.store, EVENTS, build_event(), build_event(), second=2)
@@ -163,7 +163,7 @@ async def test_summaries_follow_appends(opened: Opened) -> None:
 
 
 async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
-    """Pages of any size list each chain exactly once, in the same order, also for one target."""
+    """The pages of the list, of any size, contain each chain once."""
     chains = [ChainKey(Target.DOMAIN_EVENTS, f"s{number}") for number in range(5)] + [AMENDMENTS, OTHER, PLATFORM]
     for chain in chains:
         for _ in range(3):
@@ -203,14 +203,14 @@ async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> Non
 
 
 async def test_a_page_of_pending_amendments_has_a_maximum_size(opened: Opened) -> None:
-    """A page ends before the maximum size, but has at least one entry."""
+    """A page ends before its maximum size is exceeded, but has at least one entry."""
     await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
     (entry,) = await opened.overview.list_pending(None, 100, 1)
     assert entry.place.sequence == 1
 
 
 async def test_earlier_chains_are_counted(opened: Opened) -> None:
-    """Chains of an earlier version are counted once, with later appends, and listed correctly before."""
+    """Chains that an earlier version stored without counts are counted once."""
     await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
     await append(opened.store, AMENDMENTS, build_decision(1), second=2)
     await opened.forget_counts(AMENDMENTS)
@@ -230,7 +230,7 @@ async def test_earlier_chains_are_counted(opened: Opened) -> None:
 
 
 async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting during appends loses neither a record nor a count."""
+    """Counting while records are appended gives the correct number."""
     monkeypatch.setattr(provenance_overview, "COUNTED_AT_ONCE", 3)
     await append(opened.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
     await opened.forget_counts(AMENDMENTS)
@@ -255,7 +255,7 @@ async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch
 
 
 async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opened) -> None:
-    """The last verdict and the largest checkpoint size of a chain are part of its summary, also after appends."""
+    """A summary contains the last verdict and the largest checkpoint size, even after appends."""
     assert await opened.overview.find_verdict(EVENTS) is None
     await append(opened.store, EVENTS, build_event())
     assert await opened.overview.find_verdict(EVENTS) is None

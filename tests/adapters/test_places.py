@@ -1,4 +1,4 @@
-"""Contract of every store of places."""
+"""Tests that every store of quota reservations (places) meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -20,7 +20,7 @@ type Opener = Callable[[], QuotaStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -35,7 +35,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:
-    """Several processes that take places at once get exactly as many as the limit allows."""
+    """Processes that reserve at the same time together get exactly as many places as the limit allows."""
     stores = [opener() for _ in range(3)]
     taken = await asyncio.gather(
         *(stores[n % 3].reserve(WHO, Purpose.JOBS, f"job-{n}", at=AT + n, limit=5) for n in range(15))
@@ -46,7 +46,7 @@ async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:
 
 
 async def test_places_of_others_do_not_count(opener: Opener) -> None:
-    """Principals and purposes are counted separately, and taking a place twice changes nothing."""
+    """Places of other principals or purposes do not count; reserving a place twice changes nothing."""
     store, other = opener(), opener()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await other.reserve(WHO, Purpose.JOBS, "a", at=AT + 1, limit=1)
@@ -58,7 +58,7 @@ async def test_places_of_others_do_not_count(opener: Opener) -> None:
 
 
 async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
-    """Freeing returns places at once, and freeing a missing place changes nothing."""
+    """A freed place is available at once; freeing a missing place changes nothing."""
     store, other = opener(), opener()
     for reservation_id in ("a", "b"):
         assert await store.reserve(WHO, Purpose.STREAMS, reservation_id, at=AT, limit=2)
@@ -69,7 +69,7 @@ async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
 
 
 async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> None:
-    """A finished job does not count as active, but its bytes still count."""
+    """The place of a finished job no longer counts as active, but its bytes still count."""
     store = opener()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await store.raise_size(WHO, Purpose.JOBS, "a", size=60, at=AT, limit=100)
@@ -84,7 +84,7 @@ async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> Non
 
 
 async def test_sizes_at_once_never_exceed_the_limit(opener: Opener) -> None:
-    """Concurrent growth in several processes stays within the limit; a missing place is added."""
+    """Sizes that several processes increase at the same time stay within the limit."""
     stores = [opener() for _ in range(3)]
     grown = await asyncio.gather(
         *(stores[n % 3].raise_size(WHO, Purpose.JOBS, f"job-{n}", size=30, at=AT, limit=100) for n in range(9))

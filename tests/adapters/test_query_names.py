@@ -1,4 +1,4 @@
-"""Tests of names of warm queries under concurrency, over every catalog store."""
+"""Tests that names of warm queries are unique under concurrency, with every catalog store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,7 +45,7 @@ class Engine:
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[CatalogService]]:
-    """Return the catalog service of two instances over one store."""
+    """Return two instances of the catalog service over one store."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
             plants = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
@@ -63,7 +63,7 @@ async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 
 
 async def put(service: CatalogService, fields: dict[str, str]) -> str:
-    """Store a query and return the error code, empty on success."""
+    """Store a query and return the error code, or an empty text on success."""
     query = WarmQuery.model_validate({"surface": "hall", "kql": "Telemetry | count", **fields})
     while True:
         try:
@@ -79,6 +79,6 @@ async def put(service: CatalogService, fields: dict[str, str]) -> str:
 async def test_of_two_contradicting_puts_at_once_one_wins(
     instances: list[CatalogService], pair: tuple[dict[str, str], dict[str, str]]
 ) -> None:
-    """Two instances never both store queries whose names conflict."""
+    """If two instances store queries with conflicting names at the same time, only one succeeds."""
     codes = await asyncio.gather(*(put(service, fields) for service, fields in zip(instances, pair, strict=True)))
     assert sorted(codes) == ["", "WARM_QUERY_NAME_TAKEN"]

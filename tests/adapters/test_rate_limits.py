@@ -1,4 +1,4 @@
-"""Contract of every store of rate-limit leases."""
+"""Tests that every store of rate-limit leases meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +19,7 @@ type Opener = Callable[[], LeaseStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one empty store, as separate instances do; each kind of store is tested."""
+    """Yield a function that opens the same store for several instances; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -47,7 +47,7 @@ def lease_request(
 
 
 async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
-    """Other instances get the remaining budget, the size of the budget, and the time when more is available."""
+    """A lease of one instance reduces the budget that remains for the other instances."""
     first, second = opener(), opener()
     lease = await first.lease(lease_request(6), AT)
     assert (lease.granted, lease.left, lease.active_on_other_instances) == (6, 4, 0)
@@ -59,7 +59,7 @@ async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
 
 
 async def test_unused_budget_is_returned(opener: Opener) -> None:
-    """The unused part of a settled lease is available to the next request."""
+    """The unused part of a lease is available again after the lease is settled."""
     store = opener()
     lease = await store.lease(lease_request(8), AT)
     settled = await store.lease(lease_request(1, previous=lease.id, used=2), AT + 1)
@@ -69,7 +69,7 @@ async def test_unused_budget_is_returned(opener: Opener) -> None:
 
 
 async def test_used_budget_counts_for_the_window(opener: Opener) -> None:
-    """Used budget counts for one minute after its last use."""
+    """Used budget is available again one minute after its last use."""
     store = opener()
     lease = await store.lease(lease_request(10), AT - 0.5)
     settled = await store.lease(lease_request(0, previous=lease.id, used=10, used_until=AT), AT + 1)
@@ -79,14 +79,14 @@ async def test_used_budget_counts_for_the_window(opener: Opener) -> None:
 
 
 async def test_an_unsettled_lease_counts_as_used(opener: Opener) -> None:
-    """The usage of a dead instance is unknown, so its lease counts completely."""
+    """A lease that is never settled, because its instance died, counts as used."""
     await opener().lease(lease_request(10), AT)
     assert (await opener().lease(lease_request(5, instance="two"), AT + 30)).granted == 0
     assert (await opener().lease(lease_request(5, instance="two"), AT + 61)).granted == 5
 
 
 async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
-    """Each instance learns the number of active requests of the others while those report it."""
+    """Each instance gets the number of requests that the other instances currently execute."""
     store = opener()
     await store.lease(lease_request(1, active=3), AT)
     assert (await store.lease(lease_request(1, instance="two", active=2), AT + 1)).active_on_other_instances == 3

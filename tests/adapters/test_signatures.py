@@ -1,4 +1,4 @@
-"""Contract of every store of refused attempts, used sign-ins and the index of signatures."""
+"""Tests that every store of refused attempts, used sign-ins and the index of signatures meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ ALL = SignatureFilter()
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Both stores under test, as one process opens them."""
+    """The two stores under test, as one process opens them."""
 
     store: SignatureStore
     index: SignatureIndex
@@ -57,12 +57,12 @@ def stores(opener: Opener) -> Stores:
 
 
 def count_up(value: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the value with its number increased by one."""
+    """Return the value with its number incremented."""
     return {"number": (value or {"number": 0})["number"] + 1, "pending": []}
 
 
 async def test_attempts_of_members(stores: Stores) -> None:
-    """Attempts are stored for each member; a function that returns None changes nothing."""
+    """Attempts are stored per member; a change function that returns None changes nothing."""
     store = stores.store
     assert await store.read_attempts("a@t") is None
     assert await store.change_attempts("a@t", lambda _: None) is None
@@ -74,7 +74,7 @@ async def test_attempts_of_members(stores: Stores) -> None:
 
 
 async def test_concurrent_changes(opener: Opener) -> None:
-    """No concurrent change of several processes is lost."""
+    """Concurrent changes by several processes are all stored."""
     processes = [opener() for _ in range(3)]
     await asyncio.gather(*(each.store.change_attempts("a@t", count_up) for each in processes * 3))
     assert (await processes[0].store.read_attempts("a@t") or {})["number"] == 9
@@ -83,7 +83,7 @@ async def test_concurrent_changes(opener: Opener) -> None:
 
 
 async def test_pending_attempts(stores: Stores) -> None:
-    """Attempts with unreported lock-outs are listed until these are removed."""
+    """Attempts with a lock-out that was not reported yet are listed until the mark is removed."""
     assert list(await stores.store.list_pending()) == []
     await stores.store.change_attempts("a@t", lambda _: {"pending": ["event"]})
     await stores.store.change_attempts("b@t", lambda _: {"pending": []})
@@ -93,7 +93,7 @@ async def test_pending_attempts(stores: Stores) -> None:
 
 
 async def test_exceptions_change_nothing(stores: Stores) -> None:
-    """An exception of the function is raised to the caller, and nothing is changed."""
+    """An exception of the change function is raised, and nothing is changed."""
 
     def fail(_: object) -> None:
         raise LookupError("refused")
@@ -106,13 +106,13 @@ async def test_exceptions_change_nothing(stores: Stores) -> None:
 
 
 def build_entry(second: int, user: str = "a@t", chain: str = "1") -> IndexedSignature:
-    """Return a signature in the index with a number of seconds."""
+    """Return an entry of the index of signatures with the given seconds in its time."""
     place = f"2026-03-01T12:00:{second:02d}.000000Z {chain} {second:012d}"
     return IndexedSignature(place, user, {"UserID": user, "Statement": None, "Text": "é"})
 
 
 async def test_list_of_signatures(stores: Stores) -> None:
-    """Signatures are listed newest first, by member and time, in pages; adding them again changes nothing."""
+    """Signatures are listed newest first, in pages, by member and time; adding one again changes nothing."""
     index = stores.index
     first, second, third = build_entry(1), build_entry(2, "b@t"), build_entry(3)
     same_time = build_entry(2, "a@t", "2")
@@ -131,7 +131,7 @@ async def test_list_of_signatures(stores: Stores) -> None:
 
 
 async def test_progress_of_the_index(stores: Stores) -> None:
-    """The progress of a chain and of all chains only grows."""
+    """The stored progress of the index never decreases."""
     index = stores.index
     assert (await index.read_progress(CHAIN), await index.read_complete_to()) == (0, "")
     await index.add(CHAIN, [], 7)
@@ -143,7 +143,7 @@ async def test_progress_of_the_index(stores: Stores) -> None:
 
 
 async def test_many_signatures_at_once(stores: Stores) -> None:
-    """More signatures than one transaction of Cosmos DB holds are added together."""
+    """More signatures than one transaction can hold can be added together."""
     entries = [
         IndexedSignature(f"2026-03-01T12:00:00.{number:06d}Z 1 {number:012d}", "a@t", {}) for number in range(150)
     ]

@@ -1,4 +1,4 @@
-"""Contract of every store of webhooks."""
+"""Tests that every store of webhooks meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ type Opener = Callable[[], WebhookStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one empty store, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
 
@@ -46,7 +46,7 @@ def store(opener: Opener) -> WebhookStore:
 
 
 def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **changes: Any) -> Delivery:
-    """Return a delivery that is due at the start."""
+    """Return a delivery whose first attempt is due at the start."""
     made = Delivery(
         id=delivery_id,
         endpoint=endpoint,
@@ -60,7 +60,7 @@ def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **chan
 
 
 async def test_a_document_is_changed(opener: Opener) -> None:
-    """A changed document is visible to other processes; a change that returns None leaves it as it is."""
+    """Other processes see a changed document; a change function that returns None changes nothing."""
     store, other = opener(), opener()
     assert await store.read_document("endpoints") is None
     assert await store.change_document("endpoints", lambda before: None if before is None else "never") is None
@@ -71,7 +71,7 @@ async def test_a_document_is_changed(opener: Opener) -> None:
 
 
 async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> None:
-    """Changes of one document by two processes at the same time are all applied."""
+    """Concurrent changes of one document by two processes are all stored."""
     stores = opener(), opener()
 
     def add(before: str | None) -> str:
@@ -82,7 +82,7 @@ async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> Non
 
 
 async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
-    """An exception of the function is raised, and the document is unchanged."""
+    """An exception of the change function is raised, and the document is unchanged."""
 
     def refuse(before: str | None) -> str:
         raise LookupError(before)
@@ -94,7 +94,7 @@ async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
 
 
 async def test_a_delivery_is_added_once(opener: Opener) -> None:
-    """A delivery whose id is stored for its endpoint is left unchanged; another endpoint may have the same id."""
+    """Adding a delivery again changes nothing; another endpoint may use the same id."""
     store, other = opener(), opener()
     await store.add([build_delivery(), build_delivery(endpoint="endpoint-b", body="b")])
     await other.add([build_delivery(body="changed"), build_delivery("m2")])
@@ -105,7 +105,7 @@ async def test_a_delivery_is_added_once(opener: Opener) -> None:
 
 
 async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
-    """A claimed delivery is due for no other worker until the claim ends; then it is due again."""
+    """A claimed delivery is not due for other workers until the claim ends."""
     store, other = opener(), opener()
     await store.add([build_delivery(), build_delivery("m2", next_attempt_at=START + SECOND)])
     [claimed] = await store.claim("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
@@ -117,7 +117,7 @@ async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
 
 
 async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener: Opener) -> None:
-    """A delivery that was scheduled in the future is due at once, a claimed one at the given time; others wait."""
+    """After clocks are set back, deliveries that were scheduled in the future are due at once."""
     store, other = opener(), opener()
     before = START + 1800 * SECOND
     await store.add([build_delivery("claimed", next_attempt_at=before)])
@@ -138,7 +138,7 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener:
 
 
 async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
-    """If the worker of a claim has died, another worker gets the delivery at the given time."""
+    """If the worker with a claim has died, another worker gets the delivery at the given time."""
     store, other = opener(), opener()
     before, until = START + 1800 * SECOND, START + 30 * SECOND
     await store.add([build_delivery(next_attempt_at=before)])
@@ -149,7 +149,7 @@ async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
 
 
 async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:
-    """Workers that claim at the same time never get the same delivery."""
+    """Workers that claim at the same time get different deliveries."""
     stores = opener(), opener()
     await stores[0].add([build_delivery(f"m{number}") for number in range(6)])
     claims = await asyncio.gather(
@@ -160,14 +160,14 @@ async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:
 
 
 async def test_a_claim_is_limited(store: WebhookStore) -> None:
-    """At most the requested number of deliveries is claimed, the longest due first."""
+    """A claim returns at most the given number of deliveries, those that are due longest first."""
     await store.add([build_delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)])
     claimed = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 2)
     assert sorted(each.id for each in claimed) == ["m1", "m2"]
 
 
 async def test_due_endpoints_are_found(store: WebhookStore) -> None:
-    """An endpoint is found while it has a due delivery and is not excluded."""
+    """The list contains each endpoint with a due delivery, unless it is excluded."""
     await store.add(
         [
             build_delivery(),
@@ -184,7 +184,7 @@ async def test_due_endpoints_are_found(store: WebhookStore) -> None:
 
 
 async def test_a_result_is_saved_under_its_lease(opener: Opener) -> None:
-    """A worker stores its result; a worker that has lost its claim stores nothing."""
+    """A worker can save a result only while it holds the claim of the delivery."""
     store, other = opener(), opener()
     await store.add([build_delivery()])
     [first] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
@@ -199,7 +199,7 @@ async def test_a_result_is_saved_under_its_lease(opener: Opener) -> None:
 
 
 async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
-    """A delivery that is saved with a time of its next attempt is due from this time on."""
+    """A delivery is due again at the time of its next attempt."""
     await store.add([build_delivery()])
     [claimed] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
     assert await store.save(claimed.add_attempt(Attempt(at=START), next_attempt_at=START + 5 * SECOND), "lease-1")
@@ -208,7 +208,7 @@ async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
 
 
 async def test_a_delivery_is_changed(opener: Opener) -> None:
-    """A change is applied and returned; None keeps the delivery, and an unknown delivery is None."""
+    """A change of a delivery is stored and returned; for an unknown delivery the result is None."""
     store, other = opener(), opener()
     await store.add([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
 
@@ -240,7 +240,7 @@ async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
 
 
 async def test_old_deliveries_expire(store: WebhookStore) -> None:
-    """Deliveries are deleted from the end of their retention on, at most the requested number at once."""
+    """Deliveries are deleted after their retention, at most the given number at a time."""
     await store.add([build_delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)])
     assert await store.expire(START + SECOND, 1) == 1
     assert await store.expire(START + SECOND, 10) == 1

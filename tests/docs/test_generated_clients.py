@@ -1,4 +1,4 @@
-"""Tests that generated clients for the served document compile without changes and do the tasks of the README."""
+"""Tests that clients generated from the OpenAPI document compile and can do the tasks of the README."""
 
 import json
 import re

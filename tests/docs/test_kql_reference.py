@@ -36,7 +36,7 @@ def test_examples_run(engineer: httpx.Client, kql: str) -> None:
 
 @pytest.mark.parametrize("kql", read_examples("kql-refused"), ids=lambda text: text.split("\n")[0][:40])
 def test_rejected_examples_have_a_reason(engineer: httpx.Client, kql: str) -> None:
-    """Every rejected example returns 400 with the engine's reason."""
+    """Every example that the page lists as rejected returns 400 with the engine's reason."""
     reply = engineer.post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 400
     assert reply.json()["code"] in REFUSALS

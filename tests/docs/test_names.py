@@ -19,7 +19,7 @@ def list_definitions(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> Iterat
 
 
 def test_class_names_are_unique() -> None:
-    """No two classes have the same name, so that a name means one thing."""
+    """No two classes of the project have the same name."""
     places = defaultdict(list)
     for name, path in list_definitions(ast.ClassDef):
         places[name].append(str(path))

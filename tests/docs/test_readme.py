@@ -48,7 +48,7 @@ def install_command(folder: Path) -> Path:
 
 
 def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
-    """Executed from top to bottom in one shell, every command prints the output that the README shows."""
+    """Each command of the tour, executed in order in one shell, prints the output that the README shows."""
     tour = [(command, output) for command, output in read_steps() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="

@@ -57,7 +57,7 @@ def test_no_other_regulation_is_listed() -> None:
 
 
 def test_each_row_has_its_texts() -> None:
-    """Each clause states its requirement, and either what the service does or what the plant adds."""
+    """Each row states the requirement of its clause, and what the service does or the plant adds."""
     for clause in CLAUSES:
         assert len(clause.requirement) > len("Training"), clause
         assert (clause.behaviour, clause.procedures) != ("—", "—"), clause
@@ -65,6 +65,6 @@ def test_each_row_has_its_texts() -> None:
 
 
 def test_each_row_names_a_test_once() -> None:
-    """A clause names each of its tests once."""
+    """No row lists a test twice."""
     for clause in CLAUSES:
         assert len(clause.tests) == len(set(clause.tests)), clause.number

@@ -1,4 +1,4 @@
-"""Test modules that share a service write to different audit scopes."""
+"""Tests that test modules which share a service write to different audit scopes."""
 
 import ast
 from collections import defaultdict
@@ -60,7 +60,7 @@ def test_modules_append_to_different_scopes(folder: str) -> None:
     ],
 )
 def test_a_scope_of_two_modules_is_found(source: str) -> None:
-    """The check names both modules, whether the scope is a text, a constant or the begin of an f-string."""
+    """The check finds a scope that two modules share, in each way in which a scope can be written."""
     first = 'def test_first():\n    append_events(editor, "altered", 1)'
     assert find_shared_scopes({"a": first, "b": source}) == {"altered": ["a", "b"]}
     assert find_shared_scopes({"a": first, "b": source.replace("altered", "other")}) == {}

@@ -42,11 +42,11 @@ TENANT = "44444444-4444-4444-4444-444444444444"
 
 
 class DeploymentError(ValueError):
-    """An error that a deployment or its compilation would report."""
+    """Error that a deployment or its compilation would report."""
 
 
 class _Unknown:
-    """A value that is known at run time only."""
+    """Value that is known only at run time."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -61,7 +61,7 @@ class ShortCircuitError(Exception):
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource that a deployment creates.
+    """Resource that a deployment creates.
 
     Attributes:
         type: provider and type.

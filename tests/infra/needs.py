@@ -1,4 +1,4 @@
-"""The needs of the code, such as settings and roles, read from its source."""
+"""Settings, roles and other parts that the code needs from a deployment, read from its source."""
 
 import ast
 import re

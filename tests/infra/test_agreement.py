@@ -1,4 +1,4 @@
-"""Tests that the templates deploy exactly the needs of the code."""
+"""Tests that the templates deploy exactly what the code needs."""
 
 import shutil
 from dataclasses import replace
@@ -66,7 +66,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("file", "before", "after"), CHANGES)
 def test_changed_template_is_reported(needs: Needs, tmp_path: Path, file: str, before: str, after: str) -> None:
-    """Superfluous and missing parts of the templates are reported."""
+    """The comparison reports superfluous and missing parts of the templates."""
     folder = tmp_path / "bicep"
     shutil.copytree(BICEP, folder)
     path = folder / file
@@ -100,7 +100,7 @@ def test_changed_template_is_reported(needs: Needs, tmp_path: Path, file: str, b
     ids=lambda change: next(iter(change)),
 )
 def test_changed_need_is_reported(needs: Needs, change: dict[str, Any]) -> None:
-    """New and obsolete needs of the code are reported."""
+    """The comparison reports new and obsolete needs of the code."""
     [(name, value)] = change.items()
     known = getattr(needs, name)
     further = known | value if isinstance(value, frozenset) and name not in {"messages", "metrics"} else value

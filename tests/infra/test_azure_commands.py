@@ -65,7 +65,7 @@ def test_every_page_with_a_command_is_checked() -> None:
     ],
 )
 def test_azd_is_compared_with_its_table(command: str, error: str) -> None:
-    """A command or option that the table of azd lacks is an error."""
+    """A command or option of azd that is not in the table of azd is reported."""
     assert find_azd_error(tuple(command.split(" ")), TABLE) == error
 
 

@@ -131,7 +131,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("warns", ["", "build main.bicep", "lint live-stream.bicep", "build-params dev.bicepparam"])
 def test_a_warning_fails_the_compilation(tools: Path, checkout: Path, warns: str) -> None:
-    """The CLI ends with 0 on a warning, and the script with 1."""
+    """The script exits with 1 if the compiler prints a warning."""
     (tools / "bicep.warns").write_text(warns, encoding="utf-8")
     script = checkout / "scripts" / "azure" / "compile-templates"
     code, printed = run(tools, str(script), str(checkout / "predicted"))
@@ -139,7 +139,7 @@ def test_a_warning_fails_the_compilation(tools: Path, checkout: Path, warns: str
 
 
 def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
-    """Each size and each situation has a prediction of its resources, and none uses the variables of another."""
+    """The script writes a prediction of the resources for each size and each situation."""
     (tools / "bicep.warns").touch()
     run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
     names = {path.stem for path in (checkout / "predicted").glob("*.json")}
@@ -152,7 +152,7 @@ def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
 
 
 def test_an_accepted_illegal_name_fails(tools: Path, checkout: Path) -> None:
-    """The command fails if the compiler accepts the illegal environment name."""
+    """The script fails if the compiler accepts an environment name that is not allowed."""
     (tools / "bicep.warns").touch()
     (tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")
     code, printed = run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))

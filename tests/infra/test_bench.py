@@ -12,7 +12,7 @@ from bench.figures import Benchmark, Figure, ToolMissingError
 
 
 def good() -> Iterator[Figure]:
-    """Yield a measurement within its limit."""
+    """Yield a measurement within its limit, as a benchmark."""
     yield Figure("good", 1, "s", at_most=2)
 
 
@@ -22,7 +22,7 @@ def bad() -> Iterator[Figure]:
 
 
 def cut_short() -> Iterator[Figure]:
-    """Yield a figure, then report a missing tool."""
+    """Yield a measurement and then report a missing tool, as a benchmark."""
     yield Figure("first_part", 1, "s")
     raise ToolMissingError("Tool A is not installed")
 
@@ -78,7 +78,7 @@ def test_the_median_of_all_runs_is_judged(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The median must meet the limits; a number of defects must meet them in each run; the spread is printed."""
+    """The median of all runs must meet the limits; the number of defects must meet them in each run."""
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark(values, bounds)})
     assert command.main([]) == code
     line = json.loads(capsys.readouterr().out)
@@ -88,7 +88,7 @@ def test_the_median_of_all_runs_is_judged(
 
 
 def test_number_of_runs_can_be_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The option for the number of runs is respected, for example one run for a quick look."""
+    """The option for the number of runs determines how often a benchmark runs."""
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark([4.0], {})})
     assert command.main(["--runs", "1", "varying"]) == 0
     assert json.loads(capsys.readouterr().out)["spread"]["runs"] == 1

@@ -71,7 +71,7 @@ output id string = isNeeded ? blobs.id : ''
 
 
 def test_value_of_run_time_hides_a_name_and_a_module(tmp_path: Path) -> None:
-    """Resources that depend on runtime values have no name in a preview; loops over them hide the module."""
+    """A value that is known at run time only makes a resource's name unknown, and hides a module that loops over it."""
     write_template(
         tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep"
     )

@@ -1,4 +1,4 @@
-"""Tests that the scan of the templates sees every resource."""
+"""Tests that the security scan of the templates covers every resource."""
 
 import json
 
@@ -17,7 +17,7 @@ def test_scan_misses_a_resource_that_no_deployment_creates() -> None:
 
 
 def test_scanned_values_are_plain() -> None:
-    """The scanned JSON contains values of run time as texts, and distinct names."""
+    """The scanned JSON has a text in place of each value that is known at run time only."""
     arm = bicep_scan.to_arm_template(bicep_scan.evaluate_deployments()["everything"])
     assert "known at run time" in json.dumps(arm)
     names = [(each["type"], each["name"]) for each in arm["resources"]]

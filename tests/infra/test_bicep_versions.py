@@ -1,4 +1,4 @@
-"""Tests of versions of resource types in the templates."""
+"""Tests of the API versions of resource types in the templates."""
 
 from tests.infra.templates import Templates
 

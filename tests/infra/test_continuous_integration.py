@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(folder: Path, *tools: str, installs: bool = True) -> tuple[int, list[str]]:
-    """Run ``.ci/run`` with only some tools; return the exit code and the calls of tools, in order."""
+    """Run ``.ci/run`` with the given tools only; return the exit code and the calls of tools, in order."""
     calls = folder / "calls"
     calls.touch()
     for tool in ("bash", "env", "dirname"):
@@ -39,14 +39,14 @@ def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
     [((), "chromium mosquitto"), (("chromium",), "mosquitto"), (("mosquitto",), "chromium")],
 )
 def test_missing_tools_are_installed(tmp_path: Path, present: tuple[str, ...], installed: str) -> None:
-    """A missing browser or broker is installed first."""
+    """The script installs a missing browser or broker before it runs the checks."""
     code, calls = run(tmp_path, *present)
     assert (code, calls[2]) == (0, "make check-code")
     assert calls[1].endswith(f" {installed}")
 
 
 def test_a_run_without_the_tools_fails(tmp_path: Path) -> None:
-    """If the installation fails, the run fails before the checks."""
+    """If a missing tool cannot be installed, the script fails before the checks."""
     code, calls = run(tmp_path, installs=False)
     assert code != 0
     assert all(call.startswith("apt-get") for call in calls)

@@ -1,4 +1,4 @@
-"""Tests that the containers of the templates equal those of the code."""
+"""Tests of the containers that the templates create in Cosmos DB."""
 
 from scripts.cosmos_containers import build_containers
 

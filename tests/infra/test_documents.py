@@ -1,4 +1,4 @@
-"""Tests of the operators' pages refer only to existing parts."""
+"""Tests that the operators' pages refer only to existing parts."""
 
 import inspect
 import json
@@ -81,7 +81,7 @@ def _read_commands(text: str) -> str:
 
 
 def test_keys_are_written_outside_of_the_repository() -> None:
-    """Files of keys and settings in commands are in OI_HOME."""
+    """Commands on the pages write files with keys and settings only to OI_HOME."""
     pattern = (
         r"(\S*?)((?:admin|editor)\.key|keys\.json|plant\.yaml|line-1\.json|(?<!-)checkpoint-key|[\w$]+\.env)(?![\w-])"
     )
@@ -101,7 +101,7 @@ def test_every_deployment_uses_the_script() -> None:
 
 
 def test_every_way_deploys_the_package() -> None:
-    """No documented command builds in the cloud; manual steps deploy the tested file."""
+    """No documented command builds the app in the cloud; all deploy the tested package."""
     commands = _read_commands(AZURE)
     publishing = re.findall(r"az functionapp deployment source .*", commands)
     assert len(publishing) >= 2
@@ -110,7 +110,7 @@ def test_every_way_deploys_the_package() -> None:
 
 
 def test_a_leaked_key_can_be_replaced() -> None:
-    """The recovery assigns a role that can create and disable versions, and removes it again."""
+    """The steps after a leaked key assign a temporary role that can create and disable key versions."""
     section = OPERATIONS.partition("### A signing key leaked")[2].partition("\n## ")[0]
     order = ("role assignment create", "key rotate", "key set-attributes", "role assignment delete")
     places = [section.index(command) for command in order]

@@ -57,7 +57,7 @@ def test_preview_shows_every_resource(name: str) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_no_name_or_number_depends_on_an_output(name: str) -> None:
-    """Names, numbers and conditions depend on parameters only, and never on outputs of modules."""
+    """Names, numbers and conditions never depend on outputs of modules."""
     situation = SITUATIONS[name]
     environment = {**ENVIRONMENT, **situation.environment}
     strict = deploy(BICEP / f"{situation.size}.bicepparam", environment, situation.overrides, hides_outputs=True)
@@ -81,7 +81,7 @@ def test_names_are_unique_and_legal(name: str) -> None:
     [("prod", 17), ("everything", 19), ("failed over", 17), ("dev", 17), ("existing Data Explorer", 16)],
 )
 def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
-    """The number of roles depends on parameters alone, and their names on names."""
+    """The number and the names of role assignments are known before the deployment."""
     names = evaluate(name).names(ROLE)
     assert len(names) == len(set(names)) == expected
     assert len(evaluate(name).of_type(f"{COSMOS}/sqlRoleAssignments")) == 2
@@ -109,7 +109,7 @@ def test_second_region_has_unique_resources(name: str) -> None:
 
 
 def test_second_region_uses_the_stores_of_the_first() -> None:
-    """After a failover the vault, the data storage and the Cosmos DB account are unchanged."""
+    """After a failover, the vault, the data storage and the Cosmos DB account are the same as before."""
     home, away = evaluate("prod"), evaluate("failed over")
     assert away.of_type(VAULT) == []
     assert [each.name for each in away.of_type(STORAGE)] == [find_only_resource(away, STORAGE, "sthost").name]
@@ -161,7 +161,7 @@ def test_restored_account_has_an_endpoint_of_its_own() -> None:
     ],
 )
 def test_cosmos_regions_are_distinct_and_the_active_one_writes(name: str, expected: list[str]) -> None:
-    """No Cosmos DB region is named twice in any spelling, and the first region is that of the app."""
+    """Each Cosmos DB region occurs once, and the first one is the region of the app."""
     assert list_regions(evaluate(name)) == expected
 
 
@@ -197,7 +197,7 @@ def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "expected"), [("dev", None), ("test", None), ("azd", None), ("prod", True)])
 def test_purge_protection_is_omitted_outside_production(name: str, expected: object) -> None:
-    """Purge protection is omitted outside production, because Azure refuses the value false; names can be reused."""
+    """Purge protection is set in production and omitted elsewhere, because Azure rejects the value false."""
     properties = find_only_resource(evaluate(name), VAULT).body["properties"]
     assert properties["enablePurgeProtection"] is expected
     assert properties["createMode"] == "default"
@@ -236,7 +236,7 @@ def test_case_of_an_environment_changes_no_store() -> None:
 
 @pytest.mark.parametrize("size", ["dev", "test", "prod", "main"])
 def test_only_three_variables_lack_a_default(size: str) -> None:
-    """Only three variables lack a default: without one of them, a deployment stops; all others are optional."""
+    """A deployment needs three environment variables; all other variables have defaults."""
     required = {"AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE", "ALERT_EMAILS"}
     deploy(BICEP / f"{size}.bicepparam", {name: ENVIRONMENT[name] for name in required})
     missing = {"main": set(), "prod": required}.get(size, required - {"ALERT_EMAILS"})
@@ -295,7 +295,7 @@ def test_host_of_production_is_spread_over_zones() -> None:
 
 
 def test_names_of_other_private_endpoints_are_found() -> None:
-    """A private DNS zone that is linked falls back to public DNS, and each zone exists once."""
+    """Each private DNS zone exists once and falls back to public DNS for unknown names."""
     links = evaluate("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
     assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
     zones = evaluate("prod").names("Microsoft.Network/privateDnsZones")

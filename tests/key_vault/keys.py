@@ -48,18 +48,18 @@ class Version:
 
 
 class Keys:
-    """All keys of the fake vault, each with a list of versions."""
+    """All keys of the fake vault; each key has a list of versions."""
 
     def __init__(self) -> None:
         self.versions: dict[str, list[Version]] = {}
 
     def create(self, name: str, created: float | None = None) -> Version:
-        """Create a key or a new version of it."""
+        """Create a key, or a new version of an existing key."""
         version = Version(int(time.time() if created is None else created))
         self.versions.setdefault(name, []).append(version)
         return version
 
     def find(self, name: str, version: str = "") -> Version | None:
-        """Return a version; the newest one by default."""
+        """Return a version of a key, by default the newest."""
         held = self.versions.get(name, [])
         return next((each for each in reversed(held) if version in ("", each.name)), None)

@@ -97,7 +97,7 @@ class Cloud:
 
 
 class App:
-    """Process of the host, which ends its worker."""
+    """Process of the host with the deployed app; stopping it also ends its worker."""
 
     def __init__(self, process: "subprocess.Popen[str]", log: Path) -> None:
         self._process = process

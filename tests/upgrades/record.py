@@ -1,4 +1,4 @@
-"""Records what a version of the service stores, as a fixture for the upgrade tests of later versions.
+"""Record the data that a version of the service stores, as a fixture for the upgrade tests of later versions.
 
 Run it inside a checkout of that version, with its virtual environment and its test servers installed:
 

@@ -1,4 +1,4 @@
-"""Tests that this version can use data of earlier versions.
+"""Tests that this version can use the data that earlier versions stored.
 
 Each folder next to this file is named after the commit that wrote it; ``record.py`` describes how.
 """
@@ -41,7 +41,7 @@ CHAINS: list[dict[str, str]] = [
 
 
 def test_recorded_versions_exist() -> None:
-    """Data of at least one earlier version is recorded."""
+    """At least one earlier version has recorded data."""
     assert VERSIONS
 
 
@@ -57,7 +57,7 @@ def upgraded_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
 
 
 def test_earlier_chains_are_listed_with_their_counts(upgraded_service: Service) -> None:
-    """The chains of an earlier version are listed with their counts, and their pending amendments with their scope."""
+    """Chains of an earlier version are listed with their counts and their pending amendments."""
     viewer = upgraded_service.caller("viewer@t")
     check_rows(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
     check_pending(viewer.get(PENDING).json())
@@ -65,14 +65,14 @@ def test_earlier_chains_are_listed_with_their_counts(upgraded_service: Service) 
 
 
 def check_rows(body: dict[str, Any]) -> None:
-    """Check the list of the recorded chains of amendments."""
+    """Check that the list of scopes contains the recorded chains of amendments."""
     [row] = body["scopes"]
     assert (row["scopeKey"], row["records"], row["pendingAmendments"]) == (SCOPE, 3, 1)
     assert row["firstAt"] < row["lastAt"]
 
 
 def check_pending(body: dict[str, Any]) -> None:
-    """Check the list of the recorded pending amendments."""
+    """Check that the list of pending amendments contains the recorded ones."""
     [pending] = body["amendments"]
     assert (pending["ScopeKey"], pending["EntityID"], pending["Status"]) == (SCOPE, "B-2", "pending")
 
@@ -112,7 +112,7 @@ def test_earlier_chains_verify_and_continue(upgraded_service: Service, chain: di
 
 
 def test_earlier_checkpoints_cover_the_chain(upgraded_service: Service) -> None:
-    """Checkpoints of an earlier version are returned, and newer ones extend them."""
+    """Checkpoints of an earlier version are returned, and newer checkpoints extend them."""
     viewer = upgraded_service.caller("viewer@t")
     query = {"target": "DomainAmendments", "scopeKey": SCOPE}
     checkpoint = viewer.get("/oi-api/provenance/checkpoint", params=query).json()
@@ -122,7 +122,7 @@ def test_earlier_checkpoints_cover_the_chain(upgraded_service: Service) -> None:
 
 
 def test_earlier_checkpoints_have_receipts(upgraded_service: Service) -> None:
-    """A checkpoint of an earlier version, which has no signature for receipts, gets one when a receipt needs it."""
+    """A checkpoint of an earlier version, which has no signature for receipts, gets one when it is needed."""
     viewer = upgraded_service.caller("viewer@t")
     chain = {"target": "DomainAmendments", "scopeKey": SCOPE}
     record = viewer.get(f"{EVENTS}/query", params={**chain, "fromSequence": "1", "toSequence": "1"}).json()[0]
@@ -134,21 +134,21 @@ def test_earlier_checkpoints_have_receipts(upgraded_service: Service) -> None:
 
 
 def test_earlier_keys_prove_a_personal_sign_in(upgraded_service: Service) -> None:
-    """A key of an earlier version, whose creator is only in the audit event, gives tokens that can sign."""
+    """Tokens of an API key of an earlier version can sign if its owner created the key."""
     key = upgraded_service.key("editor@t")
     token = upgraded_service.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
     check_personal_sign_in(token)
 
 
 def check_personal_sign_in(token: str) -> None:
-    """Check that a token states its sign-in and that its key is its owner's own."""
+    """Check that a token states its sign-in and is marked as personal."""
     claims = jwt.decode(token, options={"verify_signature": False})
     assert (claims["amr"], "Personal" in claims) == (["key"], False)
     assert claims["iat"] - 1 <= claims["auth_time"] <= claims["iat"]
 
 
 def test_earlier_catalog_and_documents_are_served(upgraded_service: Service) -> None:
-    """Queries that an earlier version approved can be run, and its documents can be read and replaced."""
+    """Queries and documents of an earlier version can be used."""
     editor = upgraded_service.caller("editor@t")
     assert editor.get("/oi-api/warm-queries/mine").status_code == 200
     assert editor.get("/oi-api/warm-queries/draft").json()["code"] == "QUERY_NOT_APPROVED"

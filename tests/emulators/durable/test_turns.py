@@ -25,7 +25,7 @@ async def test_pause_beyond_all_time_fails_the_orchestration(world: World, funct
 
 
 async def test_nondeterministic_orchestrator_fails(world: World, functions: SdkFunctions) -> None:
-    """An orchestrator that requests other actions in a replay fails with the difference."""
+    """An orchestrator that requests other actions in a replay fails, and its status states the difference."""
     names = iter(["double", "refuse", "refuse"])
 
     @functions.orchestrator

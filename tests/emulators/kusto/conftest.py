@@ -1,4 +1,4 @@
-"""Emulator with a small folder of Parquet files, for tests that do not change the data."""
+"""Fixtures: an emulator with a small folder of Parquet files, for tests that do not change the data."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """Return an emulator with the folder, for the tests of a module."""
+    """Return an emulator with the folder for the tests of one module."""
     running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
     yield running
     assert end(running.process) == 0, running.log()
@@ -46,7 +46,7 @@ def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="session")
 def shared_endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """Return an emulator with the folder, for modules that only send queries, because a start takes over a second."""
+    """Return one emulator for all modules that only send queries, because its start takes over a second."""
     running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
     yield running
     assert end(running.process) == 0, running.log()

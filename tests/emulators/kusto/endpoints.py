@@ -1,4 +1,4 @@
-"""Processes of the emulator, and queries through the official client."""
+"""Start the emulator as a separate process, and query it with the official client."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ DEADLINE_SECONDS = 60.0
 
 
 class Endpoint:
-    """Running Data Explorer emulator and its address."""
+    """Address of a running emulator, with helpers that send queries."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.process = process
@@ -35,7 +35,7 @@ class Endpoint:
         return self._log.read_text()
 
     def stats(self) -> dict[str, Any]:
-        """Request the statistics of the emulator."""
+        """Request and return the statistics of the emulator."""
         reply = httpx.get(f"{self.url}/stats", timeout=30, verify=NO_TLS).raise_for_status()
         stats: dict[str, Any] = reply.json()
         return stats
@@ -49,7 +49,7 @@ class Endpoint:
         return stats
 
     def table(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> Any:
-        """Return the primary table of a query's result."""
+        """Execute a query and return its primary table."""
         properties = ClientRequestProperties()
         for name, value in (parameters or {}).items():
             properties.set_parameter(name, value)
@@ -59,25 +59,25 @@ class Endpoint:
             return client.execute_query("Telemetry", text, properties).primary_results[0]
 
     def rows(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[list[Any]]:
-        """Return the rows of a query's result as they are in the reply."""
+        """Execute a query and return its rows without conversion."""
         rows: list[list[Any]] = self.table(text, parameters, **options).raw_rows
         return rows
 
     def error(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> KustoServiceError:
-        """Return the error that the client raises for a query."""
+        """Execute an invalid query and return the error that the client raises."""
         with pytest.raises(KustoServiceError) as raised:
             self.rows(text, parameters, **options)
         return raised.value
 
     def code(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> str:
-        """Return the error code of a rejected query."""
+        """Execute an invalid query and return the error code."""
         error = self.error(text, parameters, **options)
         assert isinstance(error, KustoApiError), error
         return str(error.get_api_error().code)
 
 
 def start(log: Path, *arguments: str, stdin: int | None = subprocess.DEVNULL) -> Endpoint:
-    """Start the emulator on a free port; the caller ends it."""
+    """Start an emulator on a free port; the caller must end it."""
     with log.open("ab") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "emulators.kusto", "--port", "0", *arguments],

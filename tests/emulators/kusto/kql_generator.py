@@ -1,4 +1,4 @@
-"""Random KQL queries with fixed seeds: queries by the signatures of the language service, and small changes to them.
+"""Generator of random KQL queries with fixed seeds, and of small changes to them.
 
 Most of the changed queries are invalid, so that half of all queries are.
 """

@@ -1,4 +1,4 @@
-"""Process that runs queries over the table T in the engine: JSON lists on standard input and output.
+"""Separate process that executes queries over the table T; it reads and writes JSON lists.
 
 Each result is ``[code, columns]``: the code of the error, empty if the query was accepted, and name and type of the
 columns.
@@ -27,7 +27,7 @@ _VALUES = {
 
 
 def main() -> None:
-    """Run the queries of standard input."""
+    """Execute the queries from standard input."""
     sys.setrecursionlimit(3000)
     patch_library()
     limit_sql_length()
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return the code of the error, or the columns of the result."""
+    """Execute a query; return the error code, or the columns of the result."""
     types = {name: _VALUES[kind][0] for name, kind in TABLE.items()}
     found: list[Any] = []
     try:

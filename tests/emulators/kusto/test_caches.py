@@ -1,4 +1,4 @@
-"""Tests of cache of query results and cache of parsed statements."""
+"""Tests of the cache of query results and the cache of parsed statements."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ MINUTE = timedelta(minutes=1)
 def query_cached(
     endpoint: Endpoint, text: str = NOW, request_id: str = "", n: int | None = None, **options: Any
 ) -> Any:
-    """Return the value of the result and the property ``ServerCache`` of the reply, None if it is missing."""
+    """Execute a query and return its value and the reply's property ``ServerCache``, or None without it."""
     properties = ClientRequestProperties()
     if request_id:
         properties.client_request_id = request_id
@@ -46,7 +46,7 @@ def query_cached(
 
 
 def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
-    """A repeated request within the maximum age gets the same result and the id of the first request."""
+    """A repeated query within the maximum age gets the cached result and the id of the first request."""
     text = NOW + " | where n > -1"
     first, uncached = query_cached(endpoint, text, "first-request", query_results_cache_max_age="00:05:00")
     again, origin = query_cached(endpoint, text, "second-request", query_results_cache_max_age="00:05:00")
@@ -69,7 +69,7 @@ def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
     ],
 )
 def test_a_different_request_is_computed(endpoint: Endpoint, other: dict[str, Any]) -> None:
-    """The query runs without a maximum age, with another text, parameter or limit, or if a refresh is requested."""
+    """A query is executed if any part of the request differs, or if the request allows no cached result."""
     first, _ = query_cached(endpoint, query_results_cache_max_age="00:05:00")
     then, origin = query_cached(endpoint, **other)
     assert origin is None
@@ -93,17 +93,17 @@ def test_the_maximum_age_must_be_a_timespan(endpoint: Endpoint, age: object) -> 
 
 
 def build_cached_result(size: int, age: timedelta = timedelta()) -> CachedQueryResult:
-    """Return a cached result with a given size and age."""
+    """Return a cached result with the given size and age."""
     return CachedQueryResult(KqlResult((), b"x" * size, 0.0), ResultOrigin("id", datetime.now(UTC) - age))
 
 
 def create_key(text: str) -> bytes:
-    """Return the key of a query without parameters."""
+    """Return the cache key of a query without parameters."""
     return QueryResultsCache.create_key(text, {}, RequestOptions())
 
 
 def test_results_older_than_the_maximum_age_are_ignored() -> None:
-    """A result older than the maximum age is not returned, but remains for requests with a higher maximum."""
+    """A result that is too old for one request stays cached for requests with a higher maximum age."""
     cache = QueryResultsCache()
     cache.store(create_key("a"), build_cached_result(1, MINUTE))
     assert cache.find(create_key("a"), MINUTE / 2) is None
@@ -123,7 +123,7 @@ def test_the_least_recently_used_result_is_removed_first() -> None:
 
 
 def test_a_statement_is_parsed_once() -> None:
-    """A repeated text returns the same statement, which runs with other values and on another cursor."""
+    """A repeated SQL text is parsed once and can run with other values and on another cursor."""
     statements = StatementCache()
     with duckdb.connect() as connection:
         statement = statements.parse_select(connection, "SELECT $n + 1")
@@ -134,13 +134,13 @@ def test_a_statement_is_parsed_once() -> None:
 
 @pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "CREATE TABLE t (i INT)", ""])
 def test_only_a_single_select_is_accepted(sql: str) -> None:
-    """A text other than exactly one SELECT is rejected."""
+    """A SQL text that is not exactly one SELECT is rejected."""
     with duckdb.connect() as connection, pytest.raises(QueryError):
         StatementCache().parse_select(connection, sql)
 
 
 def test_long_statements_displace_others() -> None:
-    """The cache of statements has a maximum number of characters, so long statements displace others."""
+    """The total length of cached statements is limited, so that a long statement removes others."""
     statements = StatementCache()
     with duckdb.connect() as connection:
         first = statements.parse_select(connection, "SELECT 1")

@@ -1,4 +1,4 @@
-"""Tests of decimals."""
+"""Tests of the range and the format of decimals."""
 
 from decimal import Decimal
 
@@ -9,18 +9,18 @@ from emulators.kusto.decimals import format_decimal, is_representable
 
 @pytest.mark.parametrize(("text", "fits"), [("1.123456789", True), ("1.1234567890", True), ("1.1234567891", False)])
 def test_nine_digits_after_the_point_fit(text: str, fits: bool) -> None:  # noqa: FBT001
-    """A decimal with more than nine digits after the point does not fit; zeros at the end do not count."""
+    """A decimal has at most nine digits after the point, not counting trailing zeros."""
     assert is_representable(Decimal(text)) is fits
 
 
 def test_29_whole_digits_fit() -> None:
-    """A decimal has at most 29 digits before the point, with either sign."""
+    """A decimal has at most 29 digits before the point, positive or negative."""
     assert is_representable(Decimal("-" + "9" * 29))
     assert not is_representable(Decimal("1" + "0" * 29))
 
 
 def test_all_digits_are_checked() -> None:
-    """A decimal with more digits than Python's default precision is checked with all of its digits."""
+    """All digits of a decimal are checked, even beyond Python's default precision."""
     assert is_representable(Decimal("9" * 29 + ".123456789"))
     assert not is_representable(Decimal("12345678901234567890.1234567891"))
 
@@ -29,5 +29,5 @@ def test_all_digits_are_checked() -> None:
     ("text", "shown"), [("1.000", "1"), ("1E+2", "100"), ("-0.0", "0"), ("100", "100"), ("-1.50", "-1.5")]
 )
 def test_decimals_are_formatted_plainly(text: str, shown: str) -> None:
-    """The text has no exponent, no zeros at the end and no negative zero."""
+    """The text of a decimal has no exponent, no trailing zeros and no negative zero."""
     assert format_decimal(Decimal(text)) == shown

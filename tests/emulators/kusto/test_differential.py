@@ -81,7 +81,7 @@ def compare_queries(queries: list[str]) -> Comparison:
 
 
 def run_in_process(arguments: list[str], text: str = "") -> str:
-    """Run Python in a process of its own, because the engine changes the translator library."""
+    """Run Python code in a separate process, because the engine changes the translator library."""
     done = subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, input=text, capture_output=True, text=True, check=False
     )
@@ -115,7 +115,7 @@ def count_queries(names: Iterable[str], queries: Iterable[str]) -> dict[str, int
 
 
 def check(comparison: Comparison) -> None:
-    """Check that the emulator agrees with the language service often enough."""
+    """Check that the emulator agrees with the language service on enough queries."""
     assert comparison.failed <= comparison.compared * _MOST_FAILURES
     assert comparison.accepted_locally == []
     assert comparison.agreed / comparison.compared >= _LEAST_AGREEMENT, comparison.rejected_locally
@@ -124,14 +124,14 @@ def check(comparison: Comparison) -> None:
 
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING)
 def test_queries_have_the_same_outcome() -> None:
-    """A query is accepted by both or by none, and its result has the same columns."""
+    """Engine and language service both accept a query, with the same columns, or both reject it."""
     check(compare_queries(generate_queries(_SHORT, seed=1)))
 
 
 @pytest.mark.soak
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING)
 def test_many_queries_have_the_same_outcome() -> None:
-    """The outcomes of 20,000 queries agree; half of them are invalid, and each name occurs in at least 20."""
+    """Engine and language service agree on 20,000 queries, half of them invalid, that contain every function."""
     functions, aggregates = find_symbols()
     queries = list(QueryGenerator(2, functions, aggregates).generate(_LONG))
     counts = count_queries([each["name"] for each in (*functions, *aggregates)], queries)

@@ -1,4 +1,4 @@
-"""Tests of error messages: terms of the query language, and status 400 for every fault of a query."""
+"""Tests of the error messages for faulty queries, which have the status 400."""
 
 import httpx
 import pytest
@@ -49,7 +49,7 @@ ILL_TYPED = [
 
 
 def get_error_message(endpoint: Endpoint, text: str) -> str:
-    """Return the error message of a query, after the checks that apply to every message."""
+    """Return the error message of a query; check the rules that hold for every message."""
     body = {"db": "Telemetry", "csl": text}
     response = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, timeout=60)
     assert response.status_code == 400, response.text
@@ -61,7 +61,7 @@ def get_error_message(endpoint: Endpoint, text: str) -> str:
 
 @pytest.mark.parametrize(("text", "sentence", "place"), NAMED)
 def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentence: str, place: str) -> None:
-    """An error about a name or a construct contains its name and position."""
+    """The error about a name or construct contains it and its position."""
     message = get_error_message(endpoint, text)
     assert sentence in message
     assert message.endswith(f"[line:position={place}]")
@@ -69,13 +69,13 @@ def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentenc
 
 @pytest.mark.parametrize(("text", "sentence"), ILL_TYPED)
 def test_type_and_value_faults_are_client_errors(endpoint: Endpoint, text: str, sentence: str) -> None:
-    """Invalid types and values are client errors in the terms of the query language."""
+    """Errors about types and values have status 400 and use the terms of KQL."""
     assert sentence in get_error_message(endpoint, text)
 
 
 @pytest.mark.parametrize("source", ["(Telemetry)", "((Telemetry | where Number < 7))", "(union Telemetry, Devices)"])
 def test_a_source_may_be_in_parentheses(endpoint: Endpoint, source: str) -> None:
-    """Parentheses around the source of a query have no effect."""
+    """The source of a query may be in parentheses."""
     bare = source.strip("()")
     assert endpoint.rows(f"{source} | count") == endpoint.rows(f"{bare} | count")
     assert endpoint.rows(f"let t = {source}; (t) | count") == endpoint.rows(f"{bare} | count")

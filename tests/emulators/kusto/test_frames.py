@@ -1,4 +1,4 @@
-"""Tests of format of timespans, values and error documents."""
+"""Tests of the format of timespans, values and error documents."""
 
 import json
 from datetime import date, datetime, time, timedelta
@@ -20,7 +20,7 @@ NAIVE = datetime(2026, 1, 2, 3, 4, 5, 6)  # noqa: DTZ001  as DuckDB returns inst
 
 @given(st.timedeltas(timedelta(days=-10_000), timedelta(days=10_000)))
 def test_the_client_parses_timespans(span: timedelta) -> None:
-    """The client parses the text of a timespan to the same duration."""
+    """The official client reads a timespan's text as the same duration."""
     assert abs(to_timedelta(format_timespan(span)) - span) <= timedelta(microseconds=1)
 
 
@@ -51,18 +51,18 @@ def test_the_client_parses_timespans(span: timedelta) -> None:
     ],
 )
 def test_value_formats(kind: str, value: Any, wire: Any) -> None:
-    """Each value has the format of Data Explorer; null is null except for strings."""
+    """Each value has the format of Data Explorer; a null string is an empty string."""
     assert json.loads(b"[" + encode_rows([("c", kind)], [[value]]) + b"]") == [[wire]]
 
 
 def test_instants_outside_the_range_fail() -> None:
-    """DuckDB returns instants outside the years 1 to 9999 as texts; they are an error."""
+    """An instant outside the years 1 to 9999 is an error."""
     with pytest.raises(OverflowError):
         encode_rows([("c", "datetime")], [["10000-12-30 00:00:00"]])
 
 
 def test_integers_outside_64_bits_fail() -> None:
-    """A value outside the range of its type is an error."""
+    """An integer outside the range of its type is an error."""
     with pytest.raises(OverflowError):
         encode_rows([("c", "long")], [[2**63]])
     with pytest.raises(OverflowError):
@@ -81,7 +81,7 @@ def test_a_syntax_error_document() -> None:
 
 
 def test_a_failure_during_execution_replaces_the_rows() -> None:
-    """A failed data set contains the error instead of rows, and its last frame has the error flag."""
+    """If execution fails, the data set contains the error instead of rows, and the last frame has the error flag."""
     frames = json.loads(render_failed_data_set(out_of_memory_error(), "id-1"))
     (row,) = frames[2]["Rows"]
     assert row["OneApiErrors"][0]["error"]["code"] == "LimitsExceeded"

@@ -1,4 +1,4 @@
-"""Tests of queries that would exhaust the time or memory of the engine fail, and the engine continues."""
+"""Tests that a query that exhausts time or memory fails alone, and the engine continues."""
 
 import asyncio
 import contextlib
@@ -64,7 +64,7 @@ def test_a_timeout_ends_only_the_query(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("text", EXPANDING, ids=range(len(EXPANDING)))
 def test_expanding_and_nested_texts_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """A text that is too long, nested too deeply or expands during translation fails only its query."""
+    """A query text that is too long, too deeply nested, or expands too much is rejected."""
     error = endpoint.error(text)
     assert "EMB0003" in str(error)
     assert endpoint.rows("print 1") == [[1]]
@@ -72,7 +72,7 @@ def test_expanding_and_nested_texts_are_rejected(endpoint: Endpoint, text: str) 
 
 @pytest.mark.parametrize("text", GREEDY, ids=range(len(GREEDY)))
 def test_values_of_gigabytes_fail_only_the_query(endpoint: Endpoint, text: str) -> None:
-    """The memory limit includes single values, which DuckDB's own limit does not, and the process continues."""
+    """A query with values of gigabytes fails at the memory limit, and the process continues."""
     assert "E_RUNAWAY_QUERY" in str(endpoint.error(text, servertimeout=timedelta(seconds=20)))
     assert endpoint.process.poll() is None
     assert endpoint.rows("Telemetry | count") == [[2000]]
@@ -80,7 +80,7 @@ def test_values_of_gigabytes_fail_only_the_query(endpoint: Endpoint, text: str) 
 
 @pytest.mark.parametrize("text", JOINED)
 def test_texts_above_4_gib_fail_only_the_query(endpoint: Endpoint, text: str) -> None:
-    """A text of more than 4 GiB fails before it is created; DuckDB's own check would invalidate the database."""
+    """A text over 4 GiB is rejected before it is created, because DuckDB's own check would invalidate the database."""
     error = endpoint.error(f"{GIGABYTE} | project n = strlen({text})", servertimeout=timedelta(seconds=20))
     assert "E_RUNAWAY_QUERY" in str(error)
     assert endpoint.process.poll() is None
@@ -88,7 +88,7 @@ def test_texts_above_4_gib_fail_only_the_query(endpoint: Endpoint, text: str) ->
 
 
 def test_a_text_that_doubles_with_every_operator_is_rejected(endpoint: Endpoint) -> None:
-    """The size limit includes texts of previous operators, and the error contains the name of the function."""
+    """The size limit also counts texts of earlier operators, and the error names the function."""
     doubling = "print a = strrep('x', 1024)" + " | extend a = strcat(a, a)" * 14
     assert endpoint.rows(f"{doubling} | project strlen(a)") == [[16_777_216]]
     error = endpoint.error(f"{doubling} | project n = strlen(strcat(a, a))")
@@ -122,7 +122,7 @@ def _measure_data(endpoint: Endpoint) -> int:
 
 @asynccontextmanager
 async def run_hostile_queries(endpoint: Endpoint, count: int) -> AsyncIterator[httpx.AsyncClient]:
-    """Run a number of endless queries within a context; at its end the callers disconnect."""
+    """Run endless queries while the block runs; afterwards their callers disconnect."""
     body = {"db": "Telemetry", "csl": ENDLESS, "properties": '{"Options": {"servertimeout": "00:30:00"}}'}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=endpoint.url, timeout=1800, limits=limits) as client:
@@ -147,7 +147,7 @@ async def test_an_ordinary_query_succeeds_during_endless_ones(endpoint: Endpoint
 
 
 async def test_queries_beyond_the_queue_are_throttled(endpoint: Endpoint) -> None:
-    """A request receives 429 while the queue is full, and succeeds afterwards."""
+    """While the queue is full, a query is rejected with 429; afterwards it succeeds."""
     async with run_hostile_queries(endpoint, MAX_RUNNING + MAX_WAITING) as client:
         response = await client.post("/v2/rest/query", json={"db": "Telemetry", "csl": "print 1"})
         assert response.status_code == 429
@@ -156,7 +156,7 @@ async def test_queries_beyond_the_queue_are_throttled(endpoint: Endpoint) -> Non
 
 
 async def test_a_disconnect_stops_the_query(endpoint: Endpoint) -> None:
-    """A query is stopped when its caller disconnects."""
+    """If the caller disconnects, the engine stops the query."""
     async with run_hostile_queries(endpoint, 1):
         pass
     endpoint.wait_for_stats(lambda stats: stats["queries"]["running"] == 0)

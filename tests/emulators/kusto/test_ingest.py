@@ -1,4 +1,4 @@
-"""Tests of ingestion from the hub into the table: each message is stored exactly once."""
+"""Tests of the ingestion from the Event Hub into the table."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ def build_message(number: int, connection: str = "press", identifier: str | None
 
 
 class Installation:
-    """Installation for tests: hub, data folder and emulator."""
+    """Event Hub, data folder and emulator for a test."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -89,7 +89,7 @@ def has_processed(count: int) -> Any:
 
 
 def test_an_impulse_becomes_a_row(installation: Installation) -> None:
-    """Each member of an impulse is stored in its column with a Kusto type."""
+    """Each member of an impulse is stored in its column with its Kusto type."""
     installation.send(build_message(3))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))
@@ -123,7 +123,7 @@ def test_new_events_are_ingested_and_committed(installation: Installation) -> No
 
 
 def test_duplicates_are_removed_within_and_between_batches(installation: Installation) -> None:
-    """Messages with the same connection and id have one row; ids are unique only within a connection."""
+    """Messages of one connection with the same id are stored once; other connections may use the same id."""
     installation.send(
         build_message(1),
         build_message(1),
@@ -211,7 +211,7 @@ def test_messages_are_stored_once_despite_kills(installation: Installation, tota
 
 
 def test_the_offset_in_the_table_is_authoritative(installation: Installation) -> None:
-    """If the hub has lost the offset of the group, ingestion continues from the offset in the database."""
+    """If the hub has lost the consumer group's offset, ingestion continues from the offset in the database."""
     installation.send(*(build_message(number) for number in range(10)))
     installation.start().wait_for_stats(has_processed(10))
     installation.end()
@@ -233,7 +233,7 @@ def test_the_offset_in_the_table_is_authoritative(installation: Installation) ->
 
 
 def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> None:
-    """After the hub's file is replaced, all events of the new file are read."""
+    """If the hub's file is replaced, all events of the new file are ingested."""
     installation.send(*(build_message(number) for number in range(10)))
     installation.start().wait_for_stats(has_processed(10))
     installation.end()
@@ -247,7 +247,7 @@ def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> No
 
 
 def test_queries_cannot_read_internal_tables(installation: Installation) -> None:
-    """Queries cannot name the internal tables of the schema ``ingest``."""
+    """A query that reads an internal table of the schema ``ingest`` is rejected."""
     installation.send(build_message(1))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))
@@ -256,7 +256,7 @@ def test_queries_cannot_read_internal_tables(installation: Installation) -> None
 
 
 def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
-    """At the end of standard input the process ends and releases the database, even during a query."""
+    """If standard input ends, the emulator ends and releases the database, even during a query."""
     installation.send(*(build_message(number) for number in range(3000)))
     endpoint = installation.start("--exit-with-parent", stdin=subprocess.PIPE)
     endpoint.wait_for_stats(has_processed(3000))
@@ -273,7 +273,7 @@ def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
 
 
 def test_a_new_process_waits_for_the_database_file(installation: Installation) -> None:
-    """An emulator waits for the database file of another one that is shutting down."""
+    """A new emulator waits until the previous one has released the database file."""
     installation.send(build_message(1))
     first = installation.start()
     first.wait_for_stats(has_processed(1))

@@ -1,4 +1,4 @@
-"""Tests of the command ``.ingest into table`` through the official client."""
+"""Tests of the command ``.ingest into table`` with the official client."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ def execute(endpoint: Endpoint, command: str) -> None:
 
 
 def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) -> None:
-    """A repeated command adds no rows; another tag adds them again."""
+    """Repeating a command adds no rows; with another tag the rows are added again."""
     file = str(folder / "files" / "job's" / "rows.parquet")
     for tag, rows in (("a-1", 2), ("a-1", 2), ("a-2", 4)):
         execute(endpoint, build_command(file, tag))
@@ -77,7 +77,7 @@ def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) 
     ],
 )
 def test_other_commands_and_files_are_rejected(endpoint: Endpoint, folder: Path, command: str) -> None:
-    """Only files of the folder are ingested, and the emulator continues to serve."""
+    """Files outside the folder and other commands are rejected."""
     before = endpoint.rows("Telemetry | count")
     text = command.replace("{inside}", str(folder / "files")).replace("{outside}", str(folder / "outside.parquet"))
     with pytest.raises(KustoServiceError):

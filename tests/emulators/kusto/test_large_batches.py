@@ -1,4 +1,4 @@
-"""Tests of pauses between the batches of the consumer of the hub."""
+"""Tests of the pauses between the batches that the consumer reads from the hub."""
 
 import threading
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 class RecordingEvent(threading.Event):
-    """Event that records the waits for it instead of waiting."""
+    """Fake event that records each wait instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class RecordingEvent(threading.Event):
 async def test_no_pause_if_the_size_of_the_events_ended_the_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, pauses: int
 ) -> None:
-    """The consumer pauses after a small batch, but not if the read ended at its limit of bytes and more events wait."""
+    """The consumer pauses after a small batch, but not if the byte limit ended the batch."""
     monkeypatch.setattr(ingest, "MAX_READ_BYTES", most_bytes)
     connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
     create_tables(connection, NOW.replace(tzinfo=None))

@@ -21,11 +21,11 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
-    """The position is the first one where the name is read or, if it is never read, assigned."""
+    """The position of an error is the first use of the name outside strings and comments."""
     assert add_position(semantic_error("x", subject=subject), text).position == place
 
 
 def test_known_positions_are_unchanged(endpoint: Endpoint) -> None:
-    """An error with a position is unchanged; an unknown subject has no position."""
+    """An error that has a position keeps it; an error about an unknown name gets none."""
     assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
     assert add_position(unresolved_name_error("zz"), "T | where a").position is None

@@ -1,4 +1,4 @@
-"""Tests of queries through the official clients: results, types and request options."""
+"""Tests of queries with the official clients: results, types and request options."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,7 @@ def test_columns_have_kusto_types(endpoint: Endpoint) -> None:
 
 
 def test_aggregates_equal_an_independent_computation(endpoint: Endpoint) -> None:
-    """Aggregation, join and sort return the same results as Python."""
+    """Aggregation, join and sort return the same results as a computation in Python."""
     rows = endpoint.rows(
         "Telemetry | join kind=inner Devices on DeviceId"
         " | summarize n = count(), top = max(Number) by Model | order by Model asc"
@@ -52,7 +52,7 @@ def test_aggregates_equal_an_independent_computation(endpoint: Endpoint) -> None
 
 
 async def test_concurrent_queries_of_the_asynchronous_client(endpoint: Endpoint) -> None:
-    """Concurrent queries of one asyncio client receive their own results."""
+    """Each of several concurrent queries of an asyncio client gets its own result."""
     async with AsyncKustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         results = await asyncio.gather(
             *(client.execute_query("Telemetry", f"Telemetry | where Number == {i} | project Number") for i in range(30))
@@ -61,7 +61,7 @@ async def test_concurrent_queries_of_the_asynchronous_client(endpoint: Endpoint)
 
 
 def test_a_let_may_shadow_a_table(endpoint: Endpoint) -> None:
-    """A prepended ``let Telemetry = Telemetry | where ...`` filters the table for the rest of the query."""
+    """``let Telemetry = Telemetry | where ...`` filters the table for the rest of the query."""
     assert endpoint.rows(WINDOW + "Telemetry | count", HOUR) == [[60]]
     query = WINDOW + "Telemetry | where DeviceId == device | summarize min(Number), max(Number)"
     assert endpoint.rows(query, {**HOUR, "device": "dev-05"}) == [[65, 105]]
@@ -77,7 +77,7 @@ def test_relative_time_is_relative_to_now(endpoint: Endpoint) -> None:
 
 
 def test_non_finite_numbers_and_missing_strings(endpoint: Endpoint) -> None:
-    """NaN and infinity are names, a null number is null, and a string is never null."""
+    """NaN and infinity are returned as names, null numbers as null, and null strings as empty strings."""
     (row,) = endpoint.rows("print a = real(nan), b = real(+inf), c = real(null), d = tostring(dynamic(null)), e = 1.5")
     assert row == ["NaN", "Infinity", None, "", 1.5]
     rows = endpoint.rows("Devices | join kind=fullouter (datatable(DeviceId:string)['zz']) on DeviceId | project Model")
@@ -85,7 +85,7 @@ def test_non_finite_numbers_and_missing_strings(endpoint: Endpoint) -> None:
 
 
 def test_integers_in_dynamic_values_are_exact(endpoint: Endpoint) -> None:
-    """A dynamic value with an integer beyond 64 bits is unchanged."""
+    """An integer beyond 64 bits in a dynamic value is returned unchanged."""
     assert endpoint.rows("print d = dynamic({'a': 123456789012345678901234567890})") == [
         [{"a": 123456789012345678901234567890}]
     ]
@@ -109,7 +109,7 @@ def test_take_limit_cuts_and_truncation_fails(endpoint: Endpoint) -> None:
 
 
 def test_limits_cannot_be_raised(endpoint: Endpoint) -> None:
-    """``notruncation`` and a larger ``truncationmaxrecords`` do not exceed the limit of the emulator."""
+    """No request option can raise the limits of the emulator."""
     query = "range x from 1 to 600000 step 1"
     for options in ({"notruncation": True}, {"truncationmaxrecords": 10_000_000}):
         assert "E_QUERY_RESULT_SET_TOO_LARGE" in str(endpoint.error(query, **options))
@@ -117,7 +117,7 @@ def test_limits_cannot_be_raised(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("option", ["query_datetimescope_from", "query_now", "validatepermissions"])
 def test_unsupported_options_are_rejected(endpoint: Endpoint, option: str) -> None:
-    """An unsupported option that would change the result is an error."""
+    """A request option that would change the result, but is not supported, is rejected."""
     assert endpoint.code("print 1", None, **{option: "2026-01-01"}) == "BadRequest_NotSupported"
 
 

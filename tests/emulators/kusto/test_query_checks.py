@@ -1,4 +1,4 @@
-"""Tests of limits on nested expressions and on the time of translation."""
+"""Tests of the limits on nested expressions and on the time of translation."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +8,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def nest(form: str, depth: int) -> str:
-    """Return an expression with the given number of levels."""
+    """Return an expression that is nested this many levels deep."""
     expression = "x"
     for _ in range(depth):
         expression = form.format(expression)
@@ -19,20 +19,20 @@ def nest(form: str, depth: int) -> str:
     "form", ["({} in (1, 2))", "({} !between (1 .. 2))", "todecimal({})", "(7 / {})", "make_timespan(1, toint({}))"]
 )
 def test_deeply_nested_expressions_are_rejected(endpoint: Endpoint, form: str) -> None:
-    """Expressions that DuckDB binds twice at each level are limited to a few levels."""
+    """Expressions whose cost doubles with each level may have only a few levels."""
     assert len(endpoint.rows(f"print x = 5 | project y = gettype({nest(form, 2)})")) == 1
     assert "EMB0003" in str(endpoint.error(f"print x = 5 | extend y = {nest(form, 40)}"))
 
 
 def test_ordinary_expressions_may_be_nested_deeply(endpoint: Endpoint) -> None:
-    """Branches, calls and divisions by numbers may have many levels."""
+    """Branches, calls and divisions may be nested deeply."""
     # DuckDB needs nearly twice the time for each further level of calls.
     for form, levels in (("iff(x > 1, x, {})", 20), ("abs({})", 12), ("({} / 2)", 20)):
         assert len(endpoint.rows(f"print x = 5 | extend y = {nest(form, levels)}")) == 1
 
 
 def test_slow_translations_fail_for_each_caller(endpoint: Endpoint) -> None:
-    """Concurrent requests with the same slow text all fail, and other queries succeed at the same time."""
+    """Each concurrent request with a text that takes too long to translate fails, and other queries succeed."""
     text = f"let f = (a:long) {{ a + a + a + a }}; print x = {nest('f({})', 12).replace('x', '1')}"
     with ThreadPoolExecutor(4) as callers:
         errors = [callers.submit(endpoint.error, text) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Tests of the filter of recent message keys."""
+"""Tests of the filter that recognises keys of recent messages."""
 
 import random
 from datetime import datetime, timedelta
@@ -16,12 +16,12 @@ def build_pairs(seed: int, count: int) -> list[tuple[int, int]]:
 
 
 def at(hour: int) -> TimeRange:
-    """Return a time range that contains only one instant."""
+    """Return the time range that contains only the given instant."""
     return TimeRange(START + timedelta(hours=hour), START + timedelta(hours=hour))
 
 
 def test_every_stored_key_is_found() -> None:
-    """No stored key is reported as new, also when the keys fill many generations."""
+    """A stored key is never reported as new."""
     keys = RecentKeys(SMALL)
     pairs = build_pairs(1, 2_000)
     for number in range(0, 2_000, 70):
@@ -31,7 +31,7 @@ def test_every_stored_key_is_found() -> None:
 
 
 def test_new_keys_are_nearly_always_new() -> None:
-    """A filter at its capacity reports fewer than one of 1,000 new keys as possibly stored."""
+    """A full filter reports fewer than one of 1,000 new keys as possibly stored."""
     keys = RecentKeys()
     keys.add(to_keys(build_pairs(2, 100_000)), at(0))
     found, _ = keys.find_possible(to_keys(build_pairs(3, 10_000)))
@@ -40,7 +40,7 @@ def test_new_keys_are_nearly_always_new() -> None:
 
 
 def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
-    """Keys that are added in bulk set the same bits as keys that are added in small batches."""
+    """Keys that are added in large batches are stored like keys in small batches."""
     pairs = build_pairs(8, 40_000)
     bulk, single = RecentKeys(), RecentKeys()
     bulk.add(to_keys(pairs), at(0))
@@ -52,7 +52,7 @@ def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
 
 
 def test_range_covers_the_generations_with_hits() -> None:
-    """The time range contains the time at which a found key was stored, and no generation without hits."""
+    """The returned time range contains the time at which a found key was stored."""
     keys = RecentKeys(SMALL)
     first, second = build_pairs(4, 170), build_pairs(5, 170)
     keys.add(to_keys(first), at(0))
@@ -74,7 +74,7 @@ def test_old_generations_are_forgotten() -> None:
 
 
 def test_no_keys() -> None:
-    """Adding or searching an empty batch of keys changes and finds nothing."""
+    """An empty batch of keys changes and finds nothing."""
     keys = RecentKeys(SMALL)
     keys.add(to_keys([]), at(0))
     assert keys.find_possible(to_keys([]))[1] is None

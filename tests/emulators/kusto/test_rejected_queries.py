@@ -1,4 +1,4 @@
-"""Tests of queries that are rejected: access to other data, commands, and constructs that would give wrong results."""
+"""Tests that the engine rejects access to other data, commands, and constructs with wrong results."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ INEXACT = [
 
 @pytest.mark.parametrize("text", OUTSIDE)
 def test_only_the_served_tables_resolve(endpoint: Endpoint, folder: Path, text: str) -> None:
-    """Catalog views, files and names in another case do not resolve anywhere in a query."""
+    """A query cannot read catalog views, files, or tables under names in another case."""
     error = endpoint.error(text.replace("{folder}", str(folder)))
     assert "Failed to resolve" in str(error), error
     assert "hidden" not in str(error)
@@ -75,12 +75,12 @@ def test_external_data_is_not_supported(endpoint: Endpoint, folder: Path, text: 
 
 @pytest.mark.parametrize("text", CONTROL)
 def test_control_commands_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """A statement that starts with a dot is not read-only, also after comments and other statements."""
+    """A control command, which starts with a dot, is rejected anywhere in the query text."""
     assert endpoint.code(text) == "BadRequest_NotReadOnly"
 
 
 def test_the_management_route_rejects_commands(endpoint: Endpoint) -> None:
-    """The route for commands rejects them with the same error."""
+    """The route for commands rejects control commands with the same error as the route for queries."""
     with (
         KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client,
         pytest.raises(KustoApiError) as raised,
@@ -90,7 +90,7 @@ def test_the_management_route_rejects_commands(endpoint: Endpoint) -> None:
 
 
 def test_commands_in_literals_are_ignored(endpoint: Endpoint) -> None:
-    """A command in a string or comment is neither rejected nor executed."""
+    """A string or comment may contain the text of a command."""
     assert endpoint.rows("print a = '; .drop table Telemetry', b = @'.show' // ; .drop") == [
         ["; .drop table Telemetry", ".show"]
     ]
@@ -98,7 +98,7 @@ def test_commands_in_literals_are_ignored(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("text", INEXACT)
 def test_inexact_constructs_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """A construct with another result than in Data Explorer is an error."""
+    """A construct that would give another result than in Data Explorer is rejected."""
     assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
@@ -131,7 +131,7 @@ def test_an_unknown_database_is_rejected(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("query", ["let a = 1;", "let a = 1; let f = (n:long) { n };"])
 def test_a_query_needs_an_expression(endpoint: Endpoint, query: str) -> None:
-    """Statements without an expression are invalid on each engine, and the error says what is missing."""
+    """Statements without an expression are rejected by both engines, and the error says what is missing."""
     message = str(endpoint.error(query))
     assert "The query has no expression after its let statements" in message
     assert "EMB0001" not in message

@@ -1,4 +1,4 @@
-"""Tests that both engines reject the same queries: the emulator, and the service before a call of Data Explorer."""
+"""Tests that the emulator and the adapter for Azure Data Explorer reject the same queries."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -30,7 +30,7 @@ RESTRICTIONS = {
 
 @pytest.fixture(scope="module")
 def data_explorer() -> Iterator[DataExplorer]:
-    """Return a server that accepts every query."""
+    """Return a fake Data Explorer that accepts every query."""
     with DataExplorer() as running:
         running.answers([PRIMARY, END])
         yield running
@@ -38,7 +38,7 @@ def data_explorer() -> Iterator[DataExplorer]:
 
 @asynccontextmanager
 async def open_queries(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
-    """Return the service over the adapter of Azure Data Explorer."""
+    """Return the query service with the adapter for Azure Data Explorer."""
 
     async def catalog() -> Catalog:
         return Catalog()
@@ -52,7 +52,7 @@ async def open_queries(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries
 async def test_both_engines_reject_access_to_other_data(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
-    """The emulator rejects the text; Data Explorer never receives it."""
+    """The emulator rejects the query, and the adapter does not send it to Data Explorer."""
     before = data_explorer.requests
     async with open_queries(data_explorer) as queries:
         with pytest.raises(WorkspaceError) as refused:
@@ -66,7 +66,7 @@ async def test_both_engines_reject_access_to_other_data(
 async def test_similar_allowed_queries_run_on_both_engines(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
-    """The text reaches Data Explorer unchanged with every restriction set and KQL as its language."""
+    """An allowed query is sent to Data Explorer unchanged, with every restriction set."""
     async with open_queries(data_explorer) as queries:
         await queries.execute_ad_hoc(ALLOWED[name], None, 10)
     assert data_explorer.asked["csl"] == ALLOWED[name]

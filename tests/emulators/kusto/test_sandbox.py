@@ -1,4 +1,4 @@
-"""Tests of sandboxed database: SQL has no access to files, the network or settings."""
+"""Tests of the sandboxed database: SQL cannot access files, the network or settings."""
 
 import subprocess
 import sys
@@ -75,7 +75,7 @@ def test_cursors_have_the_settings_of_the_database(sandbox: duckdb.DuckDBPyConne
 
 
 def test_a_locked_file_is_an_error_after_the_wait(tmp_path: Path) -> None:
-    """Opening waits for a locked file and fails if it remains locked."""
+    """Opening a locked database file waits, and fails if the file stays locked."""
     path = tmp_path / "x.duckdb"
     script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

@@ -1,4 +1,4 @@
-"""Tests of functions in Python that SQL calls: conversion of values, and cancellation between rows."""
+"""Tests of Python functions that SQL calls: conversion of values, and cancellation between rows."""
 
 import threading
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ SEEN: list[int] = []
 
 
 def double(values: Any, factor: float | None) -> Any:
-    """Return the doubled values and their number."""
+    """Return the doubled values and the number of values."""
     return None if values is None else {"doubled": values * 2, "size": len(values), "factor": factor}
 
 
 def stop_after_three(number: int) -> Any:
-    """Record a row, and stop the execution in the third row."""
+    """Record the row, and stop the query at the third row."""
     SEEN.append(number)
     if len(SEEN) == 3:
         STOPPED.set()
@@ -39,7 +39,7 @@ STOP = SeriesFunction("stop", ("BIGINT",), {"size": "long"}, f"{__name__}:stop_a
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Return a database with the functions."""
+    """Return a database that has the functions of this module."""
     with open_database(None) as opened:
         create_series_functions(opened, [DOUBLE, STOP])
         yield opened
@@ -75,7 +75,7 @@ def test_a_stopped_query_computes_no_further_row(connection: duckdb.DuckDBPyConn
 
 
 def test_other_queries_are_not_tracked(connection: duckdb.DuckDBPyConnection) -> None:
-    """A query that calls no Python function is not tracked for cancellation."""
+    """A query that calls no Python function needs no tracking for cancellation."""
     cursor = connection.cursor()
     with track_execution(cursor, "SELECT 1", STOPPED):
         assert cursor.execute("SELECT getvariable('series_execution')").fetchall() == [(None,)]

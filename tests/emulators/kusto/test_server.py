@@ -1,4 +1,4 @@
-"""Tests of HTTP interface of the emulator."""
+"""Tests of the HTTP interface of the emulator."""
 
 import gzip
 
@@ -41,19 +41,19 @@ def test_browsers_are_rejected(endpoint: Endpoint, headers: dict[str, str]) -> N
     ],
 )
 def test_a_malformed_request_is_a_400_with_an_error_document(endpoint: Endpoint, body: bytes) -> None:
-    """A malformed request receives an error document that clients can read."""
+    """A malformed request is rejected with 400 and an error document that clients can read."""
     response = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, content=body)
     assert response.status_code == 400
     assert response.json()["error"]["@message"].startswith("Bad request: ")
 
 
 def test_a_request_above_two_megabytes_is_rejected(endpoint: Endpoint) -> None:
-    """A body above the size limit receives 413."""
+    """A body over two megabytes is rejected with 413."""
     assert httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, content=b"x" * 2_100_000).status_code == 413
 
 
 def test_an_unknown_route_is_a_404(endpoint: Endpoint) -> None:
-    """An unknown route receives 404 with an error document."""
+    """An unknown route is rejected with 404 and an error document."""
     assert httpx.get(f"{endpoint.url}/v2/rest/query", timeout=60).status_code == 404
     assert httpx.get(f"{endpoint.url}/nothing", timeout=60).json()["error"]["code"] == "NotFound"
 

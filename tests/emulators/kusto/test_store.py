@@ -1,4 +1,4 @@
-"""Tests of retention of the table ``Telemetry``: rows are deleted by the time of their ingestion."""
+"""Tests of the retention of the table ``Telemetry``."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def append(store: TelemetryStore, name: str, now: datetime) -> None:
-    """Append one row with an old timestamp."""
+    """Append a row whose timestamp is old."""
     values = (datetime(2001, 1, 1), "press", "[]", "dev", name, "{}")  # noqa: DTZ001  as above
     key = (hash(name) & 0xFFFF, 0)
     store.append("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
@@ -40,7 +40,7 @@ def read_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
-    """A row is deleted by the time of its ingestion, whatever its timestamp is."""
+    """A row is deleted a fixed time after its ingestion, whatever its timestamp is."""
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
     append(store, "a", NOW - 2 * DAY)
@@ -51,7 +51,7 @@ def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) 
 
 
 def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One transaction deletes a limited number of rows, the rest follows later."""
+    """One transaction deletes a limited number of rows; later transactions delete the rest."""
     monkeypatch.setattr(store_module, "MAX_DELETED_ROWS", 2)
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
@@ -61,7 +61,7 @@ def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatc
 
 
 def test_an_earlier_table_counts_as_ingested_now(connection: duckdb.DuckDBPyConnection) -> None:
-    """Rows of a version without ingestion times are retained for the whole period after the upgrade."""
+    """Rows that an earlier version stored without ingestion times are kept for the full period after the upgrade."""
     types = ("TIMESTAMP", "VARCHAR", "JSON", "VARCHAR", "VARCHAR", "JSON")
     columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(COLUMNS, types, strict=True))
     connection.execute(f'CREATE TABLE "Telemetry" ({columns})')
@@ -78,7 +78,7 @@ def test_an_earlier_table_counts_as_ingested_now(connection: duckdb.DuckDBPyConn
 
 
 def test_expired_rows_are_deleted_after_a_restart(installation: Installation, tmp_path: Path) -> None:
-    """The emulator deletes expired rows at its start, and queries cannot read the time of ingestion."""
+    """A restarted emulator deletes expired rows; queries cannot read the time of ingestion."""
     installation.send(*(build_message(number) for number in range(3)))
     installation.start("--retention-days", "1").wait_for_stats(has_processed(3))
     installation.kill()

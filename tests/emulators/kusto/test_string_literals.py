@@ -1,4 +1,4 @@
-"""Tests of string literals: every form and escape has the text that the grammar of the language defines."""
+"""Tests that every form and escape of a string literal has the text that the KQL grammar defines."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -57,7 +57,7 @@ LITERALS = draw_escaped_literal() | draw_verbatim_literal() | draw_multiline_lit
 
 @given(LITERALS)
 def test_literals_are_decoded(literal: tuple[str, str]) -> None:
-    """Every form and escape is decoded to the original text."""
+    """A literal in any form and with any escapes is decoded to its text."""
     written, text = literal
     assert parse_string_literal(written) == text
 
@@ -77,7 +77,7 @@ def test_literals_in_queries_are_decoded(endpoint: Endpoint, first: tuple[str, s
     ["h'dev-01'", "'\\u0064ev-01'", "'\\x64ev-01'", '"\\144ev-01"', "h@'dev-01'", '"dev" H"-01"', "```dev-01```"],
 )
 def test_literals_are_compared_by_their_text(endpoint: Endpoint, literal: str) -> None:
-    """Two literals of different form are equal in a comparison if their texts are equal."""
+    """Literals of different forms are equal if their texts are equal."""
     assert endpoint.rows(f"Telemetry | where DeviceId == {literal} | count") == [[100]]
 
 

@@ -1,4 +1,4 @@
-"""Tests of tables from folders of Parquet files."""
+"""Tests of tables that are read from folders of Parquet files."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ def read_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, s
 
 
 def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """A column is dynamic if all values are objects or arrays, also those outside the sample; nulls are ignored."""
+    """A column is dynamic only if all its values are JSON objects, JSON arrays or null."""
     rows = 1500
     write(
         tmp_path / "T.parquet",
@@ -67,7 +67,7 @@ def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.Duck
 
 
 def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """Quotes in a folder or column name do not affect the view."""
+    """Folder and column names may contain quotes."""
     folder = tmp_path / "it's"
     folder.mkdir()
     pq.write_table(pa.table({'a"b': ["{}"]}), folder / "T.parquet")
@@ -77,7 +77,7 @@ def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: 
 
 @pytest.mark.parametrize("names", [[], ['x"y'], ["T", "t"]])
 def test_unusable_folders_are_rejected(tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
-    """A folder without tables and names that differ only in case are errors."""
+    """A folder without tables, or with names that differ only in case, is rejected."""
     for name in names:
         write(tmp_path / f"{name}.parquet", a=[1])
     with pytest.raises(UnusableFolderError):
@@ -87,7 +87,7 @@ def test_unusable_folders_are_rejected(tmp_path: Path, connection: duckdb.DuckDB
 def test_a_file_without_a_valid_table_name_is_skipped(
     tmp_path: Path, connection: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Files with other characters than letters, digits, ``_``, spaces, dots and dashes are logged and skipped."""
+    """A file whose name is no valid table name is logged and skipped."""
     for name in ("T", "my table-1.0", "2026", "x'y", 'x"y', "caf\u00e9"):
         write(tmp_path / f"{name}.parquet", a=[1])
     files = create_views(connection, tmp_path)
@@ -115,7 +115,7 @@ def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
 
 
 def test_reals_without_nan_are_detected_only_in_memory(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """Columns without NaN are detected in tables in memory, but not in files, which may change."""
+    """Columns without NaN are detected in loaded tables only, because files may change."""
     write(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
     write(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
     files = create_views(connection, tmp_path)
@@ -126,7 +126,7 @@ def test_reals_without_nan_are_detected_only_in_memory(tmp_path: Path, connectio
 
 
 def test_int_and_real_columns_follow_their_types(tmp_path: Path) -> None:
-    """Arithmetic on int returns long, and a descending sort places NaN after every number."""
+    """Arithmetic with int columns returns long, and a descending sort places NaN after every number."""
     whole = pa.array([2_147_483_647, 1, 2], pa.int32())
     write(tmp_path / "T.parquet", whole=whole, nan=[float("nan"), 1.0, float("-inf")], plain=[1.0, 3.0, 2.0])
     running = start(tmp_path / "stderr", "--data", str(tmp_path))

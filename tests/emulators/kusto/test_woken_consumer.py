@@ -1,4 +1,4 @@
-"""Tests of consumer of the hub that another thread wakes for new events."""
+"""Tests that another thread can wake the consumer of the hub."""
 
 import threading
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ class ReportingConsumer(HubConsumer):
 
 
 async def test_consumer_is_woken_long_before_its_poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call of wake starts the ingestion of new events, and stop does not wait for the next poll."""
+    """After a wake-up the consumer ingests new events at once; a stop does not wait for the next poll."""
     monkeypatch.setattr(ingest, "WOKEN_POLL_SECONDS", 3600.0)
     connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
     create_tables(connection, NOW.replace(tzinfo=None))

@@ -1,4 +1,4 @@
-"""One emulator for the tests of all modules of this folder, which only send queries."""
+"""Fixture: one emulator for all modules of this folder, which only send queries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of plugins that count events and distinct ids in windows of a timeline, with the documented results."""
+"""Tests of the plugins that count events and distinct ids in time windows, with the documented results."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ DAY = "T00:00:00.000000Z"
 
 
 def add_days(month: str, rows: list[list[Any]]) -> list[list[Any]]:
-    """Return rows whose first value is a day of a month with that day as an instant."""
+    """Return the rows with the day of the month in the first value replaced by an instant."""
     return [[f"{month}-{row[0]:02d}{DAY}", *row[1:]] for row in rows]
 
 
@@ -131,5 +131,5 @@ def test_activity(endpoint: Endpoint, query: str, columns: list[str], expected: 
     ],
 )
 def test_invalid_calls_are_errors(endpoint: Endpoint, call: str, message: str) -> None:
-    """The error about an argument names the plugin and the rule."""
+    """The error about an invalid argument names the plugin and the rule."""
     assert message in str(endpoint.error(f"{IDS} | evaluate {call}"))

@@ -1,4 +1,4 @@
-"""Tests of aggregates, with the documented results."""
+"""Tests of aggregate functions, with the documented results."""
 
 from typing import Any
 
@@ -125,7 +125,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("aggregate", "names"), NAMES)
 def test_default_column_names(endpoint: Endpoint, aggregate: str, names: list[str]) -> None:
-    """The column of an unnamed aggregate has the name that Kusto gives it."""
+    """An aggregate without a name has the column name that Kusto gives it."""
     table = endpoint.table(f"datatable(x:long, y:long, z:string)[1, 2, 'a'] | summarize {aggregate}")
     assert [column.column_name for column in table.columns] == names
 
@@ -153,7 +153,7 @@ def test_result_types(endpoint: Endpoint) -> None:
 
 
 def test_lists_have_the_order_of_a_sort(endpoint: Endpoint) -> None:
-    """A list over sorted rows has their order in each group, also with several threads."""
+    """A list over sorted rows keeps their order in each group, even if several threads compute it."""
     query = (
         "let s = range x from 1 to 500000 step 1 | extend g = x % 3 | sort by x desc; s | where x > 0"
         " | summarize l = make_list(x), f = make_list(x, 2) by g | order by g asc"
@@ -167,7 +167,7 @@ def test_lists_have_the_order_of_a_sort(endpoint: Endpoint) -> None:
 
 
 def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
-    """All columns of arg_max() have the values of the same row, also if all compared values are null."""
+    """All columns of arg_max() are from one row, even if all compared values are null."""
     query = (
         "datatable(g:long, t:long, a:long, b:long)[1, 1, 7, 7, 1, 2, long(null), 8, 2, long(null), 5, 5]"
         " | summarize arg_max(t, a, b) by g | order by g asc"

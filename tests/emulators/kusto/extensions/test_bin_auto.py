@@ -6,7 +6,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def test_bins_of_instants(endpoint: Endpoint) -> None:
-    """The bins have the stated size and start, and the column keeps its name."""
+    """The bins have the size and start that the request states, and the column keeps its name."""
     query = (
         "set query_bin_auto_size=1h; set query_bin_auto_at=datetime(2017-01-01 00:05);"
         "range Timestamp from datetime(2017-01-01 00:05) to datetime(2017-01-01 02:00) step 1m"
@@ -18,7 +18,7 @@ def test_bins_of_instants(endpoint: Endpoint) -> None:
 
 
 def test_bins_start_at_zero(endpoint: Endpoint) -> None:
-    """Without a start, the bins are multiples of the size."""
+    """Without a stated start, the bins are multiples of their size."""
     rows = endpoint.rows("set query_bin_auto_size=2; range x from 1 to 4 step 1 | project bin_auto(x)")
     assert rows == [[0], [2], [2], [4]]
 
@@ -32,7 +32,7 @@ def test_missing_size(endpoint: Endpoint, query: str) -> None:
 
 
 def test_array_strcat(endpoint: Endpoint) -> None:
-    """``array_strcat`` is another name of the function ``strcat_array``."""
+    """``array_strcat`` returns the same text as ``strcat_array``."""
     assert endpoint.rows("print array_strcat(dynamic([1, 'a', null]), '-')") == endpoint.rows(
         "print strcat_array(dynamic([1, 'a', null]), '-')"
     )

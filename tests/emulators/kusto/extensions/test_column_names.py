@@ -23,7 +23,7 @@ LOOKUP = (
     ],
 )
 def test_project_by_names(endpoint: Endpoint, specifiers: str, expected: dict[str, object]) -> None:
-    """The named columns are in the order of the names, and names without a column are ignored."""
+    """The result has the named columns in the order of the names; names without a column are ignored."""
     table = endpoint.table(f"{PEOPLE} | project-by-names {specifiers}")
     assert [(each.column_name) for each in table.columns] == list(expected)
     assert table.raw_rows == [list(expected.values())]
@@ -31,7 +31,7 @@ def test_project_by_names(endpoint: Endpoint, specifiers: str, expected: dict[st
 
 @pytest.mark.parametrize("names", ["['Country']", "['Country', 'NonExistent']"])
 def test_column_names_of_a_parameter(endpoint: Endpoint, names: str) -> None:
-    """The columns of a tabular parameter are those of the table that a call passes."""
+    """The columns of a tabular parameter are those of the table that is passed in the call."""
     table = endpoint.table(LOOKUP.replace("{names}", names))
     assert [each.column_name for each in table.columns] == ["Name", "Data", "Country"]
     assert table.raw_rows == [["Peter", "Source-data", "USA"]]
@@ -52,7 +52,7 @@ def test_column_names_of(endpoint: Endpoint) -> None:
     ],
 )
 def test_assert_schema(endpoint: Endpoint, schema: str, message: str | None) -> None:
-    """``assert-schema`` fails for columns with another name, order or type."""
+    """``assert-schema`` fails if the name, order or type of a column differs."""
     query = f"print a = 1, b = 'x' | assert-schema {schema}"
     if message is None:
         assert endpoint.rows(query) == [[1, "x"]]

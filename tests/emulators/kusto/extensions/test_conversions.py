@@ -1,4 +1,4 @@
-"""Tests of conversions, with the documented results."""
+"""Tests of type conversions, with the documented results."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def test_unsupported_conversions_are_rejected(endpoint: Endpoint, text: str) -> 
 
 @pytest.mark.parametrize("digits", ["9223372036854775808", "-9223372036854775809", "99999999999999999999", "1" * 400])
 def test_integers_beyond_64_bits_are_null(endpoint: Endpoint, digits: str) -> None:
-    """tolong() and toint() of an integer that does not fit are null, from a text, a property and a whole dynamic."""
+    """tolong() and toint() return null for an integer that does not fit, from any kind of value."""
     forms = ("s", "p.x", "p['x']", "d", "tostring(p.x)", "p.a[0]")
     columns = ", ".join(f"{function}({form})" for function in ("tolong", "toint") for form in forms)
     source = f"datatable(s:string)['{digits}']"
@@ -60,19 +60,19 @@ def test_integers_beyond_64_bits_are_null(endpoint: Endpoint, digits: str) -> No
 
 
 def test_numbers_within_64_bits_are_converted(endpoint: Endpoint) -> None:
-    """The greatest integer is exact; a real beyond the range becomes the nearest integer, in a dynamic value, too."""
+    """The largest integer is converted exactly; a real that is too large becomes the nearest integer."""
     source = "datatable(s:string)['9223372036854775807', '1e30', '7.9'] | extend d = parse_json(s)"
     found = endpoint.rows(f"{source} | extend p = bag_pack('x', d) | project tolong(d), tolong(p.x)")
     assert found == [[2**63 - 1, 2**63 - 1], [2**63 - 1, 2**63 - 1], [7, 7]]
 
 
 def test_decimals_are_not_rounded(endpoint: Endpoint) -> None:
-    """A text with more digits than a decimal supports is an error."""
+    """Converting a text with more digits than a decimal can store is an error."""
     assert endpoint.code("print todecimal('1.0000000001')") == "General_BadRequest"
 
 
 def test_numbers_inside_dynamics(endpoint: Endpoint) -> None:
-    """The conversion of a value in a dynamic depends on its JSON type; numbers are truncated to integers."""
+    """A value in a dynamic is converted according to its JSON type; integers are truncated, not rounded."""
     query = (
         "datatable(d:dynamic)[dynamic({'a':5.7}), dynamic({'a':'5.7'}), dynamic({'a':true}), dynamic({'a':9999999999}),"
         " dynamic({'b':1})] | project toint(d.a), tolong(d.a), toreal(d.a), tostring(d.a)"

@@ -82,7 +82,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function over datetimes and timespans returns the documented result."""
+    """A function over instants and timespans returns the documented value."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
@@ -90,7 +90,7 @@ def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> N
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A function over instants and timespans returns the documented result over rows."""
+    """A function over instants and timespans returns the documented rows."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -101,5 +101,5 @@ def test_unsupported_calls_are_rejected(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("text", ["hello", "2024-02-30", "12345678901"])
 def test_a_datetime_literal_has_the_format_of_a_datetime(endpoint: Endpoint, text: str) -> None:
-    """A literal whose text is not a datetime is an error, not a null."""
+    """A datetime literal with a text that is not a datetime is an error and not null."""
     assert "has no format of a datetime" in str(endpoint.error(f"print datetime({text})"))

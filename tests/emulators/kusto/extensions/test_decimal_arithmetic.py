@@ -1,4 +1,4 @@
-"""Tests of literals of type decimal and arithmetic with them."""
+"""Tests of decimal literals and of arithmetic with decimals."""
 
 import pytest
 
@@ -32,7 +32,7 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_decimals(endpoint: Endpoint, expression: str, expected: str | None) -> None:
-    """The result is exact to nine digits after the point, and has the type decimal."""
+    """Arithmetic with decimals is exact to nine digits after the point and returns decimals."""
     table = endpoint.table(f"print x = {expression}")
     assert table.columns[0].column_type == "decimal"
     assert table.raw_rows == [[expected]]
@@ -51,7 +51,7 @@ def test_decimals(endpoint: Endpoint, expression: str, expected: str | None) -> 
     ],
 )
 def test_conversions_of_decimals(endpoint: Endpoint, expression: str, expected: object) -> None:
-    """Decimals are compared and converted by their value; their text has no zeros at the end."""
+    """Decimals are compared and converted by value; their text has no trailing zeros."""
     assert endpoint.rows(f"print {expression}") == [[expected]]
 
 
@@ -65,7 +65,7 @@ def test_decimals_in_tables(endpoint: Endpoint) -> None:
 
 
 def test_averages_of_decimals(endpoint: Endpoint) -> None:
-    """The average of decimals is a decimal, rounded to nine digits after the point; that of none is null."""
+    """An average of decimals is a decimal, rounded to nine digits after the point, or null without values."""
     table = endpoint.table(
         "datatable(a:decimal)[1, 2, 2, decimal(null)] | summarize avg(a), avgif(a, a < 2), n = avgif(a, a > 5)"
         " | extend m = avg_a + 1"

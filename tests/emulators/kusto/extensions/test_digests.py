@@ -1,4 +1,4 @@
-"""Tests of aggregates and functions over intermediate results, sorted arrays, and the operator ``as``."""
+"""Tests of aggregates over intermediate results, of sorted arrays, and of the operator ``as``."""
 
 from typing import Any
 
@@ -56,12 +56,12 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("query", "row"), ROWS)
 def test_rows(endpoint: Endpoint, query: str, row: list[Any]) -> None:
-    """Merging the intermediate results of an aggregate gives the same result as aggregating the values."""
+    """The operator or function returns the expected row; merged intermediate results equal direct aggregation."""
     assert endpoint.rows(query)[-1] == row
 
 
 def test_a_large_digest_is_small_and_close() -> None:
-    """A digest of many values has at most 1,000 centroids, and percentiles with an error below 0.2 %."""
+    """A digest of many values has at most 1,000 centroids, and its percentiles an error below 0.2 %."""
     (percentile,) = (each.run for each in functions if each.name == "kql_call_percentile_tdigest")
     text = summarize_values(np.arange(100_000.0), None)["digest"]
     assert text.count(",") < 2 * MAX_CENTROIDS + 3
@@ -69,7 +69,7 @@ def test_a_large_digest_is_small_and_close() -> None:
 
 
 def test_many_hashes_are_estimated() -> None:
-    """The number of 20,000 different values is estimated with an error below 3 %."""
+    """The estimated number of 20,000 distinct values has an error below 3 %."""
     (count,) = (each.run for each in functions if each.name == "kql_call_dcount_hll")
     halves = [
         summarize_hashes(np.array([compute_hash("BIGINT", str(each)) for each in range(start, start + 10_000)]))
@@ -80,6 +80,6 @@ def test_many_hashes_are_estimated() -> None:
 
 @pytest.mark.parametrize("value", ["1", "'x'", "dynamic([1])", "dynamic([[7], [1], [1, 2], 4])", "dynamic({'a': 1})"])
 def test_an_invalid_digest_gives_null(endpoint: Endpoint, value: str) -> None:
-    """A dynamic value that is not a digest gives null."""
+    """A function over digests returns null for a dynamic value that is not a digest."""
     query = f"print d = parse_json(tostring({value})) | project percentile_tdigest(d, 50), dcount_hll(d)"
     assert endpoint.rows(query) == [[None, None]]

@@ -1,4 +1,4 @@
-"""Tests of functions over encoded texts and over bags."""
+"""Tests of functions that encode and decode texts, and of functions over bags."""
 
 import base64
 import gzip
@@ -46,7 +46,7 @@ def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: st
 
 
 def test_the_size_of_a_decompressed_text_is_limited() -> None:
-    """A short text that decompresses to a long text fails with the code for queries that are too large."""
+    """A text whose decompressed form is too long is rejected with the code for queries that are too large."""
     (decompress,) = (call for call in CALLS if call.name == "gzip_decompress_from_base64_string")
     packed = base64.b64encode(gzip.compress(b"a" * (MAX_DECOMPRESSED_BYTES + 1))).decode()
     with pytest.raises(FunctionFailure, match="80DA0007"):

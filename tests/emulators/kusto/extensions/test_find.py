@@ -1,4 +1,4 @@
-"""Tests of query operator ``find`` and conditions over all columns, with the documented results."""
+"""Tests of the operator ``find`` and of conditions over all columns, with the documented results."""
 
 from typing import Any
 
@@ -90,7 +90,7 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("query", "columns", "expected"), CASES)
 def test_found_rows(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]) -> None:
-    """The operator returns the matching rows of all tables with the documented columns."""
+    """``find`` returns the matching rows of all tables with the documented columns."""
     table = endpoint.table(EVENTS + query)
     assert [column.column_name for column in table.columns] == columns
     assert sorted(table.raw_rows, key=str) == sorted(expected, key=str)
@@ -109,5 +109,5 @@ def test_found_rows(endpoint: Endpoint, query: str, columns: list[str], expected
     ],
 )
 def test_rejected_queries(endpoint: Endpoint, query: str) -> None:
-    """Unknown columns, types and tables are errors."""
+    """``find`` with an unknown column, type or table is rejected."""
     assert endpoint.code(EVENTS + query).startswith(("General_BadRequest", "BadRequest"))

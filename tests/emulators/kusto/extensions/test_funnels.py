@@ -1,4 +1,4 @@
-"""Tests of the plugins for funnels, and of wrong arguments of plugins over sets of ids."""
+"""Tests of the funnel plugins, and of wrong arguments of plugins over sets of ids."""
 
 import pytest
 from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
@@ -14,7 +14,7 @@ let begin = datetime(2024-01-01); let end_ = datetime(2024-01-02);
 
 
 def test_funnel_completion(endpoint: Endpoint) -> None:
-    """Each state has the number of ids that reached it within each period."""
+    """The result has the number of ids that reached each state within each period."""
     query = (
         f"{STEPS} let p = dynamic([1h, 4h]); Steps | evaluate funnel_sequence_completion(id, t, begin, end_, 1d, s, "
         "dynamic(['A', 'B', 'C']), p) | project s, Period, dcount"
@@ -26,7 +26,7 @@ def test_funnel_completion(endpoint: Endpoint) -> None:
 
 
 def test_funnel_sequence(endpoint: Endpoint) -> None:
-    """The three results count the ids by the states before and after the sequence."""
+    """The three results count ids by the state before and after the sequence."""
     query = f"{STEPS} Steps | evaluate funnel_sequence(id, t, begin, end_, 4h, 1d, s, dynamic(['B']))"
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         tables = client.execute_query("Telemetry", query).primary_results
@@ -41,7 +41,7 @@ def test_funnel_sequence(endpoint: Endpoint) -> None:
 
 
 def test_states_have_the_type_of_their_column(endpoint: Endpoint) -> None:
-    """The states before and after the sequence are numbers if the states are; a missing state is null."""
+    """The states in the result have the type of the state column; a missing state is null."""
     table = endpoint.table(
         "datatable(id:long, t:datetime, s:long)[1, datetime(2024-01-01 00:00), 1, 1, datetime(2024-01-01 00:30), 2]"
         " | evaluate funnel_sequence(id, t, datetime(2024-01-01), datetime(2024-01-02), 1h, 1d, s, dynamic([2]))"
@@ -68,5 +68,5 @@ def test_states_have_the_type_of_their_column(endpoint: Endpoint) -> None:
     ],
 )
 def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
-    """Calls with a wrong number or type of arguments are errors."""
+    """A call with a wrong number or type of arguments is rejected."""
     assert endpoint.error(f"{USERS} Users | evaluate {call}") is not None

@@ -38,7 +38,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A geospatial function returns the documented result."""
+    """A geospatial function returns the documented value."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
@@ -46,7 +46,7 @@ def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> N
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A geospatial function returns the documented result over rows."""
+    """A geospatial function returns the documented rows."""
     assert endpoint.rows(text)[0] == row
 
 

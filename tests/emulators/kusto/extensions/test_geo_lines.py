@@ -1,4 +1,4 @@
-"""Tests of lengths of lines, and of distances to lines."""
+"""Tests of functions that compute the length of a line and the distance to a line."""
 
 from typing import Any
 
@@ -21,5 +21,5 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
 def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A length or a distance is in metres; an argument that is not a line gives null."""
+    """Lengths and distances are in metres; an argument that is not a line gives null."""
     assert endpoint.rows(f"print {expression}") == [[value]]

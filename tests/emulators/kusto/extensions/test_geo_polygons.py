@@ -1,4 +1,4 @@
-"""Tests of the area of polygons."""
+"""Tests of the function that computes the area of polygons."""
 
 import math
 
@@ -30,7 +30,7 @@ OCTANT = "[[0,0],[90,0],[0,90],[0,0]]"
     ],
 )
 def test_area_of_polygons(endpoint: Endpoint, kind: str, coordinates: str, expected: float) -> None:
-    """The area has the documented values; overlapping polygons count once, and holes do not count."""
+    """The area has the documented value; overlaps count once, and holes do not count."""
     query = f'print geo_polygon_area(dynamic({{"type": "{kind}", "coordinates": {coordinates}}}))'
     tolerance = 1e-3 if expected > 1e9 else 1e-9
     assert endpoint.rows(query) == [[pytest.approx(expected, rel=tolerance)]]

@@ -1,4 +1,4 @@
-"""Tests of plugins ``ipv4_lookup`` and ``ipv6_lookup``, with the documented results."""
+"""Tests of the plugins ``ipv4_lookup`` and ``ipv6_lookup``, with the documented results."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_matching_rows(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("flag", ["return_unmatched = true", "true"])
 def test_unmatched_rows(endpoint: Endpoint, flag: str) -> None:
-    """With ``return_unmatched``, rows without a network have empty columns."""
+    """With ``return_unmatched``, a row without a matching network has empty lookup columns."""
     rows = endpoint.rows(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network, {flag})")
     assert rows == [*MATCHED, ["192.165.12.17", "", "", ""]]
 
@@ -39,7 +39,7 @@ def test_ipv6(endpoint: Endpoint) -> None:
 
 
 def test_network_in_network(endpoint: Endpoint) -> None:
-    """Two networks match if one contains the other; texts without an address match nothing."""
+    """A network matches a network that contains it or that it contains; invalid texts match nothing."""
     query = (
         "datatable(ip:string)['10.0.0.0/8', '10.1.2.0/24', '11.0.0.0', 'x', '', '10.0.0.0/33', '::1'] | evaluate "
         "ipv4_lookup((datatable(net:string)['10.1.0.0/16', 'y', '', '1.2.3']), ip, net)"
@@ -48,7 +48,7 @@ def test_network_in_network(endpoint: Endpoint) -> None:
 
 
 def test_extra_keys_and_equal_names(endpoint: Endpoint) -> None:
-    """Extra keys must be equal and occur once; another column with the name of an input column gets a number."""
+    """Extra keys must be equal; a lookup column with the name of an input column gets a number as suffix."""
     query = (
         "let f = (k:string) { datatable(ip:string, site:long)['10.1.2.3', 1, '10.1.2.3', 2] | evaluate ipv4_lookup("
         "(print net = '10.0.0.0/8', site = 2, ip = k), ip, net, site) }; f('abc')"
@@ -72,5 +72,5 @@ def test_extra_keys_and_equal_names(endpoint: Endpoint) -> None:
     ],
 )
 def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
-    """A call with an unknown column or table, or with a wrong number of arguments, is rejected."""
+    """A call with an unknown column or table, or a wrong number of arguments, is rejected."""
     assert endpoint.code(f"{NETWORKS} IPs | evaluate {call}") == "General_BadRequest"

@@ -1,4 +1,4 @@
-"""Tests that filters and texts with known types, which become shorter SQL, return the same results."""
+"""Tests that the shorter SQL for expressions with known types gives correct results."""
 
 import pytest
 
@@ -27,7 +27,7 @@ ROWS = (
     ],
 )
 def test_nulls_in_filters(endpoint: Endpoint, condition: str, found: list[int]) -> None:
-    """A comparison with a null is false anywhere in a filter, and its negation is true."""
+    """In a filter, a comparison with null is false, and its negation is true."""
     rows = endpoint.rows(f"{ROWS} | where {condition} | project i | order by i asc")
     assert [row[0] for row in rows] == found
 
@@ -59,5 +59,5 @@ def test_nulls_in_filters(endpoint: Endpoint, condition: str, found: list[int]) 
     ],
 )
 def test_a_text_column_may_be_redefined(endpoint: Endpoint, query: str, row: list[object]) -> None:
-    """The name of a text column may be reassigned to a dynamic later in the query."""
+    """An operator may assign a dynamic value to the name of a text column."""
     assert endpoint.rows(f"Telemetry | where Number == 1 | {query}") == [row]

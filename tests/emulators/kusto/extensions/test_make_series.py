@@ -1,4 +1,4 @@
-"""Tests of operator ``make-series``: documented examples, bounds, defaults and keys."""
+"""Tests of the operator ``make-series``: documented examples, bounds, defaults and keys."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ HOURS = "datatable(t:datetime, v:long)[datetime(2026-01-01T00:30:00), 1, datetim
 
 
 def test_the_documented_example(endpoint: Endpoint) -> None:
-    """The arrays contain the averages of each day, 0 for days without rows, and have default names."""
+    """The series contain the average of each day, and 0 for days without rows."""
     table = endpoint.table(METRICS + "data | make-series avg(metric) on timestamp from stime to etime step interval")
     assert [(each.column_name, each.column_type) for each in table.columns] == [
         ("avg_metric", "dynamic"),
@@ -29,13 +29,13 @@ def test_the_documented_example(endpoint: Endpoint) -> None:
 
 
 def test_a_range_includes_its_stop(endpoint: Endpoint) -> None:
-    """With ``in range()`` the series includes a bin for the stop of the range."""
+    """With ``in range()``, the series has a bin for the end of the range."""
     query = METRICS + "data | make-series avg(metric) on timestamp in range(stime, datetime(2017-01-09), interval)"
     assert endpoint.rows(query) == [[AVERAGES, DAYS]]
 
 
 def test_empty_input_with_and_without_kind(endpoint: Endpoint) -> None:
-    """An empty input returns no arrays, with ``kind=nonempty`` arrays of defaults."""
+    """An empty input gives no series, or with ``kind=nonempty`` a series of defaults."""
     ending = "avg(metric) default=1.0 on timestamp from stime to etime step interval"
     assert endpoint.rows(METRICS + f"data | take 0 | make-series {ending} | count") == [[0]]
     assert endpoint.rows(METRICS + f"data | take 0 | make-series kind=nonempty {ending}") == [[[1.0] * 9, DAYS]]
@@ -71,12 +71,12 @@ def test_empty_input_with_and_without_kind(endpoint: Endpoint) -> None:
     ],
 )
 def test_axes_and_bounds(endpoint: Endpoint, query: str, rows: list[Any]) -> None:
-    """An axis has instants, timespans or numbers; without a bound each array ends with its rows."""
+    """The axis may contain instants, timespans or numbers; without bounds a series ends with its last row."""
     assert endpoint.rows(query) == rows
 
 
 def test_bounds_may_be_parameters_and_scalars(endpoint: Endpoint) -> None:
-    """Bounds may be query parameters and results of subqueries."""
+    """A bound may be a query parameter or the result of a subquery."""
     query = (
         "declare query_parameters(_from:datetime, step:timespan); Telemetry | where DeviceId == 'dev-01' | make-series"
         " n=count() on Timestamp from _from to toscalar(Telemetry | summarize max(Timestamp)) step step | project n"
@@ -85,7 +85,7 @@ def test_bounds_may_be_parameters_and_scalars(endpoint: Endpoint) -> None:
 
 
 def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
-    """``mv-expand`` with types converts the arrays to rows."""
+    """``mv-expand`` with types converts a series to rows."""
     query = (
         f"{HOURS} | make-series s=sum(v) default=0.0 on t step 1h | mv-expand t to typeof(datetime), s to typeof(real)"
     )

@@ -1,4 +1,4 @@
-"""Tests of names: keywords as column names, and functions over the columns of the input."""
+"""Tests of keywords as column names, and of functions over the columns of the input."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_keywords_as_names(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """``title`` is a name outside of ``render``; ``count`` is one if it is neither the operator nor a call."""
+    """Keywords such as ``title`` and ``count`` may be column names where they have no other meaning."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -34,7 +34,7 @@ COLUMN_ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), COLUMN_ROWS)
 def test_functions_over_columns(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """``column_ifexists`` and ``pack_all`` use the columns of the operator's input."""
+    """``column_ifexists`` and ``pack_all`` read the columns of the operator's input."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -52,7 +52,7 @@ def test_unsupported_column_functions(endpoint: Endpoint, text: str) -> None:
 
 
 def test_pack_all_without_empty_values(endpoint: Endpoint) -> None:
-    """With the argument true, the bag does not contain null and empty values."""
+    """``pack_all(true)`` leaves out null and empty values."""
     rows = endpoint.rows("print a = '', b = 1, c = long(null), d = 'x' | project pack_all(true), pack_all(false)")
     assert rows == [[{"b": 1, "d": "x"}, {"a": "", "b": 1, "c": None, "d": "x"}]]
 
@@ -70,10 +70,10 @@ def test_pack_all_without_empty_values(endpoint: Endpoint) -> None:
     ],
 )
 def test_wrong_arguments_of_functions_over_columns(endpoint: Endpoint, call: str) -> None:
-    """A name that is no string literal and an unknown column are errors, also where the result does not need them."""
+    """A column name must be a string literal, and unknown columns are errors, even if the value is not used."""
     assert "SEM" in str(endpoint.error(f"Telemetry | project x = {call}"))
 
 
 def test_the_name_of_a_column_can_be_a_constant_of_a_let_statement(endpoint: Endpoint) -> None:
-    """``column_ifexists`` accepts the name of a constant string."""
+    """The column name for ``column_ifexists`` may be a constant string of a let statement."""
     assert endpoint.rows("let n = 'a'; print a = 3 | project x = column_ifexists(n, 1)") == [[3]]

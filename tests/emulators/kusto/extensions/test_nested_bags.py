@@ -36,11 +36,11 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_nested_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A path names a key of a nested bag, and canonical JSON has sorted keys."""
+    """A path selects a value in a nested bag, and canonical JSON has sorted keys."""
     assert endpoint.rows(f"print x = {expression}") == [[value]]
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_indexes(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """An index that is a string is the name of a key, and a number is a position."""
+    """In a dynamic, a string index selects a key, and a number selects a position."""
     assert endpoint.rows(text) == [row]

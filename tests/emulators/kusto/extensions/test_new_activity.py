@@ -16,14 +16,14 @@ let s = datetime(2019-11-01); let e = datetime(2019-11-07); let back = Users | w
 
 
 def by_day(rows: list[list[Any]]) -> list[list[Any]]:
-    """Return rows whose first two values are days of November 2019 with instants instead."""
+    """Return the rows with the days of November 2019 in the first two values replaced by instants."""
     return [
         [f"2019-11-{row[0]:02d}T00:00:00.000000Z", f"2019-11-{row[1]:02d}T00:00:00.000000Z", *row[2:]] for row in rows
     ]
 
 
 def test_new_activity(endpoint: Endpoint) -> None:
-    """The metrics of each cohort in each later window have the documented values."""
+    """The metrics of each cohort in each window have the documented values."""
     table = endpoint.table(
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, e - 1microsecond, 1d)"
         " | where from_Timestamp < datetime(2019-11-03)"
@@ -43,7 +43,7 @@ def test_new_activity(endpoint: Endpoint) -> None:
 
 
 def test_new_activity_by_week(endpoint: Endpoint) -> None:
-    """The windows of ``'week'`` begin on Sunday; the events before the start do not count."""
+    """Windows of ``'week'`` begin on Sunday, and events before the start are ignored."""
     assert endpoint.rows(
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, datetime(2019-11-02), e, 'week')"
         " | project from_Timestamp, to_Timestamp, dcount_new_values, dcount_retained_values"
@@ -59,7 +59,7 @@ def test_new_activity_by_week(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("table", ["back", "(Users | where user in (2, 5))"])
 def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, table: str) -> None:
-    """A cohort selects one window, a dimension splits it, and ids of earlier periods are not new."""
+    """The cohort selects a window, the dimension splits it, and ids seen in the lookback are not new."""
     query = (
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, datetime(2019-11-02), 1d, s, side, {table})"
     )

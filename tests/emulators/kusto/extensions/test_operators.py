@@ -1,4 +1,4 @@
-"""Tests of comparison and arithmetic by the types of the operands."""
+"""Tests of comparison and arithmetic with operands of different types."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_texts_cannot_be_compared_with_numbers(endpoint: Endpoint, query: str) -> None:
-    """The comparison of a text with a number, a bool or, in a join key, an instant is an error."""
+    """Comparing a text with a number, a bool or (in a join) an instant is an error."""
     assert "Semantic error: SEM00" in str(endpoint.error(query))
 
 
@@ -34,7 +34,7 @@ def test_texts_cannot_be_compared_with_numbers(endpoint: Endpoint, query: str) -
     "condition", ['"a" < "b"', "d.a > d.b", 'd.a < "x"', "d.a > datetime(2024-01-01)", "s < s", "d > d", "d == d"]
 )
 def test_texts_and_dynamics_have_no_order(endpoint: Endpoint, condition: str) -> None:
-    """Ordering comparisons of two texts or two dynamics are errors."""
+    """``<`` and ``>`` between two texts or two dynamics are errors."""
     error = str(endpoint.error(f'print d = dynamic({{"a": 10, "b": 9}}), s = "x" | where {condition}'))
     assert "Semantic error" in error
 
@@ -56,7 +56,7 @@ def test_texts_and_dynamics_have_no_order(endpoint: Endpoint, condition: str) ->
     ],
 )
 def test_a_dynamic_is_compared_with_a_number_as_a_number(endpoint: Endpoint, condition: str, holds: bool) -> None:  # noqa: FBT001  a table's column
-    """A value inside a dynamic is compared as a number, not as text; other values are null."""
+    """A number in a dynamic is compared as a number; other values in a dynamic count as null."""
     query = f'print d = dynamic({{"a": 10, "r": 9.5, "t": "x"}}), e = dynamic(10) | where {condition} | count'
     assert endpoint.rows(query) == [[int(holds)]]
 
@@ -79,7 +79,7 @@ def test_a_fraction_in_a_dynamic_cannot_be_compared_with_an_integer(endpoint: En
     ],
 )
 def test_between_accepts_expressions(endpoint: Endpoint, condition: str, holds: bool) -> None:  # noqa: FBT001  a table's column
-    """The bounds of ``between`` may be any expressions, including another ``between``."""
+    """The bounds of ``between`` may be any expressions."""
     assert endpoint.rows(f"print t = now(), n = 5 | where {condition} | count") == [[int(holds)]]
 
 
@@ -107,7 +107,7 @@ def test_between_over_a_dynamic_is_not_supported(endpoint: Endpoint, bounds: str
     ],
 )
 def test_timespan_arithmetic(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """Timespans can be divided by numbers and timespans; set functions preserve the order of the elements."""
+    """A timespan can be divided by a number or timespan; set functions keep the order of elements."""
     (row,) = endpoint.table(f"let n = 4; print x = {expression}").to_dict()["data"]
     (raw,) = endpoint.rows(f"let n = 4; print x = {expression}")
     assert value in (raw[0], row["x"])
@@ -131,13 +131,13 @@ def test_timespan_arithmetic(endpoint: Endpoint, expression: str, value: Any) ->
     ],
 )
 def test_division_depends_on_the_types_of_columns(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """Division by 0 is null for integers and infinite for reals; a timespan divided by a number is a timespan."""
+    """Division by 0 gives null for integers and infinity for reals."""
     row = "print span = 1h, part = 1m, whole = 4, real_ = 2.0, zero = 0"
     assert endpoint.rows(f"{row} | extend x = {expression} | project x") == [[value]]
 
 
 def test_division_depends_on_the_types_of_aggregates(endpoint: Endpoint) -> None:
-    """The type of a quotient of aggregates depends on their types."""
+    """A quotient of aggregates has the type that follows from the types of the aggregates."""
     rows = "datatable(t:timespan, n:long, v:real)[1h, 1, 1.0, 2h, 4, 2.0]"
     query = f"{rows} | summarize sum(t) / count(), sum(n) / count(), sum(v) / count(), sum(t) / 2 / count()"
     assert endpoint.rows(query) == [["01:30:00", 2, 1.5, "00:45:00"]]
@@ -145,7 +145,7 @@ def test_division_depends_on_the_types_of_aggregates(endpoint: Endpoint) -> None
 
 @pytest.mark.parametrize("start", ["1h", "toint('7')", "x"])
 def test_nested_divisions_take_linear_time(endpoint: Endpoint, start: str) -> None:
-    """Each nested division adds a constant cost."""
+    """Each nested division adds a constant amount of SQL."""
     assert (
         len(endpoint.rows(f"print x = 7 | extend y = {start}{' / 2' * 40}", servertimeout=timedelta(seconds=20))) == 1
     )

@@ -1,4 +1,4 @@
-"""Tests of operator ``parse-kv``, with the examples of Kusto's documentation."""
+"""Tests of the operator ``parse-kv``, with the examples of Kusto's documentation."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ EXAMPLES: list[tuple[str, str, str, list[Any]]] = [
 
 @pytest.mark.parametrize(("source", "keys", "properties", "row"), EXAMPLES)
 def test_keys_become_columns(endpoint: Endpoint, source: str, keys: str, properties: str, row: list[Any]) -> None:
-    """Each key becomes a column; quotes, escapes and greedy values have the documented results."""
+    """Each key becomes a column, with the documented treatment of quotes, escapes and greedy values."""
     clause = f" with {properties}" if properties else ""
     assert endpoint.rows(f"{source} | parse-kv str as {keys}{clause} | project-away str") == [row]
 
@@ -83,6 +83,6 @@ def test_keys_become_columns(endpoint: Endpoint, source: str, keys: str, propert
     ],
 )
 def test_invalid_properties_are_errors(endpoint: Endpoint, properties: str) -> None:
-    """Properties that contradict each other, and those of a wrong length, are errors."""
+    """Contradictory properties, and properties with a wrong length, are rejected."""
     query = f"print s = 'a=1' | parse-kv s as (a:string) with ({properties})"
     assert endpoint.code(query) in ("General_BadRequest", "BadRequest_SyntaxError")

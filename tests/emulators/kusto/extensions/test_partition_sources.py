@@ -1,4 +1,4 @@
-"""Tests of operator ``partition`` with a subquery that has a source of its own."""
+"""Tests of the operator ``partition`` with a subquery that reads another table."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SOURCES: list[tuple[str, list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("body", "rows"), SOURCES)
 def test_partition_with_a_source(endpoint: Endpoint, body: str, rows: list[list[Any]]) -> None:
-    """A subquery in braces has a source of its own and runs for each value of the column."""
+    """A subquery in braces can read any table, and runs once for each value of the column."""
     table = "let T = datatable(n:string, w:long)['x', 1, 'y', 2, 'z', 3]"
     query = f"{table}; range v from 1 to 2 step 1 | partition hint.strategy=legacy by v {body}"
     assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)

@@ -1,4 +1,4 @@
-"""Tests of plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
+"""Tests of the plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
 
 import pytest
 
@@ -36,12 +36,12 @@ ROWS = (
     ],
 )  # fmt: skip
 def test_patterns(endpoint: Endpoint, query: str, expected: list[list[object]]) -> None:
-    """Patterns are as specific as their rows allow, ordered by rows times values; differing values are wildcards."""
+    """A pattern has the common values of its rows and wildcards for other values."""
     assert endpoint.rows(ROWS + query) == expected
 
 
 def test_columns(endpoint: Endpoint) -> None:
-    """The measures precede the columns of the input; ``diffpatterns`` omits the column that splits the rows."""
+    """The result has the measures and then the input columns; ``diffpatterns`` omits the split column."""
     table = endpoint.table(ROWS + "T | project a, s | evaluate diffpatterns(s, 'A', 'B')")
     assert [column.column_name for column in table.columns] == [
         "SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB", "a",
@@ -49,7 +49,7 @@ def test_columns(endpoint: Endpoint) -> None:
 
 
 def test_clusters_prefer_size_or_values(endpoint: Endpoint) -> None:
-    """A larger weight of the size prefers patterns with fewer values and more rows."""
+    """A larger size weight makes ``autocluster`` prefer patterns with more rows and fewer values."""
     query = "T | project a, b, c | evaluate autocluster({}) | take 1 | project Count"
     assert endpoint.rows(ROWS + query.format(1)) == [[60]]
     assert endpoint.rows(ROWS + query.format(0)) == [[30]]
@@ -63,5 +63,5 @@ def test_clusters_prefer_size_or_values(endpoint: Endpoint) -> None:
     ],
 )  # fmt: skip
 def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
-    """An argument outside its range, or an unknown column, is an error."""
+    """An argument outside its range, or an unknown column, is rejected."""
     assert endpoint.error(f"{ROWS} T | evaluate {call}") is not None

@@ -1,4 +1,4 @@
-"""Tests of order of values in sorts and aggregates."""
+"""Tests of the order of values in sorts and aggregates."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ REALS = "datatable(v:real)[1.0, real(nan), real(null), real(+inf), real(-inf), 2
     ],
 )
 def test_nan_is_sorted_next_to_null(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
-    """NaN is next to null in sorts, and below every number in aggregates that find the largest value."""
+    """A sort places NaN next to null; for the largest value, NaN counts as smaller than every number."""
     assert endpoint.rows(f"{REALS} | {operator}") == [[value] for value in values]
 
 
@@ -50,7 +50,7 @@ def test_a_dynamic_cannot_be_a_sort_key(endpoint: Endpoint, operator: str) -> No
 
 @pytest.mark.parametrize("operator", ["top 1 by d", "top 1 by e.a", "project x = e.a | top 1 by x"])
 def test_top_by_a_dynamic_is_not_supported(endpoint: Endpoint, operator: str) -> None:
-    """The order of dynamics is not documented for ``top``, which the language service accepts."""
+    """``top`` by a dynamic is rejected, because Data Explorer does not document the order."""
     assert "EMB0001" in str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | {operator}'))
 
 
@@ -72,6 +72,6 @@ def test_max_of_rejects_strings_and_dynamics(endpoint: Endpoint, call: str) -> N
 
 
 def test_all_other_types_have_a_maximum(endpoint: Endpoint) -> None:
-    """For all other types, the maximum has the type of the values."""
+    """For all types except dynamic, the maximum has the type of the values."""
     query = "range x from 1 to 3 step 1 | summarize max(x), max(x * 2.5), max(tostring(x)), min(x * 1h), max(x > 1)"
     assert endpoint.rows(query) == [[3, 7.5, "3", "01:00:00", 1]]

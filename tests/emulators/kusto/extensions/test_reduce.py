@@ -1,4 +1,4 @@
-"""Tests of query operator ``reduce``, with the documented results."""
+"""Tests of the operator ``reduce``, with the documented results."""
 
 import pytest
 
@@ -33,12 +33,12 @@ CITIES = (
     ],
 )
 def test_patterns(endpoint: Endpoint, query: str, expected: list[list[object]]) -> None:
-    """Texts with the same frequent words have one pattern; the other texts have none."""
+    """Texts that share frequent words have one pattern; all other texts have none."""
     assert endpoint.rows(query) == expected
 
 
 def test_rows_with_patterns(endpoint: Endpoint) -> None:
-    """With ``kind=source`` the result has the rows of the input."""
+    """With ``kind=source`` the result has the input rows, each with its pattern."""
     query = "datatable(n:long, c:string)[1, 'error 12', 2, 'error 13', 3, 'stopped'] | reduce kind=source by c"
     table = endpoint.table(query)
     assert [column.column_name for column in table.columns] == ["n", "c", "Pattern", "Count", "Representative"]
@@ -50,7 +50,7 @@ def test_rows_with_patterns(endpoint: Endpoint) -> None:
 
 
 def test_too_many_texts(endpoint: Endpoint) -> None:
-    """More different texts than the limit are an error."""
+    """More distinct texts than the limit are an error."""
     assert "more than 100000" in str(endpoint.error("range x from 1 to 100001 step 1 | reduce by tostring(x)"))
 
 

@@ -1,4 +1,4 @@
-"""Tests of query operator ``render``."""
+"""Tests of the operator ``render``."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ def read_annotation(endpoint: Endpoint, text: str) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_the_result_has_the_annotation(endpoint: Endpoint, operator: str, members: dict[str, Any]) -> None:
-    """The extended property Visualization contains what ``render`` states."""
+    """The result's annotation Visualization contains the properties of ``render``."""
     annotation = read_annotation(endpoint, f'print t = now(), v = 1, ["v w"] = 2 | {operator}')
     assert {name: annotation[name] for name in members} == members
     assert len(annotation) == 19

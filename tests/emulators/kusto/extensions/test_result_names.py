@@ -1,4 +1,4 @@
-"""Tests of names of columns that a query does not name."""
+"""Tests of the names of columns that a query does not name."""
 
 import pytest
 
@@ -22,6 +22,6 @@ NAMES = [
 
 @pytest.mark.parametrize(("expression", "names"), NAMES)
 def test_unnamed_columns_have_the_names_of_data_explorer(endpoint: Endpoint, expression: str, names: list[str]) -> None:
-    """Unnamed columns have the names of Data Explorer, which have priority over those of the language service."""
+    """Unnamed columns have the names of Data Explorer, even where the language service has others."""
     table = endpoint.table(f"print x = 1.5, s = 'a', d = dynamic([1]) | project {expression}")
     assert [column.column_name for column in table.columns] == names

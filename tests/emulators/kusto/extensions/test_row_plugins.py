@@ -1,4 +1,4 @@
-"""Tests of plugins over neighbouring rows, with the documented results."""
+"""Tests of the plugins over neighbouring rows, with the documented results."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ STORMS = """datatable(State:string, StartTime:datetime, EventType:string)[
 
 
 def test_rolling_percentile(endpoint: Endpoint) -> None:
-    """Each bin has the percentile of its own values and of those in the bins before."""
+    """Each bin has the percentile of the values in this bin and the preceding bins."""
     table = endpoint.table(f"{HOURS} | evaluate rolling_percentile(val, 50, Timestamp, 1d, 3)")
     assert [each.column_name for each in table.columns] == ["Timestamp", "rolling_3_percentile_val_50"]
     assert [row[1] for row in table.raw_rows] == [12, 24, 36, 60, 84, 108, 132, 156, 180, 204]
@@ -46,12 +46,12 @@ def test_rolling_percentile_by_dimension(endpoint: Endpoint) -> None:
     ],
 )
 def test_rows_near(endpoint: Endpoint, call: str, expected: list[int]) -> None:
-    """The rows before and after each row that meets the condition are returned in order, each once."""
+    """The rows before and after each matching row are returned in order and once."""
     assert endpoint.rows(f"{STATES} | evaluate {call} | project Value") == [[each] for each in expected]
 
 
 def test_rows_near_inside_a_partition(endpoint: Endpoint) -> None:
-    """Inside a partition the rows of other groups are not near."""
+    """Inside a partition, rows of other groups are not returned."""
     query = (
         "datatable(k:string, i:long)['a', 1, 'a', 2, 'a', 3, 'b', 1, 'b', 2, 'b', 3]"
         " | partition hint.strategy=native by k (sort by i asc | evaluate rows_near(i == 1, 1)) | sort by k asc, i asc"
@@ -67,7 +67,7 @@ def test_rows_near_requires_sorted_rows(endpoint: Endpoint) -> None:
 
 
 def test_sequences(endpoint: Endpoint) -> None:
-    """Each pair of events within the limits and with the same dimension is a sequence, once."""
+    """Each pair of events within the limits and with equal dimension is returned once."""
     call = "sequence_detect(StartTime, 5d, 5d, heat=(EventType == 'Heat'), fire=(EventType == 'Wildfire'), State)"
     table = endpoint.table(f"{STORMS} | evaluate {call}")
     assert [each.column_name for each in table.columns] == ["State", "heat_StartTime", "fire_StartTime", "Duration"]
@@ -79,7 +79,7 @@ def test_sequences(endpoint: Endpoint) -> None:
 
 
 def test_the_span_limits_all_steps(endpoint: Endpoint) -> None:
-    """The first and the last event of a sequence are within the span, and two events within the step window."""
+    """The whole sequence must be within the span, and two successive events within the step window."""
     events = "range t from 1 to 9 step 1 | where t in (1, 3, 6, 7)"
     call = "evaluate sequence_detect(t, {}, {}, a=(t == 1), b=(t > 1 and t < 7), c=(t > 5))"
     assert endpoint.rows(f"{events} | {call.format(4, 6)}") == [[1, 3, 6, 5], [1, 3, 7, 6]]
@@ -98,5 +98,5 @@ def test_the_span_limits_all_steps(endpoint: Endpoint) -> None:
     ],
 )
 def test_invalid_calls_are_errors(endpoint: Endpoint, call: str, message: str) -> None:
-    """The error about an argument names the plugin and the rule."""
+    """The error about an invalid argument names the plugin and the rule."""
     assert message in str(endpoint.error(f"{STATES} | evaluate {call}"))

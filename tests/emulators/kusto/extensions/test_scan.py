@@ -1,4 +1,4 @@
-"""Tests of operator ``scan``, with the documented examples."""
+"""Tests of the operator ``scan``, with the documented examples."""
 
 from typing import Any
 
@@ -114,7 +114,7 @@ def test_unsupported_scans_are_rejected(endpoint: Endpoint, query: str, code: st
 
 
 def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
-    """The rows of a scan are serialized."""
+    """The result of a scan counts as serialized, so that window functions can follow."""
     query = "range x from 1 to 500 step 1 | scan with (step s: x % 2 == 0;) | where prev(x) + 2 == x | count"
     assert endpoint.rows(query) == [[249]]
 
@@ -132,7 +132,7 @@ def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
 def test_the_query_for_one_step_equals_the_general_one(
     endpoint: Endpoint, declared: str, step: str, *, partitioned: bool
 ) -> None:
-    """A scan with one step returns the same rows as with an additional step that never matches."""
+    """The faster SQL for one step returns the same rows as the general SQL."""
     results = []
     for steps in (f"step s: {step};", f"step s: {step}; step never: false;"):
         scan = f"sort by x asc | scan with_match_id = m {declared} with ({steps})"

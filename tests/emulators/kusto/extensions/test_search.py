@@ -1,4 +1,4 @@
-"""Tests of query operator ``search``."""
+"""Tests of the operator ``search``."""
 
 import pytest
 
@@ -26,7 +26,7 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_search(endpoint: Endpoint, query: str, count: int) -> None:
-    """A term matches whole words in every column; a star matches any characters."""
+    """A search term matches whole words in any column; a star matches any characters."""
     assert endpoint.rows(query) == [[count]]
 
 

@@ -14,7 +14,7 @@ FITTED = [1.064, 3.795, 6.526, 9.256, 11.987, 14.718, 17.449, 20.18, 22.91, 25.6
 
 
 def evaluate(endpoint: Endpoint, expression: str) -> Any:
-    """Return the value of an expression."""
+    """Evaluate an expression and return its value."""
     return endpoint.rows(f"print x = {expression}")[0][0]
 
 
@@ -50,7 +50,7 @@ def evaluate(endpoint: Endpoint, expression: str) -> Any:
     ],
 )
 def test_functions_compute_each_element(endpoint: Endpoint, expression: str, expected: Any) -> None:
-    """Arithmetic works on elements and preserves integers; other elements than numbers have a null result."""
+    """Arithmetic is applied to each element and keeps integers; an element that is no number gives null."""
     assert evaluate(endpoint, expression) == expected
 
 
@@ -72,7 +72,7 @@ def test_functions_compute_each_element(endpoint: Endpoint, expression: str, exp
     ],
 )
 def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
-    """Gaps are filled from their neighbours, and elements retain their type."""
+    """Gaps are filled from neighbouring elements, and the elements keep their type."""
     assert evaluate(endpoint, expression) == pytest.approx(expected)
 
 
@@ -137,23 +137,23 @@ def test_decomposition_into_season_and_trend(endpoint: Endpoint) -> None:
 
 
 def test_several_results_are_no_scalar(endpoint: Endpoint) -> None:
-    """The error about a function with several results inside an expression names the function."""
+    """A function with several results cannot be part of an expression, and the error names it."""
     assert "'series_stats()" in str(endpoint.error("print x0 = 1 | extend tolong(series_stats(dynamic([1])))"))
 
 
 def test_columns_of_an_expression_have_an_empty_argument_name(endpoint: Endpoint) -> None:
-    """Without names, the columns of a function of an expression have two underscores instead of a column name."""
+    """If the argument is an expression, the result columns have an empty name part in place of a column name."""
     table = endpoint.table("print x = 1 | project series_stats(dynamic([1]))")
     assert [each.column_name for each in table.columns][:2] == ["series_stats__min", "series_stats__min_idx"]
 
 
 def test_inexact_integers_are_errors(endpoint: Endpoint) -> None:
-    """Integers that a double cannot represent are an error."""
+    """A series with integers that a double cannot represent exactly is rejected."""
     assert "2^53" in str(endpoint.error("print series_add(dynamic([9007199254740993]), 1)"))
 
 
 def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
-    """The SQL of nested calls grows linearly."""
+    """The length of the SQL grows linearly with the number of nested calls."""
     expression = "dynamic([1,2,3])"
     for _ in range(24):
         expression = f"series_add({expression}, dynamic([1,1,1]))"

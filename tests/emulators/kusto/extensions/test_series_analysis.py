@@ -1,4 +1,4 @@
-"""Tests of decomposition and outliers of series, with the results that the documentation prints."""
+"""Tests of the decomposition, outliers and forecasts of series, with the documented results."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ WEEKS = """range t from 1 to 24*7*{weeks} step 1
 
 
 def evaluate(endpoint: Endpoint, expression: str) -> Any:
-    """Return the value of an expression."""
+    """Evaluate an expression and return its value."""
     return endpoint.rows(f"print x = {expression}")[0][0]
 
 
@@ -70,7 +70,7 @@ def test_a_detected_season_reveals_anomalies(endpoint: Endpoint) -> None:
 
 
 def test_a_forecast_continues_season_and_trend(endpoint: Endpoint) -> None:
-    """The forecast of a week follows the learned weeks, and the empty points have no influence."""
+    """The forecast repeats the weekly season with the trend; empty points have no influence."""
     query = WEEKS.format(weeks=4) + (
         " | extend y = array_concat(y, repeat(0.0, 168))"
         " | extend f = series_decompose_forecast(y, 168, -1, 'linefit')"
@@ -80,7 +80,7 @@ def test_a_forecast_continues_season_and_trend(endpoint: Endpoint) -> None:
 
 
 def test_columns_of_a_decomposition(endpoint: Endpoint) -> None:
-    """Functions with several results add the documented columns."""
+    """A function with several results adds the documented columns."""
     table = endpoint.table("print y = dynamic([1,null,1,2]) | extend series_decompose_anomalies(y, 1.5, 2)")
     prefix = "series_decompose_anomalies_y_"
     assert [each.column_name for each in table.columns][1:] == [

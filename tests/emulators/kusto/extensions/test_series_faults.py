@@ -1,4 +1,4 @@
-"""Series functions over values that are no ordinary series: missing and infinite points, other types, many points."""
+"""Tests of series functions with unusual values: missing and infinite points, other types, many points."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -80,7 +80,7 @@ NULL_OF_LONG = {
 
 @pytest.mark.parametrize("series", SERIES)
 def test_any_value_gives_a_result(endpoint: Endpoint, series: str) -> None:
-    """No series function fails for a value that is no ordinary series."""
+    """Every series function returns a result for a value that is no ordinary series."""
     [row] = endpoint.rows(f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {name_results(CALLS)}")
     assert len(row) > len(CALLS)
 
@@ -96,7 +96,7 @@ def test_long_series(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
 
 
 def name_results(calls: Iterable[str]) -> str:
-    """Return KQL that names the results of calls."""
+    """Return KQL in which the result of each call has a name."""
     return ", ".join(f"r{index} = {call}" for index, call in enumerate(calls))
 
 
@@ -123,7 +123,7 @@ def test_no_rows(endpoint: Endpoint) -> None:
     ],
 )
 def test_results(endpoint: Endpoint, expression: str, expected: Any) -> None:
-    """Missing points have the documented influence, and known points remain."""
+    """A missing or infinite point has the documented effect on the result."""
     assert endpoint.rows(f"print x = {expression}")[0][0] == expected
 
 
@@ -137,7 +137,7 @@ def test_results(endpoint: Endpoint, expression: str, expected: Any) -> None:
     ],
 )
 def test_limits(endpoint: Endpoint, expression: str, message: str) -> None:
-    """An argument outside a limit is an error that names the limit."""
+    """The error about an argument outside a limit names the limit."""
     assert message in str(endpoint.error(f"print x = {expression}"))
 
 
@@ -149,7 +149,7 @@ def test_limits(endpoint: Endpoint, expression: str, message: str) -> None:
     ],
 )
 def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A filter with many products or steps stops between two parts of one series."""
+    """A filter with very many steps can be cancelled within the computation of one series."""
     checks = itertools.count(1)
 
     def stop_at_second_check() -> None:
@@ -162,7 +162,7 @@ def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypa
 
 
 def test_parts_of_a_convolution_are_added() -> None:
-    """A convolution in parts has the result of one convolution."""
+    """A convolution that is computed in parts has the same result as in one part."""
     values = np.sin(np.arange(20_000.0))
     weights = np.cos(np.arange(2_000.0))
     found = filters.filter_finite(values, weights, normalize=False, center=True)
@@ -171,12 +171,12 @@ def test_parts_of_a_convolution_are_added() -> None:
 
 
 def raise_memory_error(_: Any) -> Any:
-    """Fail as a function that has no memory."""
+    """Raise MemoryError in place of a function."""
     raise MemoryError
 
 
 def test_a_function_without_memory_is_out_of_memory() -> None:
-    """A function in Python that has no memory fails as a query that exceeds the memory limit."""
+    """A MemoryError in a Python function is reported as a query that exceeds the memory limit."""
     function = SeriesFunction("greedy", ("BIGINT",), {"x": "long"}, f"{__name__}:raise_memory_error")
     with open_database(None) as connection:
         create_series_functions(connection, [function])

@@ -1,4 +1,4 @@
-"""Tests of the results of fits as objects and columns, and of long series."""
+"""Tests of fitted models as objects and columns, and of long series."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.emulators.kusto.series.test_regression import BROKEN, LEFT, RIGHT
 
 
 def test_two_lines_as_an_object(endpoint: Endpoint) -> None:
-    """``series_fit_2lines_dynamic`` returns an object with an object for each side."""
+    """``series_fit_2lines_dynamic`` returns an object that contains one object for each line."""
     query = f"print f = series_fit_2lines_dynamic({BROKEN}) | project f.split_idx, f.left.slope, f.right.rsquare"
     assert endpoint.rows(query) == [[5, pytest.approx(1.05), pytest.approx(0.94238513)]]
     assert endpoint.rows(f"print series_fit_2lines_dynamic({BROKEN}).line_fit") == [[pytest.approx([*LEFT, *RIGHT])]]

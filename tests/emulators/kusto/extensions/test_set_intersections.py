@@ -6,7 +6,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def test_intersections_of_sets(endpoint: Endpoint) -> None:
-    """The numbers of common values of several sets equal the documented numbers."""
+    """The numbers of values that several sets share equal the documented numbers."""
     query = (
         "range x from 1 to 100 step 1"
         " | summarize a = hll(iff(x % 2 == 0, x, 0), 2), b = hll(iff(x % 3 == 0, x, 0)), c = hll(iff(x % 5 == 0, x, 0))"
@@ -16,7 +16,7 @@ def test_intersections_of_sets(endpoint: Endpoint) -> None:
 
 
 def test_intersections_of_large_sets(endpoint: Endpoint) -> None:
-    """The numbers of common values of large sets are estimates."""
+    """For large sets, the number of shared values is a close estimate."""
     query = (
         "range x from 1 to 10000 step 1 | summarize a = hll(x), b = hll(iff(x <= 5000, x, 1))"
         " | evaluate dcount_intersect(a, b) | project s0, s1"

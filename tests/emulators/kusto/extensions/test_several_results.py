@@ -46,7 +46,7 @@ CASES: list[tuple[str, list[tuple[str, list[str], list[list[Any]]]]]] = [
 def test_every_result_is_returned(
     endpoint: Endpoint, query: str, expected: list[tuple[str, list[str], list[list[Any]]]]
 ) -> None:
-    """The reply has a table for each result, in the order of the query, with its name, columns and rows."""
+    """The reply has one table for each result, in the order of the query."""
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         tables = client.execute_query("Telemetry", query).primary_results
     found = [
@@ -57,7 +57,7 @@ def test_every_result_is_returned(
 
 
 def test_each_result_has_its_visualization(endpoint: Endpoint) -> None:
-    """Each visualization refers to its result table by the table's id."""
+    """Each visualization contains the id of its result table."""
     body = {"db": "Telemetry", "csl": "print a = 1 | render card; print b = 2 | render table"}
     frames = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json=body, verify=NO_TLS).json()
     annotations = [row[:2] for row in frames[1]["Rows"]]
@@ -66,7 +66,7 @@ def test_each_result_has_its_visualization(endpoint: Endpoint) -> None:
 
 
 def test_cached_results(endpoint: Endpoint) -> None:
-    """The results cache stores all results of a query."""
+    """The results cache returns all results of a query."""
     query = "print a = rand(); print b = rand()"
     body = {"db": "Telemetry", "csl": query, "properties": {"Options": {"query_results_cache_max_age": "00:05:00"}}}
     first, second = (
@@ -104,7 +104,7 @@ def test_rejected_queries(endpoint: Endpoint, query: str) -> None:
     ["print a = range(1, 3) | mv-apply a on (fork (take 1) (count))", f"{NUMBERS} | partition by x (facet by x)"],
 )
 def test_several_results_inside_a_nested_query(endpoint: Endpoint, query: str) -> None:
-    """The error states where an operator with several results may be, and names no internals of the parser."""
+    """The error about ``fork`` or ``facet`` inside a nested query states where they are allowed."""
     message = str(endpoint.error(query))
     assert "fork, facet and other operators with several results must be the last operator" in message
     assert "EndOfResult" not in message

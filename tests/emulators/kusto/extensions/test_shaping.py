@@ -1,4 +1,4 @@
-"""Tests of operators that convert values to columns or rows: plugins, ``top-nested`` and ``parse-kv``."""
+"""Tests of operators and plugins that convert values to columns or rows."""
 
 from typing import Any
 
@@ -86,14 +86,14 @@ TABLES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("query", "columns", "rows"), TABLES)
 def test_documented_tables(endpoint: Endpoint, query: str, columns: list[str], rows: list[list[Any]]) -> None:
-    """Columns and rows equal the documented ones."""
+    """The result equals the documented table."""
     table = endpoint.table(query)
     assert [column.column_name for column in table.columns] == columns
     assert table.raw_rows == rows
 
 
 def test_column_types_depend_on_the_values(endpoint: Endpoint) -> None:
-    """A property's column has the type of its values, dynamic if they have different types."""
+    """The column of a property has the type of its values, or dynamic if their types differ."""
     bags = 'datatable(d:dynamic)[dynamic({"l":1,"r":1.5,"b":true,"m":1,"o":{}}), dynamic({"m":"x","l":null})]'
     table = endpoint.table(f"{bags} | evaluate bag_unpack(d)")
     types = {column.column_name: column.column_type for column in table.columns}
@@ -101,7 +101,7 @@ def test_column_types_depend_on_the_values(endpoint: Endpoint) -> None:
 
 
 def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
-    """A value with quotes and SQL can be a column name."""
+    """Values with quotes or SQL can become column names."""
     name = "x\"' FROM (SELECT 1)); --"
     table = endpoint.table(
         "print k = 1, s = t | evaluate pivot(s, count(), k)".replace("= t", '= "x\\"\' FROM (SELECT 1)); --"')
@@ -110,7 +110,7 @@ def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
 
 
 def test_probes_use_query_parameters(endpoint: Endpoint) -> None:
-    """The columns depend on the parameters of each request, also if the text of the query is repeated."""
+    """The result's columns depend on the parameters of each request, even for an unchanged query text."""
     query = f"declare query_parameters(least:long); {SALES} | where v >= least | evaluate pivot(s, count(), k)"
     for least, names in (("2", ["k", "x", "y"]), ("5", ["k", "x"]), ("2", ["k", "x", "y"])):
         columns = endpoint.table(query, {"least": least}).columns

@@ -1,4 +1,4 @@
-"""Tests of checks of types: arguments of calls and aggregates, conditions, and keys of groups."""
+"""Tests of type checks: arguments of calls and aggregates, conditions, and keys of groups."""
 
 from typing import Any
 
@@ -108,11 +108,11 @@ def test_wrong_types_are_rejected(endpoint: Endpoint, operators: str) -> None:
     ],
 )
 def test_wrong_types_of_table_columns_are_rejected(endpoint: Endpoint, operators: str) -> None:
-    """A table column keeps its type until an operator assigns a value to its name."""
+    """A table column in a place for another type is rejected."""
     assert "SEM" in str(endpoint.error(f"Telemetry | {operators}"))
 
 
 @pytest.mark.parametrize(("operators", "row"), ACCEPTED)
 def test_correct_types_are_accepted(endpoint: Endpoint, operators: str, row: list[Any]) -> None:
-    """A query whose types fit returns its rows."""
+    """A query with correct types returns its rows."""
     assert endpoint.rows(f"{ROW} | {operators}") == [row]

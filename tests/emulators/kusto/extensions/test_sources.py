@@ -1,4 +1,4 @@
-"""Tests of source ``range``."""
+"""Tests of the source ``range``."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_range(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) -> None:
-    """The column has the type of the bounds and values from the start to the stop."""
+    """A range has the type of its bounds and the values from the start to the stop."""
     table = endpoint.table(f"let n = 2; range x from {bounds}")
     assert [column.column_type for column in table.columns] == [kind]
     assert table.raw_rows == [[value] for value in values]
@@ -54,5 +54,5 @@ def test_range(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) ->
     ],
 )
 def test_invalid_ranges(endpoint: Endpoint, bounds: str) -> None:
-    """A step of zero, too many rows and mixed types are errors."""
+    """A range with step zero, too many rows or mixed types is rejected."""
     assert "EMB0001" in str(endpoint.error(f"range x from {bounds} | count"))

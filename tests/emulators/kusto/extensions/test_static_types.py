@@ -1,4 +1,4 @@
-"""Tests of types of expressions before DuckDB binds the SQL."""
+"""Tests of the types that are inferred before DuckDB binds the SQL."""
 
 import pytest
 from duckdb_kql import ir
@@ -38,7 +38,7 @@ TYPES = [
 
 @pytest.mark.parametrize(("expr", "kind"), TYPES)
 def test_types_of_expressions(expr: ir.Expr, kind: str | None) -> None:
-    """The type of an expression follows from its operands and the signatures; it is None if an operand decides."""
+    """The type follows from operands and signatures, or is None if it cannot be inferred."""
     assert infer_static_type(expr) == kind
 
 
@@ -56,6 +56,6 @@ def test_types_of_expressions(expr: ir.Expr, kind: str | None) -> None:
     ],
 )
 def test_arguments_of_a_signature(function: str, types: list[str | None], accepted: bool) -> None:  # noqa: FBT001  parametrized
-    """A signature accepts arguments by number and type; an unknown type fits every parameter."""
+    """A signature accepts arguments by number and type; an argument of unknown type is always accepted."""
     (signature,) = find_signatures("aggregates", function)
     assert accepts(signature["parameters"], types) is accepted

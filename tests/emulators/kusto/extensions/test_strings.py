@@ -125,7 +125,7 @@ VALUES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function over strings returns the documented result."""
+    """A function over strings and IPv4 addresses returns the documented value."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
@@ -154,7 +154,7 @@ ARITHMETIC = (
 @pytest.mark.parametrize("expression", ARITHMETIC)
 @pytest.mark.parametrize("join", ["strcat('<', {0}, '>')", "strcat_delim('-', 'a', {0}, 'b')"])
 def test_joined_arithmetic_has_the_text_of_its_value(endpoint: Endpoint, join: str, expression: str) -> None:
-    """Arithmetic, whose size is not checked, becomes the same text as a value whose size is checked."""
+    """A joined text is the same with and without the check of its size."""
     checked = join.format(f"iff(n > 0, {expression}, {expression})")
     query = f"print n = 3 | extend unchecked = {join.format(expression)}, checked = {checked}"
     _, unchecked, checked = endpoint.rows(query)[0]

@@ -1,4 +1,4 @@
-"""Tests of operators ``mv-apply`` and ``partition``."""
+"""Tests of the operators ``mv-apply`` and ``partition``."""
 
 from typing import Any
 
@@ -60,13 +60,13 @@ PARTITION: list[tuple[str, list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("query", "rows"), MV_APPLY)
 def test_mv_apply(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
-    """The pipeline runs over the elements of one row; its results are joined with the row's other columns."""
+    """The subquery runs over the elements of each row, and its results get the row's other columns."""
     assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)
 
 
 @pytest.mark.parametrize(("pipeline", "rows"), PARTITION)
 def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> None:
-    """The pipeline runs over the rows of one value, with every strategy."""
+    """The subquery runs over the rows of each value, with every strategy."""
     assert sorted(endpoint.rows(f"{PAIRS} | partition {pipeline}"), key=str) == sorted(rows, key=str)
 
 

@@ -25,7 +25,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """An operator that selects columns or rows returns the documented result."""
+    """The operator returns the documented rows."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -49,7 +49,7 @@ def test_a_sample_contains_distinct_rows(endpoint: Endpoint) -> None:
 
 
 def test_the_order_of_columns(endpoint: Endpoint) -> None:
-    """Columns have the order of the input, with ``project-reorder`` that of the patterns."""
+    """Columns keep the order of the input; ``project-reorder`` uses the order of the patterns."""
     source = "print b = 1, a2 = 2, a10 = 3, c = 4 | "
     wanted = {
         "project-keep c, a*": ["a2", "a10", "c"],
@@ -69,7 +69,7 @@ def test_invalid_arguments_are_semantic_errors(endpoint: Endpoint) -> None:
 
 
 def test_an_undocumented_order_is_not_supported(endpoint: Endpoint) -> None:
-    """An order without exact documentation is an error."""
+    """A column order that the documentation does not define exactly is rejected."""
     assert endpoint.code("Telemetry | project-reorder D* granny-asc") == "BadRequest_NotSupported"
 
 
@@ -81,5 +81,5 @@ def test_a_wildcard_matches_any_characters(name: str, parts: list[str]) -> None:
 
 
 def test_many_wildcards_take_linear_time() -> None:
-    """A pattern with many wildcards is compared with a long name quickly."""
+    """Comparing a pattern with many wildcards with a long name takes linear time."""
     assert ColumnPattern("*a" * 200 + "*b").match_columns(["a" * 1_000]) == []

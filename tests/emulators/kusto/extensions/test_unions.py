@@ -1,4 +1,4 @@
-"""Tests of query operator ``union``."""
+"""Tests of the operator ``union``."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ TYPED: list[tuple[str, Columns, list[list[Any]]]] = [
 def test_each_type_of_a_column_is_a_column(
     endpoint: Endpoint, query: str, columns: Columns, rows: list[list[Any]]
 ) -> None:
-    """Columns of one name and different types become one column for each type, with the type as suffix."""
+    """If columns of one name have different types, each type gets a column with the type as suffix."""
     for _ in range(2):  # the second run uses the cached types
         table = endpoint.table(query)
         assert [(column.column_name, column.column_type) for column in table.columns] == columns
@@ -116,14 +116,14 @@ let OtherView_1 = view () { print x_long = 3 };
     ],
 )
 def test_views(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[object]]) -> None:
-    """Views have their names in a ``union``, wildcards match them, and ``as`` names an input."""
+    """A view has its name in a ``union``, matches wildcards, and can be named with ``as``."""
     table = endpoint.table(VIEWS + query)
     assert [column.column_name for column in table.columns] == columns
     assert table.raw_rows == expected
 
 
 def test_search_in_views(endpoint: Endpoint) -> None:
-    """A search by a column reads all views, and only the tables with this column."""
+    """A search by column reads all views, but only those tables that have the column."""
     query = (
         "let Range10 = view () { range MyColumn from 1 to 10 step 1 };"
         "let Range20 = view () { range MyColumn from 1 to 20 step 1 }; search MyColumn == 5"

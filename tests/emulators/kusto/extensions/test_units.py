@@ -1,4 +1,4 @@
-"""Tests of conversions of units, and of formats of numbers of bytes."""
+"""Tests of unit conversions and of the format of byte counts."""
 
 from typing import Any
 

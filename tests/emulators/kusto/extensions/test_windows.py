@@ -1,4 +1,4 @@
-"""Tests of window functions over serialized rows, compared with their documented rules."""
+"""Tests of window functions over serialized rows."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -43,7 +43,7 @@ def test_window_functions_require_serialized_rows(endpoint: Endpoint, source: st
 
 
 def test_operators_that_lose_the_order_are_rejected(endpoint: Endpoint) -> None:
-    """A window function is an error if only Data Explorer preserves the order."""
+    """A window function is rejected after an operator that keeps the order only in Data Explorer."""
     query = "range x from 1 to 3 step 1 | lookup (datatable(x:long)[1]) on x | extend p = prev(x)"
     assert "EMB0001" in str(endpoint.error(query))
 
@@ -69,19 +69,19 @@ def test_operators_that_lose_the_order_are_rejected(endpoint: Endpoint) -> None:
     ],
 )
 def test_values(endpoint: Endpoint, expression: str, values: list[Any]) -> None:
-    """Each function returns the documented result, also nested and combined."""
+    """Each window function returns the documented values, also nested in others."""
     table = 'datatable(a:string,v:long)["x",3,"x",3,"x",5,"y",5,"y",6]'
     assert endpoint.rows(f"{table} | serialize | extend w = {expression} | project w") == [[each] for each in values]
 
 
 def test_serialize_with_expressions(endpoint: Endpoint) -> None:
-    """``serialize`` accepts expressions or none, anywhere in a pipeline."""
+    """``serialize`` works with and without expressions, anywhere in a query."""
     assert endpoint.rows("datatable(x:long)[1,2] | serialize r = row_number(), 1") == [[1, 1, 1], [2, 2, 1]]
     assert endpoint.rows("(datatable(x:long)[1] | serialize | where x == 1) | count") == [[1]]
 
 
 def test_functions_in_other_operators(endpoint: Endpoint) -> None:
-    """Window functions work in ``where`` and ``sort``; in other operators they are errors."""
+    """Window functions are accepted in ``where`` and ``sort`` and rejected in other operators."""
     assert endpoint.rows("range x from 1 to 4 step 1 | where prev(x) >= 2") == [[3], [4]]
     assert endpoint.rows("range x from 1 to 3 step 1 | sort by row_number() desc") == [[3], [2], [1]]
     assert "EMB0001" in str(endpoint.error("range x from 1 to 3 step 1 | summarize sum(prev(x))"))
@@ -89,12 +89,12 @@ def test_functions_in_other_operators(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("call", ["prev()", "prev(x, x)", "prev(x, prev(x))", "row_rank_dense()", "row_number(x)"])
 def test_arguments_are_checked(endpoint: Endpoint, call: str) -> None:
-    """Missing arguments, and columns instead of constants, are errors."""
+    """A missing argument, or a column where a constant is required, is rejected."""
     assert "Semantic error" in str(endpoint.error(f"range x from 1 to 3 step 1 | extend y = {call}"))
 
 
 def test_error_positions_after_serialize(endpoint: Endpoint) -> None:
-    """Error positions after ``serialize`` without arguments are correct."""
+    """After ``serialize`` without arguments, errors have correct positions."""
     assert "[line:position=2:16]" in str(endpoint.error("print x = 1 | serialize\n| extend y = 1 | extnd z = 2"))
 
 
@@ -106,7 +106,7 @@ def test_parameters_as_constants(endpoint: Endpoint) -> None:
 
 
 def test_many_rows_are_in_order(endpoint: Endpoint) -> None:
-    """Rows of a long sorted input are in order, also with several threads."""
+    """Window functions over a long sorted input are correct even with several threads."""
     query = (
         "range x from 1 to 300000 step 1 | extend y = (x * 7919) % 300007 | sort by y asc | where prev(y) >= y | count"
     )

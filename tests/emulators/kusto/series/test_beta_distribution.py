@@ -26,13 +26,13 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_beta_distribution(endpoint: Endpoint, call: str, expected: object) -> None:
-    """The functions of the beta distribution have the documented values, and NaN or null outside their ranges."""
+    """The functions return the documented values, and NaN or null for arguments outside their ranges."""
     ((found,),) = endpoint.rows(f"print {call}")
     assert found == (pytest.approx(expected, rel=1e-14) if isinstance(expected, float) else expected)
 
 
 @pytest.mark.parametrize("probability", [1e-12, 0.001, 0.3, 0.999])
 def test_inverse_of_beta_distribution(endpoint: Endpoint, probability: float) -> None:
-    """The inverse returns the value at which the cumulative distribution has the probability."""
+    """The inverse returns the value whose cumulative probability is the argument."""
     query = f"print beta_cdf(beta_inv({probability}, 0.5, 3), 0.5, 3)"
     assert endpoint.rows(query) == [[pytest.approx(probability, rel=1e-9)]]

@@ -12,7 +12,7 @@ TRAFFIC = (
 
 
 def test_periods_of_traffic(endpoint: Endpoint) -> None:
-    """The period of 14 points is found with the documented score; zeros follow the found periods."""
+    """The known period of 14 points is found with the documented score; unused places are 0."""
     table = endpoint.table(f"print y = {TRAFFIC} | project series_periods_detect(y, 0.0, 50.0, 2)")
     names = [each.column_name for each in table.columns]
     assert names == ["series_periods_detect_y_periods", "series_periods_detect_y_scores"]
@@ -21,6 +21,6 @@ def test_periods_of_traffic(endpoint: Endpoint) -> None:
 
 
 def test_given_periods_are_scored(endpoint: Endpoint) -> None:
-    """A period that occurs in the series has a high score; other periods and too short ones have the score 0."""
+    """A given period that occurs in the series has a high score; any other period has the score 0."""
     query = f"print y = {TRAFFIC} | project series_periods_validate(y, 14.0, 10.0, 3, 31)"
     assert endpoint.rows(query) == [[[14.0, 10.0, 3.0, 31.0], pytest.approx([0.84, 0, 0, 0], abs=0.005)]]

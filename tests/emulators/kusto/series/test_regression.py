@@ -10,7 +10,7 @@ RIGHT = [11.942857142857, 10.905714285714, 9.868571428571, 8.831428571429, 7.794
 
 
 def test_a_series_is_split_where_two_lines_fit_best(endpoint: Endpoint) -> None:
-    """The split makes r-square of both lines together largest; each line starts at the beginning of its part."""
+    """The series is split at the point where two fitted lines together have the largest r-square."""
     names = "(rsquare, split, variance, rvariance, fit, rr, rs, ri, rv, rrv, lr, ls, li, lv, lrv)"
     query = f"print y = {BROKEN} | extend {names} = series_fit_2lines(y) | project-away y"
     (row,) = endpoint.rows(query)

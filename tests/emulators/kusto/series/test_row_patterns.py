@@ -8,7 +8,7 @@ from emulators.kusto.series import row_patterns
 
 
 def test_too_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search with too many candidates or rows ends with an error."""
+    """A search with too many candidates or rows is rejected."""
     codes, weights = np.tile(np.arange(1.0, 11), 4), np.ones(10)
     monkeypatch.setattr(row_patterns, "MAX_PATTERNS", 10)
     with pytest.raises(FunctionFailure, match="candidates"):

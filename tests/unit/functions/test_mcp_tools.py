@@ -12,7 +12,7 @@ TEMPORARY = {"THROTTLED", "CHECKPOINT_NOT_FOUND"}
 
 
 async def run(_: object) -> ToolResult:
-    """Return None, as a tool that does nothing."""
+    """Return an empty result, as a tool that does nothing."""
     return ToolResult({})
 
 

@@ -1,4 +1,4 @@
-"""Tests of If-Match and If-None-Match (RFC 9110)."""
+"""Tests of If-Match and If-None-Match as RFC 9110 defines them."""
 
 import re
 
@@ -30,7 +30,7 @@ TAGS = st.text(
     ],
 )
 def test_lists_of_tags_are_parsed(header: str, tags: EntityTags) -> None:
-    """A header can be a list of strong and weak ETags with empty elements, or a star."""
+    """A header with a star, or with strong and weak ETags and empty elements, is parsed."""
     assert condition_from_headers(header, None) == Condition(match=tags)
     assert condition_from_headers(None, header) == Condition(none_match=tags)
 
@@ -49,7 +49,7 @@ def test_invalid_headers_are_rejected(header: str) -> None:
 
 @given(st.lists(st.tuples(st.booleans(), TAGS), min_size=1, max_size=5))
 def test_every_list_is_parsed_completely(tags: list[tuple[bool, str]]) -> None:
-    """All ETags of a list are returned in order."""
+    """All ETags of a header are returned in their order."""
     header = ",".join(f'{"W/" if weak else ""}"{tag}"' for weak, tag in tags)
     read = condition_from_headers(header, None).match
     assert read is not None

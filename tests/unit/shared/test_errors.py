@@ -39,7 +39,7 @@ def test_collected_errors_are_raised_together() -> None:
 
 
 def test_a_code_that_clients_check_for_comes_first() -> None:
-    """The code for a body that is not JSON has priority over errors of parameters, because clients check for it."""
+    """The error code for a body that is not JSON precedes codes about parameters, because clients check for it."""
     faults = ValidationErrors()
     faults.add(invalid("limit", "is wrong", code="LIMIT"))
     faults.add(invalid("body", "is not JSON", code="BODY_NOT_JSON"))
@@ -49,7 +49,7 @@ def test_a_code_that_clients_check_for_comes_first() -> None:
 
 
 def test_further_rules_are_checked_only_on_valid_fields() -> None:
-    """A field with an error at any of its parts counts as invalid, and further rules skip it."""
+    """If any part of a field is invalid, further rules for the field are skipped."""
     faults = ValidationErrors()
     faults.add(invalid("parameters[0].name", "is missing"))
     assert (faults.has_valid("parameters"), faults.has_valid("limit"), bool(faults)) == (False, True, True)

@@ -1,4 +1,4 @@
-"""Tests that all regular expressions of the service take linear time."""
+"""Tests that each regular expression of the service takes linear time."""
 
 import re
 from fnmatch import translate
@@ -31,7 +31,7 @@ def find_broken_rules(pattern: str, *, is_anchored: bool = True) -> list[str]:
 
 
 def test_the_expressions_of_the_service_are_found() -> None:
-    """Expressions in modules, functions and model fields are found."""
+    """The regular expressions in modules, functions and model fields are all found."""
     places = {each.place.partition(":")[0] for each in EVERY}
     assert {
         "shared/catalog/kql_text.py",
@@ -59,7 +59,7 @@ def test_an_ambiguous_expression_is_found(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", [r"\s*;", r"\bunion\b[^|;)]*\*", r'"(?:\\.|[^"\\\n])*"', r"a+?b", r"\w+: "])
 def test_a_restarting_search_is_found(pattern: str) -> None:
-    """A search that can restart inside the text of an earlier attempt is reported."""
+    """A search that can start again within the text that it has already examined is reported."""
     assert find_broken_rules(pattern, is_anchored=False)
 
 
@@ -76,5 +76,5 @@ def test_the_patterns_of_routes_are_linear() -> None:
 
 
 def test_the_patterns_of_globs_are_atomic() -> None:
-    """A glob with many wildcards does not backtrack to an earlier wildcard."""
+    """Matching a glob with many wildcards never backtracks to an earlier wildcard."""
     assert find_broken_rules(translate("*a*a*a*b")) == []

@@ -1,4 +1,4 @@
-"""Tests of imports in a worker thread, pauses of the garbage collection, and release of unused memory."""
+"""Tests of imports in a worker thread, pauses of the garbage collection, and the release of unused memory."""
 
 import asyncio
 import gc
@@ -63,7 +63,7 @@ def test_memory_of_arrow_is_released_only_if_arrow_is_loaded(monkeypatch: pytest
 
 
 def test_system_without_trimming_releases_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another system than Linux, the C library is not loaded."""
+    """On systems other than Linux, the C library is not loaded and no memory is released."""
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setattr("ctypes.CDLL", Mock(side_effect=AssertionError))
     release_unused_memory()

@@ -37,7 +37,7 @@ def test_arguments_and_errors_are_passed_through() -> None:
 
 
 async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
-    """Work in a thread has the context variables of the coroutine that waits for it."""
+    """Work in a thread has the context variables of the caller."""
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("caller")
     assert await SYSTEM_RUNTIME.run_in_thread(variable.get) == "caller"
@@ -45,14 +45,14 @@ async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
 
 
 async def test_executors_can_run_inline() -> None:
-    """With executors that run at once, no work leaves the thread of the event loop."""
+    """If the executors run inline, no work leaves the thread of the event loop."""
     runtime = Runtime(threads=InlineExecutor(), open_pool=lambda _count, _name: InlineExecutor())
     assert await runtime.run_in_thread(threading.get_ident) == threading.get_ident()
     assert await runtime.run_in_worker(LARGE, threading.get_ident) == threading.get_ident()
 
 
 def test_ids_and_tokens_come_from_the_random_bytes() -> None:
-    """Ids and tokens depend only on the random bytes, and an id is a UUID of version 4."""
+    """Ids and tokens depend only on the injected random bytes; an id is a UUID of version 4."""
     runtime = Runtime(random_bytes=lambda size: bytes(range(size)))
     assert runtime.new_id() == "000102030405460788090a0b0c0d0e0f"
     assert runtime.new_uuid() == UUID(runtime.new_id())

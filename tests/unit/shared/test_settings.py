@@ -1,4 +1,4 @@
-"""Tests of the settings."""
+"""Tests of the settings of the service."""
 
 import pytest
 from pydantic import ValidationError

@@ -7,7 +7,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Store:
-    """Store of one value that counts its reads and fails on demand."""
+    """Fake store of one value that counts reads; it raises an error if the test has set this."""
 
     def __init__(self) -> None:
         self.version = 1
@@ -34,7 +34,7 @@ def build_cache(store: Store, time: VirtualTime) -> VersionedCache[str]:
 
 
 async def test_a_change_is_seen_after_the_maximum_age() -> None:
-    """A recent value is returned without a read; an older one is loaded again only if its version has changed."""
+    """A recent value is returned without a read; an older one is loaded only if its version has changed."""
     store, time = Store(), VirtualTime()
     cache = build_cache(store, time)
     assert await cache.current() == "value 1"

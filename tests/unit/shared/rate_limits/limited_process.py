@@ -1,4 +1,4 @@
-"""Instance that tests run as a process: one principal sends requests at a constant rate, on an accelerated clock.
+"""Instance in a test process: one principal sends requests at a constant rate, on an accelerated clock.
 
 Arguments: ``sqlite`` or ``cosmos``, the file or the address, the factor of the clock, requests per minute of that
 clock, the budget, and the duration in seconds of that clock. The process prints ``ready`` and reads the start time of
@@ -27,7 +27,7 @@ class CountingStore:
         self.calls = 0
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
-        """Count the call and lease a slice."""
+        """Count the call and lease a slice of the budget."""
         self.calls += 1
         return await self._store.lease(request, at)
 
@@ -47,7 +47,7 @@ def _store(kind: str, address: str) -> LeaseStore:
 
 
 async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:
-    """Send requests until the end of the run."""
+    """Send requests until the duration of the run is over."""
     store = CountingStore(_store(kind, address))
     await store.lease(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time())
     store.calls = 0

@@ -1,4 +1,4 @@
-"""Tests of rate limits over several instances that share one store."""
+"""Tests of rate limits that several instances with one store share."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ async def call(limiter: RateLimiter, budget: Budget = FREE, principal: str = "p"
 
 
 async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
-    """Exactly the requests of the budget are admitted; the next one is rejected with the time to wait."""
+    """Exactly as many requests as the budget allows are admitted; the next is rejected with the time to wait."""
     clock = VirtualTime()
     limiter = RateLimiter(store, runtime=clock.runtime)
     remaining = []
@@ -98,7 +98,7 @@ async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) 
 
 
 async def test_a_failing_store_does_not_stop_the_service() -> None:
-    """While the store fails, requests are admitted, and few of them wait for the store."""
+    """While the store fails, requests are admitted, and only few of them wait for the store."""
     called_at: list[float] = []
 
     class Down:
@@ -147,7 +147,7 @@ async def test_no_window_exceeds_the_budget(
 
 
 async def test_a_shared_budget_is_used_to_97_percent(store: SqliteLeaseStore) -> None:
-    """Four instances under double load admit at least 97 % of the budget, and never more than all of it."""
+    """Under double load, four instances together admit 97 to 100 % of the budget."""
     clock, budget = VirtualTime(), Budget(1000, 1000)
     limiters = [RateLimiter(store, runtime=clock.runtime) for _ in range(4)]
     let_in: list[Any] = []
@@ -159,7 +159,7 @@ async def test_a_shared_budget_is_used_to_97_percent(store: SqliteLeaseStore) ->
 
 
 async def test_a_caller_is_admitted_a_minute_after_the_clock_was_set_back(store: SqliteLeaseStore) -> None:
-    """After the clock was set back by an hour, a rejected caller is admitted when its minute is over."""
+    """If the clock is set back by an hour, a rejected caller is admitted after a minute at most."""
     clock, set_back = VirtualTime(), timedelta()
     runtime = Runtime(now=lambda: clock.now - set_back, monotonic=lambda: clock.seconds)
     limiter = RateLimiter(store, runtime=runtime)

@@ -1,4 +1,4 @@
-"""Tests of the limits of the tiers."""
+"""Tests of the rate limits of the tiers, and of their headers."""
 
 import pytest
 
@@ -21,7 +21,7 @@ OWN = TierLimits.model_validate({"requestsPerMinute": 7, "concurrent": 3})
     ],
 )
 def test_the_tier_determines_the_budget(tier: Tier, limits: TierLimits | None, budget: Budget) -> None:
-    """Only Enterprise workspaces can set limits; without limits they have the budget of the tier Pro."""
+    """Only Enterprise workspaces can set rate limits; without them they have the budget of the tier Pro."""
     assert get_budget(Catalog(tier=tier, limits=limits)) == budget
 
 

@@ -1,4 +1,4 @@
-"""Tests of one budget that four real processes share."""
+"""Tests of a rate limit that four real processes share."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ async def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Async
 
 
 async def run(store_address: tuple[str, str], rate: float, seconds: float) -> list[ProcessReport]:
-    """Send requests to four instances at a rate, for some seconds of their clock."""
+    """Let four instances send requests at a rate for some seconds of their accelerated clock."""
     command = [sys.executable, str(SCRIPT), *store_address, *map(str, (SPEED, rate, BUDGET, seconds))]
     processes = [
         await asyncio.create_subprocess_exec(*command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdin=PIPE, stdout=PIPE)

@@ -1,4 +1,4 @@
-"""Signing over SQLite with a clock that tests set."""
+"""Signature services over SQLite, with a clock that tests set."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ SIGNER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "token-
 
 @dataclass
 class Environment:
-    """Services of signatures, and what they report.
+    """Services that sign decisions, and what they have recorded.
 
     Attributes:
         store: storage of attempts and sign-ins.
@@ -54,7 +54,7 @@ class Environment:
 
     @property
     def attempts(self) -> AttemptCounter:
-        """Service that counts attempts."""
+        """Service that counts refused attempts to sign."""
         return AttemptCounter(self.store, self, self._is_audited, self._announce, runtime=self.runtime)
 
     @property

@@ -1,4 +1,4 @@
-"""Tests of the counting of refused attempts to sign."""
+"""Tests of counting refused attempts to sign."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def record_attempts(count: int) -> MemberAttempts:
 
 
 def test_a_lock_out_is_stored_with_its_event() -> None:
-    """A lock-out is stored with its event; earlier attempts are forgotten, so one later attempt does not lock again."""
+    """A lock-out and its event are stored together; earlier attempts are removed and do not count again."""
     locked = record_attempts(MAX_ATTEMPTS)
     at = START + (MAX_ATTEMPTS - 1) * MINUTE
     assert locked.pending == (SuspiciousEvent(f"e{MAX_ATTEMPTS - 1}", at, MAX_ATTEMPTS, START),)
@@ -39,7 +39,7 @@ def test_a_lock_out_is_stored_with_its_event() -> None:
 
 
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
-    """Attempts during a lock-out do not extend it; else a program that retries would lock a member out for ever."""
+    """Attempts during a lock-out do not extend it, so that a retrying program cannot lock a member out forever."""
     locked = record_attempts(MAX_ATTEMPTS)
     assert add_attempt(locked, START + 10 * MINUTE, "x") is None
 
@@ -57,7 +57,7 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
 
 
 def test_the_first_challenge_of_a_token_does_not_count() -> None:
-    """The first challenge of each token does not count, because a member cannot know that the sign-in is too old."""
+    """The first refusal of a token because of an old sign-in is no attempt: the member cannot know the age."""
     challenged = add_challenge(NONE, "t0", START, "e")
     assert challenged is not None
     assert (challenged.times, challenged.challenged) == ((), ("t0",))
@@ -70,7 +70,7 @@ def test_the_first_challenge_of_a_token_does_not_count() -> None:
 
 
 def test_a_reported_event_is_removed_once() -> None:
-    """A second report of the same event changes nothing."""
+    """Reporting the event of a lock-out removes it; a second report changes nothing."""
     locked = record_attempts(MAX_ATTEMPTS)
     reported = remove_reported(locked, locked.pending[0].append_id)
     assert reported is not None
@@ -79,7 +79,7 @@ def test_a_reported_event_is_removed_once() -> None:
 
 
 def test_stored_attempts_are_read_back() -> None:
-    """All attributes of stored attempts are read back, before and after a lock-out."""
+    """Storing and reading attempts restores all attributes, before and after a lock-out."""
     for attempts in (
         NONE,
         record_attempts(2),

@@ -1,4 +1,4 @@
-"""Tests of the list of all signatures, whose index is derived from the audit chains."""
+"""Tests of the list of all signatures, which an index over the audit chains provides."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -29,7 +29,7 @@ QUERY = {"kql": "Telemetry | count", "parameters": []}
 
 @dataclass
 class Lists:
-    """Chains in a folder, and the lists of their signatures.
+    """Chains in a folder, and the list of their signatures.
 
     Attributes:
         ledger: the chains.
@@ -40,7 +40,7 @@ class Lists:
     index: SqliteSignatureIndex
 
     def open(self) -> SignatureList:
-        """Open the list as another process does."""
+        """Return the list of signatures as another process opens it."""
         return SignatureList(self.index, self.ledger.store)
 
     async def read(self, limit: int = 10) -> list[tuple[Any, ...]]:
@@ -80,7 +80,7 @@ def build_event(user: str, **changes: Any) -> dict[str, Any]:
 
 
 async def test_existing_records_are_listed(lists: Lists) -> None:
-    """Records from before the index are listed, and new records at once; a page has the newest signatures."""
+    """The list has signatures from before the index and new ones at once; the first page has the newest."""
     await decide(lists.ledger, 2)
     target = "DomainAmendments"
     assert await lists.read() == [(target, CHAIN.scope_key, "000000000004"), (target, CHAIN.scope_key, "000000000002")]
@@ -96,7 +96,7 @@ async def test_existing_records_are_listed(lists: Lists) -> None:
 
 @pytest.mark.parametrize("is_forward", [False, True], ids=["back", "back and forward"])
 async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists, *, is_forward: bool) -> None:
-    """A signature of a new chain is listed although its time is before the last run."""
+    """A signature in a new chain is listed even if its time is before the last indexing run."""
     ahead = SignatureList(lists.index, lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30)))
     assert await ahead.complete(9)
     await decide(lists.ledger, 1)
@@ -105,7 +105,7 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists
 
 
 async def test_signatures_of_queries(lists: Lists) -> None:
-    """A signed approval of a query is listed with the names of properties in records."""
+    """A signed approval of a query is listed, with the property names that records use."""
     await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=EVENT_ID)
     [entry] = (await lists.open().list_signatures(ALL, "", 10)).signatures
     assert entry.content == {
@@ -134,7 +134,7 @@ async def test_forged_events(lists: Lists, changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("append_id", ["", "0123456789abcdef0123456789abcdef"])
 async def test_events_that_members_write(lists: Lists, append_id: str) -> None:
-    """An event that a member writes is not listed, although it has the form of a signed decision of this member."""
+    """An event that a member wrote through the API is not listed, even in the form of a signed decision."""
     await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=append_id)
     assert await lists.read() == []
 
@@ -148,7 +148,7 @@ async def test_records_without_a_valid_signature(lists: Lists) -> None:
 
 
 async def test_the_time_limit(lists: Lists) -> None:
-    """While existing records are being indexed, the list is unavailable; the next run continues."""
+    """While the first indexing run is incomplete, the list is unavailable; the next run continues it."""
     await decide(lists.ledger, 1)
     listing = lists.open()
     assert await listing.complete(-1) is False
@@ -157,7 +157,7 @@ async def test_the_time_limit(lists: Lists) -> None:
 
 
 async def test_the_list_while_it_is_indexed(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that cannot complete the index in time gets 503 with Retry-After."""
+    """If a request cannot complete the index within its time limit, it gets 503 with Retry-After."""
     await decide(lists.ledger, 1)
     monkeypatch.setattr("shared.signatures.listing.INDEX_SECONDS", -1.0)
     with pytest.raises(WorkspaceError) as refused:

@@ -1,4 +1,4 @@
-"""Tests of sign-ins that sign once."""
+"""Tests of the rule that a sign-in can sign only one decision."""
 
 from datetime import timedelta
 
@@ -13,21 +13,21 @@ USED = "sign in again for each signature"
 
 
 async def test_a_sign_in_signs_once(environment: Environment) -> None:
-    """A sign-in that has signed cannot sign again, also after the lease of its use."""
+    """A sign-in that has signed a decision cannot sign another one, also after its lease has ended."""
     assert await environment.sign(max_age=0) == ""
     environment.at += LEASE + SECOND
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
 
 
 async def test_a_sign_in_that_signed_under_another_policy(environment: Environment) -> None:
-    """A sign-in that signed while several signatures were allowed cannot sign when the policy allows only one."""
+    """If the policy changes to one signature per sign-in, a sign-in that has signed cannot sign again."""
     assert await environment.sign() == ""
     assert await environment.sign() == ""
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
 
 
 async def test_an_unfinished_use(environment: Environment) -> None:
-    """While a decision is being appended, its sign-in signs no other decision; the same decision may be repeated."""
+    """While a decision is being appended, its sign-in can sign a retry of this decision, but no other one."""
     await environment.sign_ins.claim("name", "a", CHAIN)
     await environment.sign_ins.claim("name", "a", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
@@ -40,7 +40,7 @@ async def test_an_unfinished_use(environment: Environment) -> None:
 
 
 async def test_a_process_that_ended_before_the_decision(environment: Environment) -> None:
-    """A sign-in is free again if the process ended before the decision was appended."""
+    """If a process ended before the decision was appended, its sign-in can sign again."""
     await environment.sign_ins.claim("name", "a", CHAIN)
     environment.at += LEASE + SECOND
     await environment.sign_ins.claim("name", "b", CHAIN)
@@ -49,7 +49,7 @@ async def test_a_process_that_ended_before_the_decision(environment: Environment
 
 
 async def test_a_process_that_ended_after_the_decision(environment: Environment) -> None:
-    """A sign-in is used up if the process ended after the decision was appended."""
+    """If a process ended after the decision was appended, its sign-in cannot sign again."""
     await environment.sign_ins.claim("name", "a", CHAIN)
     environment.appended.add("a")
     environment.at += LEASE + SECOND

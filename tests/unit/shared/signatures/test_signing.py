@@ -28,7 +28,7 @@ from tests.unit.shared.signatures.environment import Environment
     ],
 )
 async def test_order_of_refusals(environment: Environment, sent: Any, changes: dict[str, Any], code: str) -> None:
-    """A signature is refused first because of its form, then because of the sign-in, then because of the person."""
+    """The form of a signature is checked first, then the sign-in, then the person."""
     assert await environment.sign(sent, **changes) == code
 
 
@@ -40,7 +40,7 @@ async def test_order_of_refusals(environment: Environment, sent: Any, changes: d
 async def test_attempts_of_others_do_not_lock_a_member(
     environment: Environment, changes: dict[str, Any], code: str, age: int
 ) -> None:
-    """Attempts with delegated tokens, or with keys that another person created, never count."""
+    """Refused attempts with delegated tokens, or keys that others created, do not count for the member."""
     expected = code if age == 10 else "REAUTHENTICATION_REQUIRED"
     for _ in range(10):
         assert await environment.sign(age=age, **changes) == expected
@@ -48,7 +48,7 @@ async def test_attempts_of_others_do_not_lock_a_member(
 
 
 async def test_refusals_of_used_sign_ins_count(environment: Environment) -> None:
-    """A refusal because of a used sign-in counts as a failed attempt, even the first refusal of a token."""
+    """A refusal because the sign-in was already used counts as an attempt, even the first one of a token."""
     assert await environment.sign(max_age=0) == ""
     for _ in range(5):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
@@ -56,7 +56,7 @@ async def test_refusals_of_used_sign_ins_count(environment: Environment) -> None
 
 
 async def test_a_sign_in_that_another_decision_took_over(environment: Environment) -> None:
-    """If another decision takes over the sign-in before the decision is appended, this refusal counts as an attempt."""
+    """If another decision uses the sign-in before the append, the refusal counts as an attempt."""
 
     async def take_over() -> None:
         environment.at += LEASE + timedelta(seconds=1)
@@ -69,7 +69,7 @@ async def test_a_sign_in_that_another_decision_took_over(environment: Environmen
 
 
 async def test_other_refusals_of_a_decision_do_not_count(environment: Environment) -> None:
-    """A reason to reject the decision that does not concern its signature is no attempt, and frees the sign-in."""
+    """If a decision is rejected for another reason than its signature, no attempt counts, and the sign-in is free."""
 
     async def reject() -> None:
         raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", "Another person has decided.")

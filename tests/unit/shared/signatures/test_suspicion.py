@@ -1,4 +1,4 @@
-"""Tests of counting refused attempts to sign, and of the lock-out after too many of them."""
+"""Tests of the lock-out after too many refused attempts to sign."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def test_the_fifth_attempt_locks(environment: Environment) -> None:
-    """A token's first challenge does not count; the fifth refusal within 15 minutes locks, and is reported once."""
+    """The fifth refused attempt within 15 minutes locks the member and is reported once."""
     for number in range(6):
         environment.at = START + number * MINUTE
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"
@@ -30,7 +30,7 @@ async def test_the_fifth_attempt_locks(environment: Environment) -> None:
 
 
 async def test_old_attempts_do_not_count(environment: Environment) -> None:
-    """Refused attempts count for 15 minutes only."""
+    """Refused attempts to sign count for 15 minutes."""
     for number in range(10):
         environment.at = START + 4 * number * MINUTE
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"
@@ -38,14 +38,14 @@ async def test_old_attempts_do_not_count(environment: Environment) -> None:
 
 
 async def test_first_challenges_of_tokens(environment: Environment) -> None:
-    """The first challenge of each token does not count."""
+    """The first refusal of each token because of an old sign-in does not count as an attempt."""
     for number in range(10):
         assert await environment.sign(age=400, credential_id=f"token-{number}") == "REAUTHENTICATION_REQUIRED"
     assert await environment.sign() == ""
 
 
 async def test_interrupted_reports(environment: Environment) -> None:
-    """A lock-out whose report failed is reported later, once."""
+    """If the report of a lock-out fails, it is repeated later and succeeds once."""
     environment.is_available = False
     for _ in range(6):
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"

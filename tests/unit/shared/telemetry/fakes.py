@@ -43,13 +43,13 @@ def build_catalog_getter(stored_catalog: Catalog) -> CurrentCatalog:
 
 
 def build_event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:
-    """Return an event of partition 0, enqueued one second after the previous number."""
+    """Return an event of partition 0, enqueued one second later than the event with the previous number."""
     enqueued_at = datetime.fromtimestamp(MOMENT.timestamp() + sequence_number, UTC)
     return HubEvent(body, "0", sequence_number, enqueued_at, properties, device)
 
 
 class Hub:
-    """Hub that stores messages by send, and rejects all sends while ``down`` is set."""
+    """Fake hub that stores messages, and rejects all sends while ``down`` is set."""
 
     def __init__(self) -> None:
         self.sends: list[tuple[str, list[HubMessage]]] = []
@@ -68,7 +68,7 @@ class Hub:
 
 
 class States:
-    """State store in memory."""
+    """Fake store of connection states in memory."""
 
     def __init__(self) -> None:
         self.highest: dict[tuple[str, str], int] = {}
@@ -77,7 +77,7 @@ class States:
         self.statuses: list[tuple[str, str]] = []
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count messages above the highest counted sequence number."""
+        """Count the messages after the highest sequence number that was counted."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))
             highest = self.highest.get((each.connection, each.source), -1)

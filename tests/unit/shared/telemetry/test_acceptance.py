@@ -1,4 +1,4 @@
-"""Tests of accepting telemetry of callers."""
+"""Tests of accepting telemetry that API callers send."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -44,7 +44,7 @@ def _catch_fields(body: object, source: Connection = RIG) -> list[str]:
 
 
 def test_extracted_members() -> None:
-    """Timestamp, message id and device id are taken out of the payload and sent as event properties."""
+    """Timestamp, message id and device id are removed from the payload and sent as event properties."""
     (message,) = to_hub_messages(
         RIG,
         {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
@@ -64,7 +64,7 @@ def test_extracted_members() -> None:
 
 
 def test_defaults() -> None:
-    """Missing values become the time of receipt, a new id and the lookup of the connection."""
+    """Missing values are replaced by the time of receipt, a new id and the connection's lookup."""
     first, second = to_hub_messages(RIG, [{}, {}], RECEIVED)
     assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
     assert first.properties["deviceId"] == "pump-rig"
@@ -80,7 +80,7 @@ def test_defaults() -> None:
 def test_payload(
     message: dict[str, Any], timestamp: datetime | None, message_id: str | None, device_id: str | None
 ) -> None:
-    """The payload is the object without the extracted members, unchanged."""
+    """The payload is the received object without the extracted members."""
     written = {
         "timestamp": timestamp.isoformat() if timestamp else None,
         "messageId": message_id,
@@ -127,7 +127,7 @@ def test_invalid_bodies_are_rejected(body: object, fields: list[str]) -> None:
 
 
 def test_pointers_of_the_connection() -> None:
-    """Members that the connection's pointers select are extracted; the default names are then payload."""
+    """If the connection has pointers, they select the extracted members; default members stay in the payload."""
     body = {
         "ts": 1767600000250,
         "meta": {"device": "d", "line": 3},
@@ -148,7 +148,7 @@ def test_pointers_of_the_connection() -> None:
 
 
 def test_missing_pointers_give_defaults() -> None:
-    """Without the selected member, and with an empty pointer, the defaults apply."""
+    """If a pointer is empty or its member is missing, the default value applies."""
     empty = build_connection(
         "empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], "")
     )
@@ -202,7 +202,7 @@ def test_pointer_into_a_batch() -> None:
 
 
 def test_largest_array() -> None:
-    """An array of 500 messages, the maximum, is accepted in order."""
+    """An array with the maximum of 500 messages is accepted, in order."""
     messages = to_hub_messages(RIG, [{"n": number} for number in range(500)], RECEIVED)
     assert [parse(message.body)["n"] for message in messages] == list(range(500))
 
@@ -251,7 +251,7 @@ class SmallDisk:
 
 
 async def test_service_sends_to_the_hub() -> None:
-    """When the call returns, the accepted messages are in the hub ``telemetry``, and their number is returned."""
+    """When the call returns, the messages are in the hub ``telemetry``; the result is their number."""
     hub = Hub()
     assert await TelemetryService(CURRENT, hub, require_space=has_space).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
     assert [name for name, _ in hub.sends] == ["telemetry"]
@@ -272,7 +272,7 @@ async def test_service_sends_to_the_hub() -> None:
     ],
 )
 async def test_order_of_checks(lookup: str, body: object, code: str) -> None:
-    """Invalid bodies are reported before unknown connections, and these before disabled ones; the hub gets nothing."""
+    """An invalid body is reported before an unknown connection, and this before a disabled one."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
         await TelemetryService(CURRENT, hub, require_space=has_space).accept(lookup, body)

@@ -28,7 +28,7 @@ STATUSES = ConnectionStatuses(parse_event_hub_sources("press/oi,oven/$Default"))
     ],
 )
 def test_status_of_a_connection(fields: dict[str, object], state: ConnectionState | None, status: str) -> None:
-    """A connection whose Event Hub the deployment does not read is an error with a reason."""
+    """The status is an error if the deployment does not read the connection's Event Hub; a reason is stated."""
     named = {"lookup": "a", "name": "A", "type": "CLOUD_EVENT_HUB", **fields}
     derived = STATUSES.derive(Connection.model_validate(named), state)
     assert derived.status == status
@@ -37,7 +37,7 @@ def test_status_of_a_connection(fields: dict[str, object], state: ConnectionStat
 
 
 def test_statistics_of_a_connection() -> None:
-    """The statistics count received messages; a connection without a stored state has received none."""
+    """The statistics have the number of received messages, which is 0 without a stored state."""
     assert describe_statistics(None) == {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}
     assert describe_statistics(CONNECTED) == {
         "messagesReceived": 7,

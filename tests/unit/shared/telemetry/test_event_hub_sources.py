@@ -6,14 +6,14 @@ from shared.telemetry.event_hub_sources import EventHubSource, parse_event_hub_s
 
 
 def test_each_entry_is_a_source() -> None:
-    """The setting lists hubs with their consumer groups; blanks and repetitions do not matter."""
+    """Each entry of the setting is a hub with a consumer group; spaces and duplicates are ignored."""
     sources = parse_event_hub_sources(" plant/$Default, line-1/oi ,,plant/$Default")
     assert sources == (EventHubSource("plant", "$Default"), EventHubSource("line-1", "oi"))
     assert [one.name for one in sources] == ["plant/$Default", "line-1/oi"]
 
 
 def test_function_names_have_only_valid_characters() -> None:
-    """Characters that a function name cannot contain become underscores."""
+    """In function names, characters that are not allowed are replaced by underscores."""
     assert EventHubSource("line-1", "$Default").function_name == "ingest_line_1__Default"
 
 

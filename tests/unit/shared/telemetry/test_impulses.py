@@ -1,4 +1,4 @@
-"""Tests of the wire format of impulses."""
+"""Tests of the JSON format of impulses."""
 
 import json
 from datetime import UTC, datetime
@@ -54,18 +54,18 @@ IMPULSES = st.builds(
 
 @given(IMPULSES)
 def test_round_trip(impulse: Impulse) -> None:
-    """Encoding and decoding returns an equal impulse for any year and any number."""
+    """Encoding and decoding an impulse restores it, for any year and any number."""
     assert decode_impulse(encode_impulse(impulse)) == impulse
 
 
 @given(IMPULSES)
 def test_a_known_text_of_the_payload_is_copied(impulse: Impulse) -> None:
-    """The encoded impulse is the same whether the payload's known text is copied or the payload is serialised."""
+    """If the payload's JSON text is known, it is copied; the encoded impulse is the same as without it."""
     assert encode_impulse(impulse, serialise(impulse.payload)) == encode_impulse(impulse)
 
 
 def test_the_depth_of_a_known_text_is_checked() -> None:
-    """A payload that is nested too deeply to be parsed again is rejected, also if its text is known."""
+    """A payload that is nested too deeply is rejected, also if its JSON text is known."""
     deep: list[object] = []
     for _ in range(1_023):
         deep = [deep]
@@ -77,13 +77,13 @@ def test_the_depth_of_a_known_text_is_checked() -> None:
 
 @given(IMPULSES)
 def test_texts_are_copied_from_an_impulse(impulse: Impulse) -> None:
-    """Texts copied from an encoded impulse equal those of the decoded impulse, whatever its strings contain."""
+    """Texts that are copied from an encoded impulse equal those of the decoded impulse."""
     assert read_impulse_texts(encode_impulse(impulse)) == to_impulse_texts(impulse)
 
 
 @given(IMPULSES, st.permutations(["ID", "Timestamp", "Source", "Subject", "Headers", "Metadata", "Payload"]))
 def test_texts_of_other_senders_are_decoded(impulse: Impulse, order: list[str]) -> None:
-    """Impulses of other senders give the same texts, with another order of members, spaces and line feeds."""
+    """An impulse with another order of members or with white space gives the same texts."""
     members = orjson.loads(encode_impulse(impulse))
     text = json.dumps({name: members[name] for name in order}, indent=1).encode()
     assert read_impulse_texts(text) == to_impulse_texts(decode_impulse(text))

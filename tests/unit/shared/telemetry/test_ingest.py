@@ -1,4 +1,4 @@
-"""Tests of batch ingestion."""
+"""Tests of ingesting batches of hub events."""
 
 import base64
 import threading
@@ -39,7 +39,7 @@ CATALOG = build_catalog(
 
 
 class Plant:
-    """Ingestor with its hub and its states."""
+    """Ingestor with a fake hub and a fake state store."""
 
     def __init__(self) -> None:
         self.hub = Hub()
@@ -47,14 +47,14 @@ class Plant:
         self.ingestor = TelemetryIngestor(build_catalog_getter(CATALOG), self.hub, self.states)
 
     async def ingest(self, *events: HubEvent, source: str = "telemetry") -> list[Impulse]:
-        """Process a batch and return its impulses."""
+        """Ingest a batch and return the impulses that were sent."""
         before = len(self.hub.messages)
         await self.ingestor.run(source, events)
         return [decode_impulse(message.body) for message in self.hub.messages[before:]]
 
 
 async def test_normalisation() -> None:
-    """Values selected by pointers are extracted, the rest becomes the payload, and properties become headers."""
+    """Values that pointers select are extracted, the rest is the payload, and properties become headers."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
     (impulse,) = await Plant().ingest(build_event(body, line="3", connectionLookup="rig"))
     assert impulse == Impulse(
@@ -69,7 +69,7 @@ async def test_normalisation() -> None:
 
 
 async def test_defaults() -> None:
-    """Missing values come from the hub's metadata of the event."""
+    """Values that the message lacks come from the hub's metadata of the event."""
     (impulse,) = await Plant().ingest(build_event(b'{"a":1}', 7, device="rig-5"))
     assert (impulse.message_id, impulse.device_id, impulse.payload) == ("0-7", "rig-5", {"a": 1})
     assert impulse.timestamp == build_event(b"", 7).enqueued_at
@@ -78,7 +78,7 @@ async def test_defaults() -> None:
 
 
 async def test_properties_take_precedence() -> None:
-    """A property takes precedence over a pointer, and the member then stays in the payload."""
+    """An event property precedes the pointer's member, which then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
     (impulse,) = await Plant().ingest(
         build_event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
@@ -105,7 +105,7 @@ async def test_timestamp_format() -> None:
     st.sampled_from([None, {}, {"id": "m"}, {"id": "m", "line": 1}]),
 )
 async def test_http_and_hub_extract_the_same(message: dict[str, Any], meta: dict[str, Any] | None) -> None:
-    """A message over HTTP and the same hub event give the same time, ids and payload."""
+    """The same message over HTTP and as a hub event gives the same time, ids and payload."""
     message = message if meta is None else message | {"meta": meta}
     source = CATALOG.connections["rig"].value
     body = serialise(message)
@@ -150,7 +150,7 @@ async def test_payload_is_unchanged(payload: dict[str, Any]) -> None:
     ],
 )
 async def test_unrouted_events(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
-    """An event that matches no connection or is invalid is stored completely as ``_unrouted`` with the reason."""
+    """An invalid event, or one without a matching connection, is stored completely as ``_unrouted`` with a reason."""
     (impulse,) = await Plant().ingest(build_event(body, 3, line="7"))
     assert (impulse.connection, impulse.message_id, impulse.surfaces) == ("_unrouted", "0-3", ())
     assert impulse.headers["x-unrouted-reason"].startswith(reason)
@@ -189,7 +189,7 @@ async def test_large_events_are_split(body: bytes) -> None:
 
 
 async def test_unavailable_hub_fails_the_batch() -> None:
-    """While the hub is unavailable, the batch fails and nothing is counted; the next delivery succeeds."""
+    """If the hub is unavailable, the batch fails and is not counted; its next delivery succeeds."""
     plant = Plant()
     plant.hub.down = True
     with pytest.raises(WorkspaceError):
@@ -201,7 +201,7 @@ async def test_unavailable_hub_fails_the_batch() -> None:
 
 
 async def test_connected() -> None:
-    """A connection becomes CONNECTED once with its first events; disabled and unrouted ones do not."""
+    """A connection becomes CONNECTED at its first events; disabled connections and unrouted events do not."""
     plant = Plant()
     for number in range(3):
         await plant.ingest(
@@ -229,7 +229,7 @@ STREAM = [
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=8))
 async def test_redelivery(rewinds: list[tuple[int, int]]) -> None:
-    """For any batches and redeliveries, impulses and counts are the same."""
+    """However events are divided into batches and redelivered, impulses and counts are the same."""
     plant, reference = Plant(), Plant()
     expected = await reference.ingest(*STREAM)
     seen: list[Impulse] = []
@@ -250,7 +250,7 @@ SIGNALS = [{"name": "pressure", "pointer": "/p", "type": "real"}, {"name": "at",
 
 
 async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that contradicts a declared type is stored as it is and counted once."""
+    """A message that contradicts a declared type is stored unchanged, and counted once."""
     counted: list[tuple[str, int]] = []
     monkeypatch.setattr(module, "count", lambda name, amount: counted.append((name, amount)))
     plant = Plant()
@@ -269,13 +269,13 @@ async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.Monkey
 
 
 async def test_connections_without_signals_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The payload of a connection without signals is not compared with anything."""
+    """Payloads of a connection without declared signals are not checked."""
     monkeypatch.setattr(module, "has_type_mismatch", None)
     assert len(await Plant().ingest(build_event(b'{"p":"high"}', device="rig-1"))) == 1
 
 
 async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events of 16 KiB and more together are not processed on the event loop; the others are."""
+    """Batches of 16 KiB and more are processed in a worker thread, smaller ones in the event loop."""
     threads: list[bool] = []
     process = module._process_event
 
@@ -291,7 +291,7 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
 
 
 async def test_long_integers_are_copied() -> None:
-    """A message with integers of many digits is ingested without a conversion to ``int`` and back."""
+    """Integers of many digits are copied as text, without a conversion to ``int`` and back."""
     digits = "9" * 4_300
     (impulse,) = await Plant().ingest(build_event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode()))
     assert [type(value) for value in impulse.payload["v"]] == [LongInteger, LongInteger]

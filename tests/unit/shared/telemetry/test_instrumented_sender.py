@@ -1,4 +1,4 @@
-"""Tests of the event sender that traces another one."""
+"""Tests of the event sender that adds traces to another sender."""
 
 import pytest
 
@@ -21,7 +21,7 @@ class ClosableHub(Hub):
 
 
 async def test_messages_and_errors_pass_through() -> None:
-    """The traced sender sends and fails as the wrapped sender does, also without traces."""
+    """The traced sender returns the results and raises the errors of the wrapped sender."""
     hub = ClosableHub()
     sender = InstrumentedSender(hub, "eventhubs")
     await sender.send("telemetry", MESSAGES)

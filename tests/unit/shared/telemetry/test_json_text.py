@@ -1,4 +1,4 @@
-"""Tests of lossless JSON."""
+"""Tests of parsing and serialising JSON without loss."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from tests.unit.shared.telemetry.json_values import JSON
 
 @given(JSON)
 def test_round_trip(value: object) -> None:
-    """Every JSON value is unchanged after a round trip, including integers beyond 64 bits."""
+    """Serialising and parsing any JSON value restores it, including integers beyond 64 bits."""
     again = parse(serialise(value))
     assert again == value
     assert repr(again) == repr(value)
@@ -58,7 +58,7 @@ def test_values_without_json_form_are_rejected(value: object) -> None:
 
 
 def test_an_integer_has_at_most_4300_digits() -> None:
-    """Longer integers are rejected, because their conversion takes quadratic time."""
+    """Integers of over 4,300 digits are rejected, because their conversion takes quadratic time."""
     assert parse(b"1" * 4300) == int("1" * 4300)
     with pytest.raises(ValueError, match="4300"):
         parse(b"1" * 4301)

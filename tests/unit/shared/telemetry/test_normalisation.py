@@ -1,4 +1,4 @@
-"""Tests of the conversion of a hub event to an impulse."""
+"""Tests of converting a hub event to an impulse."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ ROUTE = Route("rig", ("cooling",), enabled=True, layout=layout_from_source(SOURC
 
 
 def test_extracted_values_leave_the_payload() -> None:
-    """Values that pointers extract are removed from the payload, which keeps the rest of the message."""
+    """Values that pointers select are removed from the payload, and other members stay."""
     message = {"ts": "2026-01-05T08:00:00Z", "id": "m1", "device": "d1", "value": 1}
     impulse = to_impulse("telemetry", build_event(b""), ROUTE, message)
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (MOMENT, "m1", "d1")
@@ -23,7 +23,7 @@ def test_extracted_values_leave_the_payload() -> None:
 
 
 def test_properties_come_before_the_message() -> None:
-    """An event property has priority over the member of the message, which then keeps its value."""
+    """An event property precedes the member of the message, which then stays in the payload."""
     sent = build_event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
     impulse = to_impulse("telemetry", sent, ROUTE, {"id": "m1", "device": "d1", "ts": "not a time"})
     assert (impulse.message_id, impulse.device_id, impulse.timestamp) == ("p1", "p2", MOMENT)
@@ -43,7 +43,7 @@ def test_missing_values_come_from_the_event() -> None:
     [({"id": 7}, "messageId: must be a string"), ({"device": ""}, "deviceId"), ({"ts": "yesterday"}, "timestamp")],
 )
 def test_an_invalid_value_changes_nothing(message: dict[str, Any], reason: str) -> None:
-    """An invalid value is named in the error, and the message is stored as it was sent."""
+    """If a value is invalid, the error names it, and the message is stored as it was sent."""
     before = {"ts": "2026-01-05T08:00:00Z", **message}
     sent = dict(before)
     with pytest.raises(ValueError, match=reason):
@@ -58,7 +58,7 @@ def test_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
 
 
 def test_a_derived_id_depends_on_the_content() -> None:
-    """A derived id depends on connection, device, time and every value, but not on the order of properties."""
+    """A derived id depends on connection, device, time and all values, but not on the order of members."""
     content: tuple[Any, ...] = ("rig", "d1", MOMENT, {"a": 1, "b": [2]})
     same = derive_message_id("rig", "d1", MOMENT, {"b": [2], "a": 1})
     others = {

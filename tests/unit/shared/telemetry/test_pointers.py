@@ -47,7 +47,7 @@ def test_examples_of_the_rfc(pointer: str, value: object) -> None:
 
 @pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
 def test_missing_targets_give_none(pointer: str) -> None:
-    """A pointer past the end of an array, into a scalar or with an invalid index returns None."""
+    """A pointer to a missing member, an index out of range or a member of a scalar returns None."""
     missing = object()
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) is None
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer), missing) is missing
@@ -66,7 +66,7 @@ def _escape_token(name: str) -> str:
 
 @given(st.lists(st.text(), min_size=1), st.integers(), st.dictionaries(st.text(), st.integers()))
 def test_any_member(names: list[str], value: int, others: dict[str, int]) -> None:
-    """For any names, a pointer finds its member, and removing it does not change other members."""
+    """A pointer finds a member with any name, and removing the member does not change the others."""
     inner: dict[str, Any] = {**others, names[-1]: value}
     document = inner
     for name in reversed(names[:-1]):

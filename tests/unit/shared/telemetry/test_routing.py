@@ -48,7 +48,7 @@ def _find(source: str, given_event: HubEvent, message: Any) -> str | None:
     ],
 )
 def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None) -> None:
-    """The named connection takes precedence, then patterns on the IoT Hub device id, else on the message's id."""
+    """The connection is the named one, else one whose pattern matches the IoT Hub device id or the message's."""
     assert _find("telemetry", given_event, message) == found
 
 
@@ -81,12 +81,12 @@ def test_separate_event_hub(source: str, device: str, found: str | None) -> None
     ],
 )
 def test_disabled_connection(given_event: HubEvent, found: str | None) -> None:
-    """A disabled connection receives only events that the service accepted earlier; devices cannot forge the marker."""
+    """A disabled connection gets only events that the service accepted earlier; devices cannot forge this mark."""
     assert _find("telemetry", given_event, {}) == found
 
 
 def test_surfaces() -> None:
-    """A route contains the surfaces that own the connection, sorted."""
+    """A route contains the sorted surfaces to which its connection belongs."""
     route = ROUTER.find_route("telemetry", build_event(b"", device="rig-1"), {})
     assert route is not None
     assert route.surfaces == ("cooling", "z")
@@ -94,7 +94,7 @@ def test_surfaces() -> None:
 
 @given(st.lists(st.sampled_from(["rig-1", "other", "x", ""]), max_size=30))
 def test_cache_does_not_change_routes(devices: list[str]) -> None:
-    """Cached results do not change the routes, for any cache size."""
+    """For any cache size, cached routes equal those without a cache."""
     remembered, routing.MAX_CACHED = routing.MAX_CACHED, 2
     try:
         router = ConnectionRouter(

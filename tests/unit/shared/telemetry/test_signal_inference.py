@@ -1,4 +1,4 @@
-"""Tests of the proposal of signals from messages."""
+"""Tests of proposing signals from received messages."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.unit.shared.telemetry.json_values import JSON
 
 
 def infer_one(*values: Any) -> dict[str, Any]:
-    """Return the signal of messages with one member."""
+    """Return the proposed signal for messages with one member."""
     [signal] = infer_signals([{"a": value} for value in values])
     return signal
 
@@ -47,18 +47,18 @@ def test_signals_of_messages() -> None:
     ],
 )
 def test_types(values: list[Any], kind: str) -> None:
-    """The type is the most frequent; whole and other numbers are real, and texts and times are strings."""
+    """The most frequent type is proposed; mixed whole and other numbers are real, mixed text and times strings."""
     assert infer_one(*values)["type"] == kind
 
 
 def test_names_are_unique() -> None:
-    """Fields with the same last name are named by their path; a field without a valid name is left out."""
+    """Fields with the same last name are named after their path; a field without a valid name is omitted."""
     signals = infer_signals([{"a": {"t": 1}, "b": {"t": 2}, "c": 3, "": 4, "x\u0000": 5, "y" * 600: 6}])
     assert [signal["name"] for signal in signals] == ["a.t", "b.t", "c"]
 
 
 def test_number_of_signals_is_limited() -> None:
-    """Of too many fields, those of the most messages are proposed."""
+    """If there are too many fields, those in most messages are proposed."""
     messages = [{f"once-{number}-{index}": 1 for index in range(600)} | {"zzz": 1} for number in range(2)]
     signals = infer_signals(messages)
     assert len(signals) == MAX_SIGNALS
@@ -68,7 +68,7 @@ def test_number_of_signals_is_limited() -> None:
 
 @given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=5), min_size=1, max_size=5))
 def test_proposals_can_be_declared(payloads: list[dict[str, Any]]) -> None:
-    """Any proposal is a valid declaration, after the share is removed."""
+    """Without the share, any proposal is a valid declaration of a signal."""
     signals = [{name: value for name, value in one.items() if name != "share"} for one in infer_signals(payloads)]
     declared = Connection.model_validate({"lookup": "rig", "name": "rig", "type": "CLOUD_IOT_HUB", "signals": signals})
     assert len({signal.name for signal in declared.signals}) == len(signals)

@@ -1,4 +1,4 @@
-"""Tests of the comparison of payloads with declared types."""
+"""Tests of comparing payloads with the declared types of signals."""
 
 from typing import Any
 

@@ -36,7 +36,7 @@ async def _collect_sent(*seconds: float, of: Catalog) -> list[HubMessage]:
 
 
 async def test_messages() -> None:
-    """Each device sends one message per tick, with the time of the tick and an id of device and tick."""
+    """Each device sends one message per tick; its time is the tick's, its id consists of device and tick."""
     messages = await _collect_sent(0, 1, of=build_catalog(_build_simulator("sim", devices=2)))
     first, second = messages[-2:]
     tick = int(_at(1).timestamp())
@@ -53,7 +53,7 @@ async def test_messages() -> None:
 
 
 async def test_restart_repeats_the_same_messages() -> None:
-    """A tick gives the same message in any run and after a restart."""
+    """The message of a tick is the same in every run and after a restart."""
     of = build_catalog(_build_simulator("sim", interval=300, devices=3))
     steady = await _collect_sent(*[number / 10 for number in range(90)], of=of)
     restarted = await _collect_sent(8.9, of=of)
@@ -63,7 +63,7 @@ async def test_restart_repeats_the_same_messages() -> None:
 
 
 async def test_every_tick_is_sent_once() -> None:
-    """Runs at irregular times send every tick once."""
+    """If the simulators run at irregular times, every tick is still sent once."""
     messages = await _collect_sent(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=build_catalog(_build_simulator("sim")))
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_at(number) for number in range(-9, 11)]
@@ -71,7 +71,7 @@ async def test_every_tick_is_sent_once() -> None:
 
 @pytest.mark.parametrize("runs", [(0,), (-3600, 0), (3600, 0)])
 async def test_gaps(runs: tuple[float, ...]) -> None:
-    """After a start, a gap or a clock change, at most the last ten seconds are sent."""
+    """After a start, a gap or a clock change, only the ticks of the last ten seconds are sent."""
     messages = (await _collect_sent(*runs, of=build_catalog(_build_simulator("sim"))))[-10:]
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_at(number) for number in range(-9, 1)]
@@ -79,7 +79,7 @@ async def test_gaps(runs: tuple[float, ...]) -> None:
 
 
 async def test_failed_messages_are_sent_again() -> None:
-    """After a failure of the hub, messages are neither lost nor repeated."""
+    """If the hub fails, the messages are sent later, and none is lost or repeated."""
     hub = Hub()
     simulators = Simulators(build_catalog_getter(build_catalog(_build_simulator("sim"))), hub)
     await simulators.run(_at(0))
@@ -107,7 +107,7 @@ async def test_only_valid_enabled_simulators_run() -> None:
 
 
 async def test_changes_take_effect() -> None:
-    """A changed catalog changes the running simulators without repeated or missing ticks of the others."""
+    """A catalog change affects only the changed simulators; others neither repeat nor miss ticks."""
     current_catalog = build_catalog(_build_simulator("a"))
 
     async def give() -> Catalog:

@@ -17,12 +17,12 @@ DEFAULT = TelemetryPolicy()
 
 
 def build_message(place: str = "", *, ahead: float = 0, device: str | None = None) -> AcceptedMessage:
-    """Return a message whose timestamp is some seconds ahead."""
+    """Return a message whose timestamp is the given seconds in the future."""
     return AcceptedMessage(NOW + timedelta(seconds=ahead), None, device, b"{}", place)
 
 
 def test_the_policy_can_require_bound_credentials() -> None:
-    """With the policy, an unbound credential is rejected; a bound one may use its connections."""
+    """If the policy requires bound credentials, unbound ones are rejected; bound ones have their connections."""
     strict = TelemetryPolicy.model_validate({"requireBoundKeys": True})
     check_binding(DEFAULT, None, "rig")
     check_binding(strict, TelemetryBinding(("rig",)), "rig")
@@ -34,7 +34,7 @@ def test_the_policy_can_require_bound_credentials() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 300])
 def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
-    """A timestamp may be ahead of the clock by the seconds of the policy, not more."""
+    """A timestamp can be in the future by at most the number of seconds in the policy."""
     policy = TelemetryPolicy.model_validate({"maxAheadSeconds": seconds})
     check_messages([build_message(ahead=seconds), build_message(ahead=-1e9)], RIG, policy, None, NOW)
     late = [build_message("[0]"), build_message("[1]", ahead=seconds + 0.001)]
@@ -45,7 +45,7 @@ def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
 
 
 def test_the_policy_can_require_declared_devices() -> None:
-    """With the policy, a device must match the connection; a connection that declares none is not restricted."""
+    """If the policy requires it, a device must be declared by its connection, unless this declares none."""
     strict = TelemetryPolicy.model_validate({"requireDeclaredDevices": True})
     check_messages([build_message(device="other")], RIG, DEFAULT, None, NOW)
     check_messages([build_message(device="rig-1")], RIG, strict, None, NOW)
@@ -55,7 +55,7 @@ def test_the_policy_can_require_declared_devices() -> None:
 
 
 def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
-    """The binding's devices are compared with the connection's lookup if a message has no device id."""
+    """For a message without a device id, the binding's devices must match the connection's lookup."""
     check_messages([build_message()], RIG, DEFAULT, TelemetryBinding(("rig",), ("rig",)), NOW)
     with pytest.raises(WorkspaceError) as caught:
         check_messages([build_message("line 7")], RIG, DEFAULT, TelemetryBinding(("rig",), ("x",)), NOW)
@@ -71,7 +71,7 @@ def test_the_number_of_errors_is_limited() -> None:
 
 
 def test_errors_of_other_messages_are_listed_too() -> None:
-    """One reply lists the messages that could not be parsed, and those that break a rule."""
+    """One reply lists both the messages that cannot be parsed and those that break a rule."""
     with pytest.raises(WorkspaceError) as caught:
         check_messages([build_message("[0]", ahead=1e6)], RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")])
     errors = caught.value.members["errors"]

@@ -27,14 +27,14 @@ def _format_instant(instant: datetime, unit: timedelta) -> str:
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=EXACT_AS_DOUBLE)
 def test_numbers_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
-    """A JSON number is exact to the microsecond from 1700 to 2242."""
+    """A timestamp as a JSON number is exact to the microsecond from 1700 to 2242."""
     assert parse_timestamp(parse(_format_instant(instant, unit).encode()), form) == instant
 
 
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=INSTANTS)
 def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
-    """A number as text is exact to the microsecond in the years 1 to 9999."""
+    """A timestamp as a number in a text is exact to the microsecond in the years 1 to 9999."""
     assert parse_timestamp(_format_instant(instant, unit), form) == instant
 
 
@@ -87,14 +87,14 @@ def test_other_values_are_rejected(form: TimestampFormat, value: object) -> None
 
 @pytest.mark.parametrize("value", [1767600000, True, None])
 def test_rfc3339_accepts_text_only(value: object) -> None:
-    """The default format accepts no numbers."""
+    """The default format rfc3339 rejects numbers."""
     with pytest.raises(ValueError, match="RFC 3339"):
         parse_timestamp(value, TimestampFormat.RFC3339)
 
 
 @pytest.mark.parametrize("value", [253402300800, 1767600000123, 1767600000123.0, "1767600000123"])
 def test_range(value: object) -> None:
-    """A time outside the years 1 to 9999 is rejected, and the message suggests milliseconds."""
+    """A time outside the years 1 to 9999 is rejected, and the error suggests the format of milliseconds."""
     with pytest.raises(ValueError, match="years 1 to 9999; is the format epochMilliseconds"):
         parse_timestamp(value, SECONDS)
 

@@ -19,7 +19,7 @@ from tests.unit.shared.telemetry.fakes import build_event
 
 
 def test_an_object_is_stored_unchanged() -> None:
-    """An unrouted object is stored unchanged; headers state the reason and the connection that the event names."""
+    """An unrouted JSON object is stored unchanged; headers have the reason and the connection it names."""
     impulse = build_impulse("telemetry", build_event(b"", line="3"), {"a": 1}, "no device", "rig")
     assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
     assert impulse.headers == {"line": "3", REASON: "no device", CLAIMED_BY: "rig"}
@@ -41,13 +41,13 @@ def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) ->
     [({}, "", "_unrouted"), ({"deviceId": "p"}, "", "p"), ({"deviceId": "p"}, "iot", "iot")],
 )
 def test_the_device_is_known_if_the_event_names_it(properties: dict[str, str], device: str, expected: str) -> None:
-    """The device of IoT Hub, which cannot be forged, has priority over the device in the event's properties."""
+    """The device id from IoT Hub, which cannot be forged, precedes the one in the event's properties."""
     impulse = build_impulse("telemetry", build_event(b"", 1, device=device, **properties), {}, "x", "")
     assert impulse.device_id == expected
 
 
 def test_a_large_event_is_stored_in_parts() -> None:
-    """A large event is stored in numbered parts with their own ids, which together contain the event."""
+    """A large event is stored in numbered parts with separate ids, which together contain the event."""
     body = bytes(range(256)) * (2 * PART_BYTES // 256) + b"end"
     parts = list(build_unrouted_part_impulses("telemetry", build_event(body, 9), "too large", ""))
     assert [part.headers[PART] for part in parts] == ["1/3", "2/3", "3/3"]

@@ -1,4 +1,4 @@
-"""Tests of simulated variables."""
+"""Tests of the variables of simulators."""
 
 import statistics
 from itertools import pairwise
@@ -69,7 +69,7 @@ def test_ranges(number: int, interval: int, device: int) -> None:
 
 @given(st.integers(0, 10**9), st.sampled_from([100, 999, 7_000_000, 100_000_000]))
 def test_tick_of_day(number: int, interval: int) -> None:
-    """The first tick at or after midnight UTC is number 0 of its day."""
+    """The first tick at or after midnight UTC has number 0 within its day."""
     tick = Tick(number, interval)
     first = number - tick.index_in_day
     assert 0 <= tick.index_in_day <= DAY_MS // interval
@@ -77,7 +77,7 @@ def test_tick_of_day(number: int, interval: int) -> None:
 
 
 def test_sine() -> None:
-    """A sine passes between min and max once per period, starting upwards from the middle."""
+    """A sine variable starts upwards from the middle and passes between min and max once per period."""
     values = _generate_values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
     assert values == pytest.approx([5, 10, 5, 0, 5])
 
@@ -90,7 +90,7 @@ def test_ramp() -> None:
 
 
 def test_square() -> None:
-    """A square wave is low, then high for its share of the period."""
+    """A square variable is low and then, for its declared share of the period, high."""
     declared = {"kind": "square", "min": 0, "max": 1, "periodSec": 4, "duty": 0.25}
     assert _generate_values(declared, range(8)) == [0, 0, 0, 1, 0, 0, 0, 1]
 
@@ -110,7 +110,7 @@ def test_normal() -> None:
 
 
 def test_choice() -> None:
-    """Choices have the frequencies of their weights; weight 0 never occurs."""
+    """Values of a choice occur with the frequency of their weights; weight 0 never occurs."""
     values = _generate_values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
     assert values.count(True) / len(values) == pytest.approx(0.75, abs=0.02)
     assert "b" not in values
@@ -134,14 +134,14 @@ def test_invalid_weights_are_rejected(weights: list[float]) -> None:
     ],
 )
 def test_counter(declared: dict[str, int], values: list[int]) -> None:
-    """A counter grows by its step each tick and restarts before it reaches its wrap."""
+    """A counter grows by its step at each tick and restarts before it would reach its wrap."""
     generate = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
     assert [generate(Tick(30 + number, 1000)) for number in range(6)] == values
 
 
 @given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.integers(1, 60), st.integers(0, 10**12))
 def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number: int) -> None:
-    """At any tick, a counter is between its start and its wrap, and the next step continues or restarts."""
+    """A counter is always between start and wrap, and the next tick adds the step or restarts."""
     wrap = start + (away if step > 0 else -away)
     declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
     generate = build_generator(ADAPTER.validate_python(declared), 0, 1)
@@ -170,13 +170,13 @@ def test_periodic_values_are_exact() -> None:
 
 @given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))
 def test_positions_are_independent_of_order(ticks: list[int]) -> None:
-    """A position is the same after a restart, a gap or a step back."""
+    """The position of a random walk depends only on the tick, not on the ticks that were computed before."""
     walk = RandomWalk(KEY)
     assert [walk.compute_position(tick) for tick in ticks] == [RandomWalk(KEY).compute_position(tick) for tick in ticks]
 
 
 def test_steps_are_standard_normal() -> None:
-    """Steps have mean 0 and deviation 1, and are not correlated."""
+    """The steps of a random walk have mean 0 and deviation 1 and are not correlated."""
     walk = RandomWalk(KEY)
     positions = [walk.compute_position(tick) for tick in range(50_001)]
     steps = [after - before for before, after in pairwise(positions)]

@@ -1,4 +1,4 @@
-"""Tests of the JSON parser that reads in slices."""
+"""Tests of the JSON parser that parses a text in slices."""
 
 import json
 
@@ -17,7 +17,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.integers(0, 4), st.sampled_from([None, 2]))
 def test_the_result_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
-    """The result is the same for every number of levels, with and without white space."""
+    """The result equals that of the standard library for any number of sliced levels and any white space."""
     assert loads_in_slices(json.dumps(value, indent=indent), levels) == value
 
 
@@ -29,7 +29,7 @@ ROWS = st.lists(
 
 @given(ROWS, st.integers(1, 30))
 def test_members_parsed_together_equal_the_standard_library(rows: list[object], size: int) -> None:
-    """Cuts between members never change the result, whatever brackets the texts of the members contain."""
+    """Whatever brackets the texts of members contain, slicing between members never changes the result."""
     text = json.dumps(rows, separators=(",", ":"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_slices, "_SLICE", size)
@@ -40,7 +40,7 @@ def test_members_parsed_together_equal_the_standard_library(rows: list[object], 
     "text", ["[[1],[2],[3", "[[1],[2],[3]", "[[1],[2],[3],]", "[[1],,[2]]", '[["],["]', "[[1],[2]] x"]
 )
 def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error after members that were parsed together is still found."""
+    """An error that follows correctly parsed slices is still reported."""
     monkeypatch.setattr(json_slices, "_SLICE", 2)
     with pytest.raises(ValueError, match="line 1"):
         loads_in_slices(text, 1)

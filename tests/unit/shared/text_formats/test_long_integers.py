@@ -1,4 +1,4 @@
-"""Tests of search for JSON integers beyond 64 bits."""
+"""Tests of finding integers beyond 64 bits in JSON texts."""
 
 import json
 from decimal import Decimal
@@ -26,7 +26,7 @@ def test_integers_beyond_64_bits_are_found(number: int) -> None:
 
 @pytest.mark.parametrize("text", [b"[1234567890123456789]", b"-123456789012345678", b'"no digits"', b""])
 def test_shorter_integers_are_not_reported(text: bytes) -> None:
-    """A text without a run of 19 digits after a minus, or of 20 digits, is parsed by the fast parser."""
+    """A text with shorter runs of digits than 19 after a minus, or 20, is parsed by the fast parser."""
     assert not may_have_long_integers(text)
 
 
@@ -39,7 +39,7 @@ def test_integers_of_64_bits_are_parsed_as_int(number: int) -> None:
 
 @pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "9" * 4_300, "-" + "9" * 4_300])
 def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
-    """An integer beyond 64 bits is a decimal number with the same digits; its conversion takes linear time."""
+    """An integer beyond 64 bits is parsed to a number with the same digits, in linear time."""
     number = parse_integer(digits)
     assert type(number) is LongInteger
     assert orjson.dumps([number], default=copy_long_integer) == f"[{digits}]".encode()

@@ -40,7 +40,7 @@ TEXTS = st.recursive(
 
 @given(TEXTS)
 def test_both_parsers_agree(text: str) -> None:
-    """The fast parser returns the same value as the slow parser, with the same types, or declines the text."""
+    """The fast parser either returns the slow parser's value, with the same types, or does not support the text."""
     found = strict_json._parse_fast(text.encode())
     if found is not strict_json._UNDECIDED:
         assert repr(found) == repr(strict_json._parse_slowly(text.encode(), int))
@@ -48,7 +48,7 @@ def test_both_parsers_agree(text: str) -> None:
 
 @pytest.mark.parametrize("text", ['{"a": 1, "b": [true, null, 1.5, "\u00e9\\n"]}', "[[], {}]", '"x"', "-17"])
 def test_usual_texts_take_the_fast_parser(text: str) -> None:
-    """Objects, arrays, numbers and strings without escaped code units are parsed fast."""
+    """Objects, arrays, numbers and strings without escaped code units are parsed by the fast parser."""
     assert strict_json._parse_fast(text.encode()) == json.loads(text)
 
 
@@ -89,17 +89,17 @@ def test_brackets_inside_strings_are_not_counted(character: str) -> None:
 
 
 def test_the_maximum_of_arrays_is_accepted() -> None:
-    """A text can have 100,000 arrays and objects."""
+    """A text with the maximum of 100,000 arrays and objects is accepted."""
     assert len(parse_json(b"[" + b"[]," * (MAX_CONTAINERS - 2) + b"{}]")) == MAX_CONTAINERS - 1
 
 
 def test_a_pair_of_surrogates_is_a_character() -> None:
-    """An escaped character outside the basic plane is accepted."""
+    """An escaped pair of surrogates is parsed to one character."""
     assert parse_json(b'"\\ud83d\\ude00"') == "\U0001f600"
 
 
 def test_the_maximum_depth_is_accepted() -> None:
-    """A text can have 100 levels."""
+    """A text with the maximum of 100 levels is accepted."""
     assert parse_json(b"[" * MAX_DEPTH + b"1" + b"]" * MAX_DEPTH)
 
 
@@ -129,7 +129,7 @@ def test_a_text_with_many_arrays_has_the_same_errors(end: bytes) -> None:
     ],
 )
 def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
-    """An error without a position is attributed to an element."""
+    """If an error has no position, the array element that causes it is found."""
     assert strict_json.find_invalid_element(b' [ {"a":[]} ,\n2, ' + element + b" ,3]") == 2
 
 
@@ -137,7 +137,7 @@ def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
     "body", [b"", b"[", b"{}", b"[1,2]", b"[1,2}", b"[1,,1e400]", b"\xff", b"[" + b"[]," * 100_001 + b"1e400]"]
 )
 def test_other_errors_belong_to_no_element(body: bytes) -> None:
-    """A syntax error has a line and a column; a limit of the whole text has no element."""
+    """A syntax error has line and column; an error about the whole text belongs to no element."""
     assert strict_json.find_invalid_element(body) is None
 
 

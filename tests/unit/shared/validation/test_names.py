@@ -69,7 +69,7 @@ def test_an_accepted_name_is_displayed_unchanged(name: str) -> None:
     ],
 )
 def test_scripts_are_found(text: str, scripts: list[str]) -> None:
-    """The scripts of letters and digits are found; ASCII digits and signs belong to every script."""
+    """The scripts of a text's letters and digits are found; ASCII digits and punctuation add no script."""
     assert find_scripts(text) == scripts
 
 

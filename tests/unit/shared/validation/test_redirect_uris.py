@@ -17,7 +17,7 @@ from shared.validation.redirect_uris import describe_redirect_host, find_redirec
     ],
 )
 def test_valid_uris_are_accepted(uri: str) -> None:
-    """https, http of this machine, and schemes of apps are valid."""
+    """A redirect URI with https, with http to this machine, or with an app's own scheme is valid."""
     assert find_redirect_fault(uri) is None
 
 
@@ -49,7 +49,7 @@ def test_other_uris_are_rejected(uri: str) -> None:
     ],
 )
 def test_equal_uris_and_loopback_ports_are_allowed(requested: str, declared: str) -> None:
-    """A URI must be equal to the declared one; only the port of a loopback address may differ."""
+    """A redirect URI must equal a declared one; only the port of a loopback address may differ."""
     assert is_redirect_allowed(requested, declared)
 
 
@@ -74,6 +74,6 @@ def test_other_uris_are_not_allowed(requested: str, declared: str) -> None:
 
 
 def test_the_destination_is_named() -> None:
-    """The consent page names host and port of a redirect URI, or the scheme of an app."""
+    """On the consent page, a redirect URI is shown as its host and port, or as the scheme of an app."""
     assert describe_redirect_host("https://app.example:8443/cb") == "app.example:8443"
     assert describe_redirect_host("com.example.app:/cb") == "com.example.app:"

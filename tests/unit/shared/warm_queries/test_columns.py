@@ -1,4 +1,4 @@
-"""Tests of the query column cache."""
+"""Tests of the cache of query columns."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ COLUMNS = (Column("n", "long"),)
 
 
 class Engine:
-    """Query engine whose replies can be delayed."""
+    """Fake query engine whose replies the test can delay."""
 
     def __init__(self) -> None:
         self.awake = asyncio.Event()
@@ -55,7 +55,7 @@ async def test_columns_are_requested_once() -> None:
 
 
 async def test_approximate_functions_are_cached_with_the_columns() -> None:
-    """The approximate functions of a query are known as soon as its columns are."""
+    """The approximate functions of a query are cached together with its columns."""
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
@@ -65,7 +65,7 @@ async def test_approximate_functions_are_cached_with_the_columns() -> None:
 
 
 async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the first caller waits, for a limited time, and the engine gets one request per query."""
+    """If the engine is slow, only the first caller waits, for a limited time, and one request is sent."""
     monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
     engine = Engine()
     columns = QueryColumns(engine)
@@ -81,7 +81,7 @@ async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.Monke
 
 
 async def test_cache_holds_all_queries_of_a_list() -> None:
-    """The columns of a list that is longer than the usual cache are requested once."""
+    """If a list is longer than the cache usually is, the columns of each query are still requested once."""
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
@@ -126,7 +126,7 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
 
 
 async def test_rejected_queries_of_lists_are_not_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a limited time, lists reuse the engine's rejection of a query; a saved definition is checked again."""
+    """In lists, a rejected query is not requested again for some time, unless its definition is saved."""
     engine = Engine()
     engine.awake.set()
     engine.rejects = True

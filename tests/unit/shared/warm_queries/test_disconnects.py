@@ -1,4 +1,4 @@
-"""Tests of the cancellation of queries whose client has disconnected."""
+"""Tests of cancelling queries whose client has disconnected."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from shared.warm_queries.disconnects import (
 
 
 class Client:
-    """Client that is connected until a test disconnects it."""
+    """Fake client that is connected until the test disconnects it."""
 
     def __init__(self) -> None:
         self._gone = asyncio.Event()
@@ -30,13 +30,13 @@ class Client:
 
 
 async def run_query() -> None:
-    """Run an endless query."""
+    """Run a query that never ends."""
     with end_with_client():
         await asyncio.Event().wait()
 
 
 async def test_a_disconnect_during_a_query_cancels_the_request() -> None:
-    """The request is cancelled while its query runs, also while several queries of it run in tasks of their own."""
+    """If the client disconnects while queries of its request run, the request is cancelled."""
     client, cancelled = Client(), list[bool]()
 
     async def process_request() -> None:
@@ -57,7 +57,7 @@ async def test_a_disconnect_during_a_query_cancels_the_request() -> None:
 
 
 async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
-    """Work after the query continues, so that a write is complete or has not begun."""
+    """If the client disconnects after the query, the request continues, so that a write is never half done."""
     client = Client()
 
     async def process_request() -> str:
@@ -96,7 +96,7 @@ async def test_a_shared_task_does_not_end_with_a_client() -> None:
 
 
 async def test_queries_without_a_watched_client_are_not_cancelled() -> None:
-    """Outside of a request of the local host, no task watches a client."""
+    """Outside of requests to the local host, queries are not cancelled by disconnects."""
     before = asyncio.all_tasks()
     with end_with_client():
         assert asyncio.all_tasks() == before

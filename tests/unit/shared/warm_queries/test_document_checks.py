@@ -1,4 +1,4 @@
-"""Tests of the validation of a document's queries by the engine."""
+"""Tests of validating the queries of a workspace document with the engine."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
 
 
 class Columns:
-    """Columns of queries; some queries have an error, and each takes a second."""
+    """Fake source of columns that takes a second per query; some queries have an error."""
 
     def __init__(self, time: VirtualTime, **errors: WorkspaceError) -> None:
         self.time = time
@@ -54,7 +54,7 @@ async def test_valid_queries_have_no_error() -> None:
 
 
 async def test_a_rejected_query_is_reported_at_its_text() -> None:
-    """The problem has the line of the query in the document."""
+    """The problem about a rejected query has the position of its text in the document."""
     with pytest.raises(DocumentError) as raised:
         await check(Columns(VirtualTime(), q2=INVALID))
     [problem] = raised.value.problems
@@ -63,7 +63,7 @@ async def test_a_rejected_query_is_reported_at_its_text() -> None:
 
 
 async def test_an_unresponsive_engine_is_a_separate_error() -> None:
-    """An engine that does not respond raises its own error, and the caller decides whether to apply the document."""
+    """If the engine does not respond, a separate error is raised, and the caller decides whether to apply."""
     assert await check(Columns(VirtualTime(), q1=DOWN)) is DOWN
 
 

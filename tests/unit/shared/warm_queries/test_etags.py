@@ -47,12 +47,12 @@ def build_stored_query(**changes: Any) -> CatalogEntry[WarmQuery]:
     ],
 )
 def test_every_change_gives_another_tag(other: CatalogEntry[WarmQuery]) -> None:
-    """Text, approval, time and last editor each change the tag."""
+    """A change of text, approval, time or last editor changes the ETag of a query."""
     assert compute_etag(other) != compute_etag(build_stored_query())
 
 
 def test_tag_depends_on_stored_state_only() -> None:
-    """The order of members and the time zone do not change the tag."""
+    """The order of members and the time zone do not change the ETag of a query."""
     turned = dict(reversed(DEFINITION.items()))
     elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
     assert compute_etag(CatalogEntry(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")) == compute_etag(
@@ -80,5 +80,5 @@ def test_new_model_members_do_not_change_tag() -> None:
 
 
 def test_tag_is_independent_of_process() -> None:
-    """The tag of a stored definition equals a constant in every process."""
+    """The ETag of a given stored definition equals a constant in every process."""
     assert compute_etag(build_stored_query()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'

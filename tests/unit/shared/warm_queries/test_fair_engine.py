@@ -1,4 +1,4 @@
-"""Tests of the query engine that shares another one fairly between principals."""
+"""Tests of the query engine that shares another engine fairly between principals."""
 
 import asyncio
 from dataclasses import replace
@@ -15,7 +15,7 @@ RESULT = EngineResult((), [], 0.0)
 
 
 class GatedEngine:
-    """Engine whose queries run until the gate is open."""
+    """Fake engine whose queries run until the test opens the gate."""
 
     def __init__(self) -> None:
         self.started: list[str] = []
@@ -38,20 +38,20 @@ class GatedEngine:
 
 
 def start_query(fair: FairEngine, member: str, text: str = "", seconds: int = 60) -> asyncio.Task[EngineResult]:
-    """Start a query in a request of a member; the text defaults to the member's id."""
+    """Start a query in a request of a member; its text is the member's id by default."""
     with act_as(replace(ANONYMOUS, member_id=member)):
         query = replace(QUERY, text=text or member, timeout_seconds=seconds)
         return asyncio.create_task(fair.execute(query))
 
 
 async def run_ready_tasks() -> None:
-    """Let all tasks run until they wait."""
+    """Run all tasks until each of them waits."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
-    """The engine receives at most the limit of one principal's queries, and another principal's query at once."""
+    """A principal's queries run up to a limit; a query of another principal starts at once."""
     engine = GatedEngine()
     fair = FairEngine(engine, 2)
     many = [start_query(fair, "many") for _ in range(40)]
@@ -64,7 +64,7 @@ async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
 
 
 async def test_waiting_queries_run_in_the_order_of_their_arrival() -> None:
-    """The queries of a principal that wait run first come, first served; a cancelled one leaves the queue."""
+    """A principal's waiting queries start in the order of arrival; a cancelled one leaves the queue."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     queries = [start_query(fair, "many", text) for text in ("first", "cancelled", "second", "third")]
@@ -76,7 +76,7 @@ async def test_waiting_queries_run_in_the_order_of_their_arrival() -> None:
 
 
 async def test_a_cancelled_query_frees_its_place() -> None:
-    """The next query of the principal starts after a running one was cancelled."""
+    """If a running query is cancelled, the next query of its principal starts."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     running, waiting = start_query(fair, "many", "running"), start_query(fair, "many", "waiting")
@@ -89,7 +89,7 @@ async def test_a_cancelled_query_frees_its_place() -> None:
 
 
 async def test_a_query_that_waits_too_long_is_throttled() -> None:
-    """A query without a place in time is THROTTLED and never reaches the engine; a query with a place is not."""
+    """A query that waits too long for a place is rejected with THROTTLED and never reaches the engine."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     running = start_query(fair, "many", seconds=0)
@@ -116,7 +116,7 @@ async def test_queries_outside_of_requests_are_not_limited() -> None:
 
 
 async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
-    """The engine forgets a principal without queries, so its memory does not grow with the number of principals."""
+    """No data about a principal without queries is stored, so memory does not grow with principals."""
     engine = GatedEngine()
     engine.gate.set()
     fair = FairEngine(engine, 1)
@@ -127,7 +127,7 @@ async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
 
 
 async def test_health_check_and_end_reach_the_engine() -> None:
-    """A ping and a close are passed to the wrapped engine."""
+    """``ping`` and ``close`` are passed to the wrapped engine."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     await fair.ping()

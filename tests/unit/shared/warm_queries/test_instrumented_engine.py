@@ -1,4 +1,4 @@
-"""Tests of the query engine that measures another one."""
+"""Tests of the query engine that measures the calls of another engine."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ QUERY = EngineQuery("Telemetry", {}, 10, 5)
 
 
 class Engine:
-    """Engine whose queries take two seconds, and fail if an error is set."""
+    """Fake engine whose queries take two seconds; they raise an error if the test has set one."""
 
     def __init__(self, time: VirtualTime) -> None:
         self.time = time
@@ -22,7 +22,7 @@ class Engine:
         self.calls: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return an empty result, or fail."""
+        """Return an empty result, or raise the error that the test has set."""
         assert query is QUERY
         self.time.advance(2)
         if self.error is not None:
@@ -49,7 +49,7 @@ class Engine:
 async def test_each_query_is_measured_by_its_outcome(
     monkeypatch: pytest.MonkeyPatch, error: Exception | None, outcome: str
 ) -> None:
-    """A failed query has a duration, too, and its error reaches the caller."""
+    """The duration of each query is recorded with its outcome; the error of a failed query is raised."""
     time, measured = VirtualTime(), list[tuple[Any, ...]]()
 
     def record(name: str, value: float, **attributes: str) -> None:

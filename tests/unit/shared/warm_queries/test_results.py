@@ -21,7 +21,7 @@ def build_nested_list(levels: int) -> object:
 
 @pytest.mark.parametrize("cell", ["[" * 200 + "1" + "]" * 200, build_nested_list(200)], ids=["text", "value"])
 def test_dynamic_value_of_maximum_depth_is_returned(cell: object) -> None:
-    """A value of maximum depth is returned completely."""
+    """A dynamic value of maximum depth is returned completely."""
     assert to_row_objects(COLUMNS, [[cell]]) == [{"d": build_nested_list(MAX_DEPTH)}]
 
 
@@ -31,14 +31,14 @@ def test_dynamic_value_of_maximum_depth_is_returned(cell: object) -> None:
     ids=["one-more", "objects", "very-deep", "value"],
 )
 def test_deeper_dynamic_value_is_invalid(cell: object) -> None:
-    """A value beyond the maximum depth is rejected with QUERY_INVALID."""
+    """A dynamic value beyond the maximum depth is rejected with QUERY_INVALID."""
     with pytest.raises(WorkspaceError, match="deeper than 200 levels") as refused:
         to_row_objects(COLUMNS, [[cell]])
     assert refused.value.code == "QUERY_INVALID"
 
 
 def test_brackets_in_text_do_not_count_as_levels() -> None:
-    """Text with many brackets is not a deep value."""
+    """Brackets within text do not count towards the depth of a dynamic value."""
     assert to_row_objects(COLUMNS, [['"' + "[" * 500 + '"']]) == [{"d": "[" * 500}]
 
 

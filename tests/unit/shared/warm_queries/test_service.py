@@ -1,4 +1,4 @@
-"""Tests of query execution: the engine's request and the caller's result."""
+"""Tests of the execution of warm queries: the request to the engine and the caller's result."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ APPROVAL = {"approvedBy": "admin@x", "approvedAt": "2026-01-05T08:00:00Z"}
 
 
 class Engine:
-    """Query engine that records requests and returns fixed rows."""
+    """Fake query engine that records requests and returns fixed rows."""
 
     def __init__(self, rows: list[list[Any]]) -> None:
         self.rows = rows
@@ -64,7 +64,7 @@ async def execute(engine: Engine, lookup: str, arguments: Mapping[str, Any] | No
 
 
 async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> WorkspaceError:
-    """Return the error of an execution, which must not reach the engine."""
+    """Return the error of an execution; the query must not reach the engine."""
     engine = Engine(ROWS)
     with pytest.raises(WorkspaceError) as refused:
         await execute(engine, lookup, arguments)
@@ -74,7 +74,7 @@ async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> 
 
 @pytest.mark.parametrize("lookup", ["plain", "area/plain"])
 async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
-    """Lookup and API path give the same result with the query's approval."""
+    """A query gives the same result by its lookup and by its API path, with its approval."""
     run = await execute(Engine(ROWS), lookup)
     assert (run.query, run.truncated, len(run.rows)) == ("Plain", False, 5)
     assert run.rows[1] == {"t": "2026-01-01T00:00:01.000000Z", "v": 1.0}
@@ -95,7 +95,7 @@ async def test_draft_cannot_be_executed() -> None:
 
 
 async def test_additional_row_sets_truncated() -> None:
-    """The service requests one additional row and does not return it."""
+    """The service requests one row more than the limit, to find whether the result is truncated."""
     engine = Engine(ROWS)
     run = await execute(engine, "plain", limit=4)
     assert (len(run.rows), run.truncated, engine.requests[0].max_records) == (4, True, 5)
@@ -131,7 +131,7 @@ async def test_all_invalid_parameters_are_listed() -> None:
 
 
 async def test_result_is_cached_within_cache_seconds() -> None:
-    """Within cacheSeconds, the same call returns the first result; other arguments have another result."""
+    """Within ``cacheSeconds``, a call with the same arguments returns the cached result."""
     engine = Engine(ROWS)
     queries = {
         "kept": query("kept", approval=APPROVAL, cacheSeconds=60, parameters=[{"name": "n", "type": "long"}]),
@@ -216,7 +216,7 @@ def test_a_result_expires() -> None:
 
 @pytest.mark.parametrize("by_column", [False, True])
 def test_the_least_recently_used_results_are_evicted(by_column: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001  a case
-    """The rows of results with rows and of results by column count, and a result over the limit is not cached."""
+    """The cache is limited by rows, which also count in results by column; larger results are not cached."""
     monkeypatch.setattr("shared.warm_queries.service.MAX_ROWS", 10)
     cache = ResultCache()
     for key in ("a", "b"):

@@ -1,4 +1,4 @@
-"""Tests of the catalog changes that decide about a query."""
+"""Tests of the catalog changes that approve or reject a query."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ def test_a_signature_contains_the_hash_of_the_text() -> None:
 
 
 def test_a_decision_is_not_an_edit() -> None:
-    """The person who approves a query does not become its editor."""
+    """Approving a query does not make the approver its last editor."""
     after = {**DEFINITION, "approval": {}}
     change = build_decision(ITEM, after, "Approved", SIGNED)
     assert (change.kind, change.key, change.verb, change.is_edit) == (ItemKind.WARM_QUERY, "q1", "Approved", False)
@@ -34,7 +34,7 @@ def test_a_decision_is_not_an_edit() -> None:
 
 
 def test_a_retry_has_the_same_event_unless_the_query_changed() -> None:
-    """After an edit of the query, the same Idempotency-Key records another decision."""
+    """A retry with an Idempotency-Key gives the same event; after an edit of the query, another event."""
     edited = replace(ITEM, updated_at=AT + timedelta(microseconds=1))
     assert derive_event_id("a", ITEM) == derive_event_id("a", replace(ITEM))
     assert derive_event_id("a", ITEM).startswith(SIGNED_EVENT)

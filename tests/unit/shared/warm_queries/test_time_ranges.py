@@ -1,4 +1,4 @@
-"""Tests of the range of time to which a query is limited."""
+"""Tests of the time range to which a query is limited."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,7 +52,7 @@ def list_fields(duration: timedelta | None, start: datetime | None, end: datetim
 
 
 def test_selections() -> None:
-    """A selection is a duration, a range, an open range, or nothing; at most 366 days."""
+    """A time range is a duration, two times, one time, or missing, and spans at most 366 days."""
     year = timedelta(days=366)
     assert select_time_range(None, None, None, NOW) is None
     assert select_time_range(HOUR, None, None, NOW) == HOUR
@@ -61,7 +61,7 @@ def test_selections() -> None:
 
 
 def test_contradictions_are_rejected() -> None:
-    """``timeRange`` excludes the others, ``to`` requires an earlier ``from``, and 366 days are the maximum."""
+    """``timeRange`` with other parameters, ``to`` without an earlier ``from``, or over 366 days is rejected."""
     assert list_fields(HOUR, NOW, None) == ["timeRange"]
     assert list_fields(HOUR, None, NOW) == ["timeRange", "to"]
     assert list_fields(None, None, NOW) == ["to"]
@@ -73,7 +73,7 @@ def test_contradictions_are_rejected() -> None:
 
 
 def test_conditions() -> None:
-    """A duration includes both ends of its range; a range of two times excludes its end."""
+    """A duration gives a range that includes both ends; two times give a range without its end."""
     assert build_time_condition("T", HOUR) == "T between (_oi_from .. _oi_to)"
     assert build_time_condition("T", TimeInterval(NOW, NOW + HOUR)) == "T >= _oi_from and T < _oi_to"
     assert build_time_condition("T", TimeInterval(NOW)) == "T >= _oi_from"

@@ -1,4 +1,4 @@
-"""Webhooks over a SQLite file, with a scripted HTTP client and a clock that tests move."""
+"""Webhook services over a SQLite file, with a scripted HTTP client and a clock that tests set."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -43,7 +43,7 @@ async def fail(request: OutboundRequest) -> OutboundReply:
 
 
 class ScriptedHttp:
-    """HTTP client that records requests; ``answer`` returns the replies, and hosts in ``refused`` are refused."""
+    """Fake HTTP client that records requests; ``answer`` returns replies, hosts in ``refused`` are refused."""
 
     def __init__(self) -> None:
         self.requests: list[OutboundRequest] = []
@@ -86,7 +86,7 @@ class RecordingLog:
 
 
 class WebhookParts:
-    """All parts of webhooks in one process.
+    """All webhook services of one process.
 
     Args:
         path: the SQLite file.
@@ -128,7 +128,7 @@ class WebhookParts:
         await self.outbox.publish([replace(event, **changes)])
 
     async def work(self) -> None:
-        """Send everything that is due, without waiting for retries that are due seconds later."""
+        """Send all due deliveries, without waiting for retries that are due seconds later."""
         self.worker.wake()
         for _ in range(1_000):
             await asyncio.sleep(0)

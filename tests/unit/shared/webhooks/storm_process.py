@@ -1,4 +1,4 @@
-"""Process of a storm: evaluates a rule whose values change all the time, and sends the events to all endpoints.
+"""Test process that evaluates a rule whose values change constantly, and sends the events to all endpoints.
 
 Arguments: folder of the stores; number of devices; seconds between two changes of a value; ``storm`` or ``drain``.
 A storm runs until the process is killed. A drain resolves all alerts, and ends when no delivery is waiting.
@@ -46,7 +46,7 @@ SHORT_TIMES: tuple[tuple[Any, str, Any], ...] = (
 
 
 class ChangingValues:
-    """Executes the query of the rule: the value of each device crosses the limit again and again.
+    """Fake executor of the rule's query: the value of each device crosses the limit repeatedly.
 
     Args:
         devices: number of devices.
@@ -125,7 +125,7 @@ async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> Asy
 
 
 async def main(folder: Path, devices: int, period: float, mode: str) -> None:
-    """Evaluate and send until the process is killed, or until all deliveries of a drain have ended."""
+    """Evaluate and send until the process is killed or, after ``drain``, until all deliveries have ended."""
     for module, name, value in SHORT_TIMES:
         setattr(module, name, value)
     values = ChangingValues(devices, period)

@@ -10,7 +10,7 @@ from tests.unit.shared.webhooks.environment import WebhookParts, fail
 
 
 async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
-    """A failed retry of an ended delivery is not repeated; a pending delivery is due at once."""
+    """A manual retry sends an ended delivery once, without further retries; a pending one is due at once."""
     endpoint = await parts.create()
     await parts.publish()
     await parts.work()
@@ -29,7 +29,7 @@ async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookPa
 
 
 async def test_pages_have_all_deliveries_newest_first(parts: WebhookParts) -> None:
-    """Each page continues after the last delivery of the page before; the last page has no position."""
+    """All pages together have each delivery once, newest first; the last page has no cursor."""
     endpoint = await parts.create()
     for number in range(3):
         await parts.publish(f"k{number}")

@@ -1,4 +1,4 @@
-"""Tests that no event is lost or duplicated while processes are killed and endpoints fail in every way."""
+"""Tests that each event is delivered once although processes are killed and endpoints fail."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ BROKEN = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 
 
 class FailingEndpoints:
-    """Server of numbered endpoints, of which most fail, and a record of the messages.
+    """Server with numbered endpoints, most of which fail, and a record of received messages.
 
     Attributes:
         number: number of endpoints; the last one always fails, and the last but one is gone after three messages.
@@ -91,7 +91,7 @@ class FailingEndpoints:
 
 @dataclass(frozen=True)
 class Storm:
-    """Extent of a storm (many deliveries during crashes of processes): its duration, endpoints and devices.
+    """Size of a crash test with many deliveries: its duration, endpoints and devices.
 
     Attributes:
         seconds: minimum duration; each process is killed at least once.
@@ -171,7 +171,7 @@ async def list_alerts(parts: StormParts) -> list[Alert]:
 
 
 def check_endpoint(number: int, found: list[Delivery], wanted: set[str], server: FailingEndpoints) -> None:
-    """Check that an endpoint has one delivery for each event, and that it has ended as the endpoint replied."""
+    """Check that an endpoint has one ended delivery for each event, with the outcome of its last reply."""
     assert {each.id for each in found} == wanted
     assert len(found) == len(wanted)
     for delivery in found:

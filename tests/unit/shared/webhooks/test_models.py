@@ -46,7 +46,7 @@ def build_event(**changes: Any) -> WebhookEvent:
 def test_a_filter_needs_a_match_in_each_list(
     wanted: dict[str, Any], event: dict[str, Any], *, is_accepted: bool
 ) -> None:
-    """An event without the property does not match a list; without a list everything matches."""
+    """An event matches a filter if it has a listed value for each list of the filter."""
     assert EventFilter(**wanted).accepts(build_event(**event)) is is_accepted
 
 
@@ -62,7 +62,7 @@ def test_a_filter_needs_a_match_in_each_list(
 def test_an_endpoint_gets_events_since_its_subscription(
     changes: dict[str, Any], event: dict[str, Any], *, is_wanted: bool
 ) -> None:
-    """A disabled endpoint gets nothing, and a new one nothing from before."""
+    """An enabled endpoint gets events from its subscription on; a disabled endpoint gets none."""
     assert ENDPOINT.model_copy(update=changes).wants(build_event(**event)) is is_wanted
 
 
@@ -81,7 +81,7 @@ def test_the_entity_tag_depends_on_the_definition_only() -> None:
 
 
 def test_the_newest_attempts_are_stored() -> None:
-    """A recorded attempt ends the lease; only the newest attempts stay stored."""
+    """Recording an attempt ends the lease of the delivery; only the newest attempts are stored."""
     delivery = Delivery(
         id="d", endpoint="e1", event_type=TEST, body="{}", created_at=START, expires_at=START, lease="worker"
     )

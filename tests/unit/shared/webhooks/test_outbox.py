@@ -1,4 +1,4 @@
-"""Tests of the outbox that stores the deliveries of events."""
+"""Tests of the outbox, which stores a delivery of each event for each endpoint."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pyte
 
 
 async def test_nothing_is_stored_without_a_subscriber(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events that no enabled endpoint wants are dropped without a write."""
+    """An event to which no enabled endpoint subscribes is not stored."""
     async with open_webhooks(tmp_path / "webhooks.sqlite") as parts:
         await parts.create(TEST)
         await parts.create(DOWNLOAD, enabled=False)

@@ -1,4 +1,4 @@
-"""Tests of secrets of webhook endpoints."""
+"""Tests of the secrets of webhook endpoints."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Tests of bodies of deliveries."""
+"""Tests of the bodies of deliveries."""
 
 import json
 from typing import Any
@@ -17,14 +17,14 @@ EVENT: dict[str, Any] = {
 
 
 def test_every_event_type_has_a_title() -> None:
-    """A title exists for each event type; data without its members falls back to the type."""
+    """Each event type has a title; if the event's data is incomplete, the title is the type."""
     assert set(TITLES) == set(WebhookEventType)
     assert build_title(EVENT) == "Alert: <Hot> [x](y)"
     assert build_title({**EVENT, "data": {}}) == "alert.firing"
 
 
 def test_the_standard_body_is_the_event() -> None:
-    """The format standard sends the stored text unchanged."""
+    """In the format standard, the stored text of the event is sent unchanged."""
     text = json.dumps(EVENT)
     assert render_body(text, MessageFormat.STANDARD, "https://plant.example") == text.encode()
 

@@ -1,4 +1,4 @@
-"""Tests of the management of endpoints."""
+"""Tests of managing webhook endpoints."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,14 +52,14 @@ async def test_the_official_library_verifies_a_message(tmp_path: Path) -> None:
 
 
 def is_signed_by(secret: str, request: OutboundRequest) -> bool:
-    """Return whether one of the signatures of a request was made with a secret, whatever the age of the request."""
+    """Return whether a request has a signature with the given secret, ignoring the age of the request."""
     at = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), tz=UTC)
     expected = Webhook(secret).sign(request.headers["webhook-id"], at, request.body.decode())
     return expected in request.headers["webhook-signature"].split()
 
 
 async def test_both_secrets_sign_after_a_rotation(parts: WebhookParts) -> None:
-    """For 24 hours the new and the previous secret sign, then only the new one; at most two secrets sign."""
+    """After a rotation, the new and the previous secret sign for 24 hours; older secrets never sign."""
     first = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
     second = await parts.service.rotate_secret("admin@t", first.endpoint.id)
     await parts.publish("k1")
@@ -82,7 +82,7 @@ async def test_both_secrets_sign_after_a_rotation(parts: WebhookParts) -> None:
 
 
 async def test_a_repeated_request_returns_the_same_secret(parts: WebhookParts) -> None:
-    """Creation and rotation under the same append id happen once."""
+    """Repeating a creation or rotation with the same append id returns the same secret."""
     definition = EndpointDefinition(URL, (TEST,))
     made = [await parts.service.create("admin@t", definition, append_id="a1") for _ in range(2)]
     assert made[0] == made[1]
@@ -93,14 +93,14 @@ async def test_a_repeated_request_returns_the_same_secret(parts: WebhookParts) -
 
 
 async def test_the_number_of_endpoints_is_limited(parts: WebhookParts) -> None:
-    """The 51st endpoint is rejected."""
+    """A workspace can have 50 endpoints; the 51st is rejected."""
     for _ in range(MAX_ENDPOINTS):
         await parts.create()
     assert await get_code(parts.create()) == "TOO_MANY_WEBHOOKS"
 
 
 async def test_a_refused_url_is_rejected(parts: WebhookParts) -> None:
-    """Creating an endpoint and changing its URL check the URL; a change of other properties does not."""
+    """The URL is checked when an endpoint is created and when its URL changes, not at other changes."""
     endpoint = await parts.create()
     parts.http.refused = {"hooks.example", "evil.example"}
     for url in ("https://evil.example/", "ftp://hooks.example/", "https://2130706433/"):
@@ -135,7 +135,7 @@ async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
 
 
 async def test_enabling_again_forgets_the_failure(parts: WebhookParts) -> None:
-    """An endpoint that is enabled again has no failure reason, and receives only events from then on."""
+    """Enabling a disabled endpoint removes its failure reason; it receives only events from then on."""
     endpoint = await parts.create()
     await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
     early = parts.time.now
@@ -148,7 +148,7 @@ async def test_enabling_again_forgets_the_failure(parts: WebhookParts) -> None:
 
 
 async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
-    """A test is sent to an endpoint of other types; a disabled endpoint gets none."""
+    """A test event is sent to an enabled endpoint whatever event types it subscribes to."""
     endpoint = await parts.create(DOWNLOAD)
     delivery = await parts.service.send_test("admin@t", endpoint.id)
     await parts.work()

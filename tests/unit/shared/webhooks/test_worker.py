@@ -17,7 +17,7 @@ from tests.unit.shared.webhooks.environment import URL, WebhookParts, fail, open
 
 
 async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
-    """A success ends the delivery; the log has the attempt and the start of the reply."""
+    """A successful reply ends the delivery; the log has the attempt and the beginning of the reply."""
     endpoint = await parts.create()
     await parts.publish()
     await parts.work()
@@ -31,7 +31,7 @@ async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
 
 
 async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts) -> None:
-    """Nine retries follow the first attempt under the same id; then the delivery has failed."""
+    """A failed delivery is retried nine times under the same id, and then marked as failed."""
     endpoint = await parts.create()
     await parts.publish()
     parts.http.answer = fail
@@ -50,7 +50,7 @@ async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts)
 
 @pytest.mark.parametrize("retries", [0, 2])
 async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(parts: WebhookParts, retries: int) -> None:
-    """A new delivery, or one that waits for a retry, is sent at once after the clock was set back by 50 minutes."""
+    """After the clock was set back by 50 minutes, new deliveries and waiting retries are sent at once."""
     await parts.create()
     parts.time.advance(3600)
     await parts.publish()
@@ -80,7 +80,7 @@ async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookPar
 
 
 async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> None:
-    """The worker waits for a retry after five seconds itself, without a timer of the host."""
+    """The worker itself waits for a retry after five seconds, without the host's timer."""
     await parts.create()
     await parts.publish()
     parts.http.answer = fail
@@ -191,7 +191,7 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) ->
 
 
 async def test_an_endpoint_that_fails_for_days_is_disabled(parts: WebhookParts) -> None:
-    """After five days without a success, the next failed attempt disables the endpoint; a success starts anew."""
+    """An endpoint is disabled at the first failure after five days without a success."""
     endpoint = await parts.create()
     parts.http.answer = fail
     await parts.publish("k1")
@@ -212,7 +212,7 @@ async def test_an_endpoint_that_fails_for_days_is_disabled(parts: WebhookParts) 
 
 
 async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(parts: WebhookParts) -> None:
-    """A delivery that is due while its endpoint is disabled or removed has failed with this reason."""
+    """A due delivery of a disabled or removed endpoint is marked as failed with this reason."""
     first, second = await parts.create(), await parts.create()
     await parts.publish()
     await parts.registry.change(
@@ -260,7 +260,7 @@ async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> No
 
 
 async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> None:
-    """A process that ends between sending and recording leaves a claim; after it, another sends the same id again."""
+    """If a process crashes after sending, another sends the same id again when the claim has expired."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as dead:
         await dead.create()
@@ -285,7 +285,7 @@ async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> Non
 
 
 async def test_a_failure_of_the_store_loses_nothing(parts: WebhookParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a result cannot be stored, the delivery is sent again after its claim."""
+    """If the result of a delivery cannot be stored, it is sent again when its claim has expired."""
     endpoint = await parts.create()
     await parts.publish()
     save = parts.store.save
@@ -302,7 +302,7 @@ async def test_a_failure_of_the_store_loses_nothing(parts: WebhookParts, monkeyp
 
 
 async def test_two_workers_send_each_delivery_once(tmp_path: Path) -> None:
-    """Workers of two processes share the deliveries."""
+    """Workers of two processes send each delivery only once."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as first, open_webhooks(path, first.time) as second:
         await first.create()

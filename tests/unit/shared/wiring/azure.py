@@ -27,7 +27,7 @@ DATABASE = "workspace"
 
 @dataclass
 class Deployment:
-    """The provisioned test servers."""
+    """Test servers that together form a deployment on Azure."""
 
     cosmos: CosmosServer
     vault: KeyVaultDouble

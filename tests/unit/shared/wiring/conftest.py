@@ -1,4 +1,4 @@
-"""Services of both kinds of stores, without connections."""
+"""Fixtures with services over both kinds of stores, embedded and Azure, without open connections."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -38,7 +38,7 @@ async def on_azure() -> AsyncIterator[Services]:
 
 @pytest.fixture
 def choose(local: Services, on_azure: Services) -> Choice:
-    """Return a function that names the classes of a service, locally and on Azure."""
+    """Return a function that returns the class names of a service's stores, locally and on Azure."""
 
     def name_classes(get: Callable[[Services], object]) -> tuple[str, str]:
         found, other = get(local), get(on_azure)

@@ -1,4 +1,4 @@
-"""Tests of the choice of stores for credentials and grants."""
+"""Tests of the selection of stores for credentials and grants."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def test_the_settings_choose_the_stores(choose: Choice) -> None:
 
 
 async def test_the_local_signing_key_is_a_file(local: Services, tmp_path: Path) -> None:
-    """The key survives a restart, and its file is created on first use."""
+    """The local signing key is a file that is created at first use and read again after a restart."""
     assert not (tmp_path / "signing-key.pem").exists()
     key_id = await local.access.signing_key.get_key_id()
     [public] = await local.access.signing_key.load_public_keys()

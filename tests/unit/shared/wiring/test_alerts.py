@@ -1,4 +1,4 @@
-"""Tests of the choice of the store for alerts."""
+"""Tests of the selection of the store for alerts."""
 
 from tests.unit.shared.wiring.conftest import Choice
 

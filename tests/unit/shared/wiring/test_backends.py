@@ -11,7 +11,7 @@ def test_the_settings_choose_the_stores(choose: Choice) -> None:
 
 
 async def test_blobs_of_different_containers_are_separate(local: Services) -> None:
-    """A name in one container is not a name in another."""
+    """Blobs with the same name in different containers are different blobs."""
     first, second = (local.backends.build_blob_store(name) for name in ("one", "two"))
     await first.create("a", b"1")
     assert [blob.name async for blob in second.list("")] == []

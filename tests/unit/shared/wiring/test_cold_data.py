@@ -1,4 +1,4 @@
-"""Tests of the place of the archive's temporary files."""
+"""Tests of the folder for the archive's temporary files."""
 
 import tempfile
 from pathlib import Path
@@ -7,7 +7,7 @@ from shared.wiring import Services
 
 
 def test_temporary_files_have_a_folder_of_their_own(local: Services, on_azure: Services, tmp_path: Path) -> None:
-    """Locally they are next to the data, which has the space; an instance on Azure has only its own disk."""
+    """Locally, temporary files are next to the data, which has the space; on Azure, on the instance's disk."""
     assert local.cold_data.scratch == tmp_path / "scratch"
     assert on_azure.cold_data.scratch == Path(tempfile.gettempdir()) / "scratch"
 

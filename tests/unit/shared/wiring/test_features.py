@@ -10,7 +10,7 @@ from tests.unit.shared.catalog.documents import PLANT
 
 
 async def test_the_document_declares_provenance(local: Services) -> None:
-    """Before that, each operation that needs the audit log fails with one error."""
+    """Without provenance in the document, each operation that needs the audit log fails with the same error."""
     assert not await local.features.has(PROVENANCE)
     with pytest.raises(WorkspaceError) as raised:
         await local.features.require(PROVENANCE)

@@ -1,4 +1,4 @@
-"""Tests of the selection of the check that events come from the message service."""
+"""Tests of how the service authenticates events of the message service, and of the stream quota's store."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from tests.unit.shared.wiring.conftest import Choice
     ],
 )
 async def test_events_are_signed_or_have_a_token(tmp_path: Path, settings: dict[str, Any], kind: str) -> None:
-    """Without an access key, only the token of the managed identity is accepted."""
+    """With an access key, events must be signed; without one, they need the managed identity's token."""
     services = Services(Settings.read({"DATA_DIR": str(tmp_path), **settings}))
     assert type(services.live_stream.events).__name__ == kind
     await services.close()

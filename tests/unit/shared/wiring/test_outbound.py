@@ -1,4 +1,4 @@
-"""Tests of the ports that users cannot call."""
+"""Tests of the own ports to which users cannot send requests."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from shared.wiring import Services
 
 @pytest.mark.parametrize(("port", "is_refused"), [(7071, True), (8089, True), (9999, True), (8443, False)])
 async def test_the_service_does_not_call_itself(tmp_path: Path, port: int, *, is_refused: bool) -> None:
-    """An allowed network may contain this service and its stores; their ports are refused there, too."""
+    """The ports of the service and its stores are refused even if their network is allowed."""
     settings = {
         "DATA_DIR": str(tmp_path),
         "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",

@@ -1,4 +1,4 @@
-"""Tests of readiness: all configured stores must answer."""
+"""Tests of the readiness probe: all configured stores must respond."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ def list_failing(log: pytest.LogCaptureFixture) -> set[str]:
 
 
 async def test_ready_while_every_store_responds(services: Services) -> None:
-    """A deployment is ready without a workspace and with one, audited or not."""
+    """A deployment is ready with or without a workspace, and with or without provenance."""
     assert await services.readiness.find_failing_dependencies() == []
     for text in (PLAIN, AUDITED):
         await services.provenance.catalog_service.apply(load_document(text, "test"), "apply")

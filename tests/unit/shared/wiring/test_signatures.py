@@ -63,7 +63,7 @@ def build_signer(services: Services, sign_in: str = "s1") -> DecisionSigner:
 
 
 async def test_signed_amendments(services: Services) -> None:
-    """A sign-in signs one amendment, with a valid signature; the fifth refused attempt locks the signer out."""
+    """A sign-in can sign one amendment, with a valid signature; the fifth refused attempt locks the signer."""
     amendments = services.provenance.amendments
     for _ in range(2):
         await amendments.create(CHAIN, "ann", BODY, POLICY)

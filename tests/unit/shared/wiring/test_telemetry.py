@@ -1,4 +1,4 @@
-"""Tests of the choice of the hub and of the store for the states of connections."""
+"""Tests of the selection of the hub and of the store for connection states."""
 
 from shared.telemetry.models import HubMessage
 from shared.wiring import Services

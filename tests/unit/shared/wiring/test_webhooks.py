@@ -1,4 +1,4 @@
-"""Tests of the choice of the store for webhooks, and of the wake-up of the sources of events."""
+"""Tests of the selection of the store for webhooks, and of waking the event sources."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tests of services of one process: separate instances, creation on first use, and the order of closing."""
+"""Tests of the services of one process: separate instances, creation at first use, and order of closing."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def build(folder: Path) -> Services:
 
 
 async def test_two_services_share_nothing(tmp_path: Path) -> None:
-    """Two instances in one process have separate stores and caches, and closing one leaves the other usable."""
+    """Two instances in one process have separate stores and caches; closing one does not affect the other."""
     first, second = build(tmp_path / "first"), build(tmp_path / "second")
     for services, name in ((first, "plant-1"), (second, "plant-2")):
         await services.provenance.catalog_service.apply(load_document(PLANT.format(name), "test"), "apply")
@@ -65,7 +65,7 @@ async def test_two_services_share_nothing(tmp_path: Path) -> None:
 
 
 async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], list[StoredEvent]]:
-    """Use services on a fixed clock, seeded randomness and no threads; return their audit records and hub events."""
+    """Use services with a fixed clock, a random seed and no threads; return their audit records and hub events."""
     random = Random(seed)
     runtime = Runtime(
         now=lambda: NOW,
@@ -103,7 +103,7 @@ async def test_a_seed_determines_the_stored_data(tmp_path: Path) -> None:
 
 
 async def test_unused_services_open_no_file(tmp_path: Path) -> None:
-    """Services that are not used create neither a file nor a job, also when they are closed."""
+    """Services that are not used create no file and no job, also when they are closed."""
     services = build(tmp_path / "data")
     await services.close()
     assert not (tmp_path / "data").exists()

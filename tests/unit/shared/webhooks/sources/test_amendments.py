@@ -56,7 +56,7 @@ def build_endpoint(name: str, hours: int, *, enabled: bool = True, kind: Webhook
     ],
 )
 def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEndpoint], hours: int | None) -> None:
-    """Records are read from the time of the first subscription, and none without a subscription."""
+    """Records are read from the time of the first subscription on; without one, none is read."""
     listed = EndpointList(endpoints={each.id: each for each in endpoints})
     expected = None if hours is None else START + timedelta(hours=hours)
     assert find_first_subscription(listed, (PENDING, DECIDED)) == expected
@@ -64,7 +64,7 @@ def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEnd
 
 @pytest.mark.parametrize(("status", "kind"), [("pending", PENDING), ("approved", DECIDED)])
 def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEventType) -> None:
-    """An amendment is announced as pending, or as decided if the workspace requires no approval."""
+    """The event of a new amendment is pending, or decided if the workspace requires no approval."""
     event = build_amendment_event("line-1", {**AMENDMENT, "Status": status})
     assert event is not None
     assert (event.type, event.key, event.at) == (kind, f"{kind}/000000000001/line-1", START)
@@ -79,7 +79,7 @@ def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEv
     ],
 )
 def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by: str) -> None:
-    """The event of a decision has the record id of the amendment and a key from the decision."""
+    """The event of a decision has the amendment's RecordID, and a key that belongs to the decision."""
     event = build_decision_event(
         "line-1", AMENDMENT, {**decision, "RecordID": "000000000002", "AmendmentID": "000000000001"}
     )
@@ -91,7 +91,7 @@ def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by
 
 @pytest.mark.parametrize("at", [None, "yesterday"])
 def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
-    """A record with a damaged time is not announced, because verification reports it; other events are published."""
+    """A record with a damaged time has no event, and events of other records are published."""
     assert build_amendment_event("s", {**AMENDMENT, "AmendedAt": at}) is None
 
 
@@ -99,7 +99,7 @@ def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
 async def test_amendments_are_announced_after_the_clocks_were_set_back(
     parts: WebhookParts, tmp_path: Path, forward: float
 ) -> None:
-    """An amendment of a new scope is announced although its time is before the last run."""
+    """An amendment in a new scope has an event even if its time is before the last run."""
     chains = SqliteChainStore(tmp_path / "chains.sqlite", runtime=parts.runtime)
 
     async def load_workspace() -> str:

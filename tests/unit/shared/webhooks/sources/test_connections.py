@@ -18,12 +18,12 @@ def build_current(**statuses: str) -> dict[str, dict[str, Any]]:
 
 
 def test_without_a_change_nothing_is_stored() -> None:
-    """A run that finds the same statuses writes nothing."""
+    """If no status has changed, a run stores nothing."""
     assert build_next(BEFORE, build_current(rig="LIVE", press="LIVE"), AT) is None
 
 
 def test_the_first_run_reports_nothing() -> None:
-    """The first run only stores the statuses, because earlier changes were before the subscription."""
+    """The first run only stores statuses, without events, because earlier changes precede the subscription."""
     assert build_next({}, build_current(rig="STALE"), AT) == {
         "version": AT,
         "statuses": {"rig": "STALE"},
@@ -40,14 +40,14 @@ def test_the_first_run_reports_nothing() -> None:
     ],
 )
 def test_only_changes_of_known_connections_are_reported(statuses: dict[str, str], changed: list[str]) -> None:
-    """A new connection has no earlier status, and a removed one no later status; both are stored."""
+    """New and removed connections have no event, but the stored statuses are updated."""
     after = build_next(BEFORE, build_current(**statuses), AT)
     assert after is not None
     assert ([each["connection"] for each in after["unpublished"]], after["statuses"]) == (changed, statuses)
 
 
 def test_a_change_becomes_an_event() -> None:
-    """A status change becomes an event; a repeated publication has the same key, so it is delivered once."""
+    """A status change becomes one event; publishing it again uses the same key, so it is delivered once."""
     after = build_next(BEFORE, build_current(rig="STALE", press="LIVE"), AT)
     assert after is not None
     event = to_event(after["unpublished"][0], after["version"])

@@ -7,7 +7,7 @@ from shared.webhooks.sources.runner import EventSources
 
 
 class Source:
-    """Source that counts its runs, fails, or waits for a test.
+    """Fake event source that counts its runs; it can fail or wait for the test.
 
     Attributes:
         runs: number of runs.
@@ -33,7 +33,7 @@ class Source:
 
 
 async def test_a_failure_stops_no_other_source() -> None:
-    """A failing source does not prevent the others; the worker is woken after all sources have run."""
+    """If a source fails, the others still run, and afterwards the worker is woken."""
     broken, working, woken = Source(), Source(), list[int]()
     broken.is_failing = True
     await EventSources({"a": broken, "b": working}, lambda: woken.append(working.runs)).run()
@@ -41,7 +41,7 @@ async def test_a_failure_stops_no_other_source() -> None:
 
 
 async def test_nudges_during_a_run_cause_one_more() -> None:
-    """A change after the source was read causes one more run, without waiting for the timer."""
+    """Changes during a run cause exactly one more run, without waiting for the timer."""
     source, done = Source(), asyncio.Event()
     source.gate = asyncio.Event()
     sources = EventSources({"a": source}, lambda: done.set() if source.runs > 1 else None)
@@ -56,7 +56,7 @@ async def test_nudges_during_a_run_cause_one_more() -> None:
 
 
 async def test_no_run_starts_after_the_close() -> None:
-    """Closing stops a run and prevents new runs; another instance repeats the work."""
+    """Closing the runner stops its run and prevents new ones."""
     source = Source()
     source.gate = asyncio.Event()
     sources = EventSources({"a": source}, lambda: None)

@@ -19,7 +19,7 @@ def build_job(**changes: Any) -> Job:
 
 
 def test_a_download_concerns_its_connections() -> None:
-    """Endpoints that subscribe to connections get the events of these connections' downloads."""
+    """The event of a download is sent to endpoints that subscribe to one of its connections."""
     event = build_download_event(build_job(), START)
     assert (event.key, event.connections) == ("download.completed/j1", frozenset({"rig"}))
     assert event.data == {"downloadId": "j1", "status": "completed", "rows": 0, "bytes": 0}
@@ -28,7 +28,7 @@ def test_a_download_concerns_its_connections() -> None:
 
 @pytest.mark.parametrize(("scope", "shown"), [("line-1", "line-1"), ("", None)])
 def test_a_broken_chain_is_reported_once_a_day(scope: str, shown: str | None) -> None:
-    """The key of the event contains the day, the chain and the place of the fault, so one event is sent per day."""
+    """A broken chain has one event per day and fault, because the key contains day, chain and position."""
     chain = ChainKey(Target.DOMAIN_EVENTS, scope)
     event = build_broken_chain_event(chain, "000000000007", "wrong hash", START)
     assert event.key == f"audit-chain.broken/2026-03-01/DomainEvents/000000000007/{scope}"
@@ -37,7 +37,7 @@ def test_a_broken_chain_is_reported_once_a_day(scope: str, shown: str | None) ->
 
 
 def test_a_lock_out_names_the_member_and_the_attempts() -> None:
-    """Each lock-out is one event, which names the member and the attempts."""
+    """The event of a lock-out has the member and the number of refused attempts."""
     event = build_lock_out_event("ann", "e1", START, 5, START)
     assert (event.type, event.key) == (WebhookEventType.SIGNATURE_SUSPICIOUS, "signature.suspicious/e1")
     assert event.data == {"userId": "ann", "attempts": 5, "since": "2026-03-01T12:00:00.000000Z"}

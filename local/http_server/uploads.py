@@ -161,7 +161,8 @@ class _Upload:
             with draft.open("r+b") as file:
                 await _write_body(receive, file, self._folder, limit)
         except BaseException:
-            draft.unlink()
+            # The deletion of a large file would block the event loop.
+            await asyncio.to_thread(draft.unlink)
             raise
         return draft
 

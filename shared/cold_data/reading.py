@@ -253,9 +253,9 @@ class _RangeReader:
     ) -> None:
         """Download the blobs of a block of hours and of adjacent hours; delete local copies of other hours."""
         first, last = _shift_instant(block[0], -AROUND), _shift_instant(block[-1], AROUND)
-        for hour in [hour for hour in self._local if hour < first]:
-            for file in self._local.pop(hour).files:
-                file.unlink()
+        passed = [file for hour in [*self._local] if hour < first for file in self._local.pop(hour).files]
+        if passed:
+            await self._runtime.run_in_thread(_delete_files, passed)
         for hour in sorted(known):
             if first <= hour <= last and hour not in self._local:
                 self._local[hour] = await self._fetch_hour(known[hour])
@@ -264,7 +264,7 @@ class _RangeReader:
         for _ in range(_MAX_ATTEMPTS):
             self._fetched += 1
             folder = self._folder / str(self._fetched)
-            folder.mkdir()
+            await self._runtime.run_in_thread(folder.mkdir)
             await self._runtime.run_in_thread(require_space, folder, hour.size)
             files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
             try:
@@ -332,6 +332,11 @@ class _RangeReader:
         since = f"timestamp >= {_format_instant(self._start)}" if self._start > hour else "true"
         until = f"timestamp < {_format_instant(self._end)}" if self._end - hour < HOUR else "true"
         return f"{since} AND {until}"
+
+
+def _delete_files(files: Sequence[Path]) -> None:
+    for file in files:
+        file.unlink()
 
 
 def _format_instant(instant: datetime) -> str:

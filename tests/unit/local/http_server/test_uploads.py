@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -62,6 +63,27 @@ async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp
         assert (await client.put(url, content=b"whole")).status_code == 201
     assert await store.read("job/upload") == b"whole"
     assert list((tmp_path / "blobs" / "downloads" / ".drafts").iterdir()) == []
+
+
+async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draft of an upload whose client disconnected is deleted in a worker thread."""
+    threads: list[int] = []
+    unlink = Path.unlink
+
+    def record(path: Path, *, missing_ok: bool = False) -> None:
+        threads.append(threading.get_ident())
+        unlink(path, missing_ok=missing_ok)
+
+    async def disconnect() -> uploads.Message:
+        return {"type": "http.disconnect"}
+
+    monkeypatch.setattr(Path, "unlink", record)
+    linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
+    with pytest.raises(uploads.UploadInterruptedError):
+        await uploads.Uploads(tmp_path).serve("PUT", linked, {}, disconnect)
+    assert list((tmp_path / "downloads" / ".drafts").iterdir()) == []
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
 
 
 async def test_limits(monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient, url: str) -> None:

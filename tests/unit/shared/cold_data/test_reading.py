@@ -1,8 +1,10 @@
 """Tests of the archive reader: ranges, order and duplicates."""
 
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -100,6 +102,28 @@ async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
     events = [build_event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]
     await Archive(store).run(events)
     assert await read_ids(store) == list(dict.fromkeys(f"m-{number // 2}" for number in range(1, 61)))
+
+
+async def test_files_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read creates the folders of local copies and deletes passed copies in worker threads only."""
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_event(number, at=NOON + number * DAY) for number in range(1, 6)])
+    calls: list[tuple[str, int]] = []
+
+    def observe(name: str) -> None:
+        method = getattr(Path, name)
+
+        def record(self: Path, *args: Any, **kwargs: Any) -> None:
+            calls.append((name, threading.get_ident()))
+            method(self, *args, **kwargs)
+
+        monkeypatch.setattr(Path, name, record)
+
+    observe("unlink")
+    observe("mkdir")
+    assert len(await read_ids(store)) == 5
+    assert {name for name, _ in calls} == {"unlink", "mkdir"}
+    assert threading.get_ident() not in {thread for _, thread in calls}
 
 
 def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:

@@ -17,7 +17,19 @@ type Address = IPv4Address | IPv6Address
 type Network = IPv4Network | IPv6Network
 
 ALWAYS_REFUSED: Final[frozenset[Address]] = frozenset(
-    map(ip_address, ("169.254.169.254", "169.254.170.2", "168.63.129.16", "100.100.100.200", "fd00:ec2::254"))
+    map(
+        ip_address,
+        (
+            "169.254.169.254",
+            "169.254.170.2",
+            "169.254.170.23",
+            "168.63.129.16",
+            "100.100.100.200",
+            "fd00:ec2::23",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+        ),
+    )
 )
 """Metadata addresses of cloud platforms, which return credentials or machine settings; no setting allows them."""
 
@@ -46,7 +58,19 @@ _NOT_PUBLIC: Final[tuple[Network, ...]] = tuple(
         ),
     )
 )
-_NAT64: Final = IPv6Network("64:ff9b::/96")
+_EMBEDDING: Final[tuple[IPv6Network, ...]] = tuple(
+    map(
+        IPv6Network,
+        (
+            "::/96",  # IPv4-compatible
+            "::ffff:0:0/96",  # IPv4-mapped
+            "::ffff:0:0:0/96",  # IPv4-translated
+            "64:ff9b::/96",  # NAT64
+            "64:ff9b:1::/48",  # local NAT64
+        ),
+    )
+)
+"""Networks whose addresses can contain an IPv4 address in their last 32 bits."""
 _PUBLIC_IPV6: Final = IPv6Network("2000::/3")
 """Global unicast addresses. Other IPv6 addresses are local, embed an IPv4 address, or are not assigned."""
 _NOT_PUBLIC_IPV6: Final[tuple[Network, ...]] = tuple(
@@ -232,12 +256,12 @@ class AddressRules:
 
 
 def _find_embedded_address(address: Address) -> Address:
-    """Return the IPv4 address that an IPv4-mapped, 6to4 or NAT64 address reaches; any other address unchanged."""
+    """Return the IPv4 address that an IPv6 address contains and reaches; any other address unchanged."""
     if isinstance(address, IPv4Address):
         return address
-    if address in _NAT64:
+    if any(address in network for network in _EMBEDDING):
         return IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.ipv4_mapped or address.sixtofour or address
+    return address.sixtofour or (address.teredo[1] if address.teredo else address)
 
 
 def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:

@@ -171,11 +171,20 @@ def test_an_embedded_address_of_an_allowed_network_is_refused(address: str) -> N
     "address",
     [
         "169.254.169.254",
+        "169.254.170.2",
+        "169.254.170.23",
         "168.63.129.16",
+        "fd00:ec2::23",
         "fd00:ec2::254",
+        "fd20:ce::254",
         "::ffff:169.254.169.254",
+        "::169.254.169.254",
+        "::ffff:0:169.254.169.254",
         "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "64:ff9b:1:2:3:4:a9fe:a9fe",
         "2002:a9fe:a9fe::1",
+        "2001:0:4136:e378:8000:63bf:5601:5601",
     ],
 )
 def test_no_setting_admits_metadata_addresses(address: str) -> None:
@@ -183,6 +192,13 @@ def test_no_setting_admits_metadata_addresses(address: str) -> None:
     rules = AddressRules(parse_networks("0.0.0.0/0,::/0"))
     with pytest.raises(AddressRefusedError):
         rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
+
+
+@pytest.mark.parametrize("address", ["::", "::1", "::8.8.8.8", "64:ff9b:1::1", "2001:0:4136:e378:8000:63bf:f7f7:f7f7"])
+def test_allowed_networks_admit_addresses_that_embed_others(address: str) -> None:
+    """An IPv6 address of an allowed network is accepted if the address that it contains is no metadata address."""
+    rules = AddressRules(parse_networks("::/0"))
+    rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
 
 def test_own_ports_are_refused() -> None:

@@ -229,11 +229,13 @@ def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
 def test_the_condition_must_hold_for_the_time(editor: httpx.Client, firing: dict[str, Any]) -> None:
     """With `for`, an alert is first pending and later firing, under one id; disabling the rule ends the alert."""
     path = "/oi-api/alert-rules/level-held"
-    held = {**RULE, "for": "PT1S"}
+    held = {**RULE, "for": "PT3S"}
     assert editor.put(path, json=held).status_code == 201
-    pending = wait_for_alert(editor, "level-held", "pending")
+    [pending], _ = wait_until(
+        lambda: (list_alerts(editor, "level-held"), editor.get(path).json()["state"]),
+        lambda found: ([alert["state"] for alert in found[0]], found[1]) == (["pending"], "pending"),
+    )
     assert (pending["labels"], pending["firedAt"]) == (firing["labels"], None)
-    assert editor.get(path).json()["state"] == "pending"
     fired = wait_for_alert(editor, "level-held", "firing")
     assert (fired["id"], fired["startedAt"]) == (pending["id"], pending["startedAt"])
     assert fired["firedAt"] > fired["startedAt"]
@@ -247,14 +249,14 @@ def test_a_failing_query_resolves_nothing(plant: Service, editor: httpx.Client, 
     rule, query = "/oi-api/alert-rules/level-high", "/oi-api/warm-queries/levels"
     kql = {"name": "Levels", "surface": "hall", "kql": f"{KQL}, extra = 1"}
     assert editor.put(query, json=kql).status_code == 200
-    wait_until(lambda: editor.get(rule).json(), lambda found: "is a draft" in (found["error"] or ""))
+    wait_until(lambda: editor.get(rule).json(), lambda found: "is a draft" in (found["error"] or ""), 60)
     assert editor.delete(query).status_code == 204
-    wait_until(lambda: editor.get(rule).json(), lambda found: "does not exist" in (found["error"] or ""))
+    wait_until(lambda: editor.get(rule).json(), lambda found: "does not exist" in (found["error"] or ""), 60)
     [alert] = list_alerts(editor, "level-high")
     assert (alert["id"], alert["state"]) == (firing["id"], "firing")
     assert editor.put(query, json=kql).status_code == 201
     assert plant.caller("admin@t").post(f"{query}/approve").status_code == 200
-    wait_until(lambda: editor.get(rule).json(), lambda found: (found["state"], found["error"]) == ("firing", None))
+    wait_until(lambda: editor.get(rule).json(), lambda found: (found["state"], found["error"]) == ("firing", None), 60)
     assert [one["id"] for one in list_alerts(editor, "level-high")] == [firing["id"]]
 
 

@@ -14,7 +14,7 @@ from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, Data
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import Catalog, OwnedDatabase
-from shared.conditional_requests import UNCONDITIONAL, Condition
+from shared.conditional_requests import UNCONDITIONAL, Condition, item_missing_error
 from shared.data_stores.errors import build_container_exists_error
 from shared.data_stores.models import AccountContainer, DatabasePlace
 from shared.data_stores.ports import ContainerStore
@@ -125,9 +125,9 @@ class Containers:
         """Remove the catalog record of a container that no longer exists in the Cosmos DB account.
 
         Raises:
-            WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND`` or ``CONTAINER_NOT_FOUND``; CONFLICT
-                ``CONTAINER_PROVISIONED`` or ``CONTAINER_NOT_DECLARED``; PRECONDITION_FAILED if the record does not
-                satisfy the condition.
+            WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``, or ``CONTAINER_NOT_FOUND`` if the request has no If-Match;
+                CONFLICT ``CONTAINER_PROVISIONED`` or ``CONTAINER_NOT_DECLARED``; PRECONDITION_FAILED if the record does
+                not satisfy the condition or, with If-Match, does not exist.
         """
         owned = await self._get_database(database)
         declared = name in owned.containers
@@ -147,7 +147,7 @@ class Containers:
         def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             records = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == key]
             if not records:
-                raise build_container_not_found_error()
+                raise item_missing_error() if condition.match is not None else build_container_not_found_error()
             condition.check_write(compute_definition_etag(records[0].definition))
             return [ItemChange(ItemKind.CONTAINER, key, records[0].definition, None)]
 

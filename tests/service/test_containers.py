@@ -107,7 +107,7 @@ def test_undeclared_containers_are_protected(plant: Service, admin: httpx.Client
 
 
 def test_only_declarations_without_container_are_deleted(plant: Service, admin: httpx.Client) -> None:
-    """A declaration whose container exists is not deleted, and the reply says where to delete the container."""
+    """Deletion is rejected if the container exists (409), if nothing is declared (404), or then with If-Match (412)."""
     assert "portal" in check_problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
     check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
     check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
@@ -117,6 +117,9 @@ def test_only_declarations_without_container_are_deleted(plant: Service, admin: 
     check_problem(admin.delete(f"{ORDERS}/recipes", headers=stale), 409, "CONTAINER_PROVISIONED")
     assert admin.delete(f"{ORDERS}/planned").status_code == 204
     check_problem(admin.delete(f"{ORDERS}/planned"), 404, "CONTAINER_NOT_FOUND")
+    for tag in ("*", '"stale"'):
+        reply = admin.delete(f"{ORDERS}/planned", headers={"If-Match": tag})
+        check_problem(reply, 412, "PRECONDITION_FAILED")
     assert "planned" not in list_containers(admin)
     assert [action for action, _ in list_events(admin, "planned")][-1] == "Catalog.Container.Removed"
 

@@ -1,5 +1,6 @@
 """Nested property bags: keys that a path such as ``$.a.b`` names, paths such as ``d.["a"]``, and canonical JSON."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,14 +14,20 @@ from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions,
 from emulators.kusto.extensions.sql import bind_once, render_expression
 from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, DynamicLiteral, infer_static_type
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
-from emulators.kusto.python_functions import PythonFunction
+from emulators.kusto.python_functions import FunctionFailure, PythonFunction
 
 _STEP = re.compile(r"""\.([A-Za-z_][\w-]*)|\[(?:'([^']*)'|"([^"]*)")\]""")
+_LONG_INTEGER = re.compile(r"\d{19}")
+_MAX_STEPS = 100
 _LEGACY_ELEMENT = "LegacyFunctionCallOrPathElementOperation"
 
 
 def _parse_path(path: str) -> list[str]:
-    """Return the keys of a path from the root of a bag; a path into an array, or of the root itself, has none."""
+    """Return the keys of a path from the root of a bag; a path into an array, or of the root itself, has none.
+
+    Raises:
+        FunctionFailure: the path has too many steps.
+    """
     keys: list[str] = []
     position = 1
     while position < len(path):
@@ -29,14 +36,17 @@ def _parse_path(path: str) -> list[str]:
             return []
         keys.append(next(key for key in step.groups() if key is not None))
         position = step.end()
+        if len(keys) > _MAX_STEPS:
+            raise FunctionFailure("EMB0001", f"a path of more than {_MAX_STEPS} steps in a bag")
     return keys
 
 
-def _remove_keys(bag: Any, keys: Sequence[str]) -> Any:
-    """Return a bag without some keys; a key that starts with ``$`` is a path."""
+def _remove_keys(bag: Any, keys: Sequence[str | None]) -> Any:
+    """Return a bag without some keys; a key that starts with ``$`` is a path, and a null key removes nothing."""
     remaining = bag
     for key in keys:
-        remaining = _remove_path(remaining, _parse_path(key) if key.startswith("$") else [key])
+        if key is not None:
+            remaining = _remove_path(remaining, _parse_path(key) if key.startswith("$") else [key])
     return remaining
 
 
@@ -58,24 +68,39 @@ def _set_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
     return {**outer, first: _set_path(outer.get(first), rest, value)}
 
 
-def _remove_keys_in_text(bag: str | None, keys: Sequence[str] | None) -> str | None:
+def _remove_keys_in_text(bag: str | None, keys: Sequence[str | None] | None) -> str | None:
     if bag is None or keys is None:
         return None
-    return orjson.dumps(_remove_keys(orjson.loads(bag), keys)).decode()
+    return _edit_bag("bag_remove_keys", bag, lambda parsed: _remove_keys(parsed, keys))
 
 
 def _set_key_in_text(bag: str | None, path: str | None, value: str | None) -> str | None:
     keys = [] if path is None else _parse_path(path)
     if bag is None or not keys:
         return None
-    return orjson.dumps(_set_path(orjson.loads(bag), keys, orjson.loads(value or "null"))).decode()
+    return _edit_bag("bag_set_key", bag, lambda parsed: _set_path(parsed, keys, _parse_json(value or "null")))
 
 
-def _render_canonical_json(value: Any) -> str:
+def _edit_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
+    try:
+        return orjson.dumps(edit(_parse_json(bag))).decode()
+    except (TypeError, RecursionError, orjson.JSONDecodeError):  # orjson reports too many levels as a TypeError
+        raise FunctionFailure("EMB0001", f"{name}() of a value that has too many levels or is not JSON") from None
+
+
+def _parse_json(text: str) -> Any:
+    """Parse JSON; an integer that may exceed 64 bits becomes a fragment of JSON with the same digits."""
+    parsed = orjson.loads(text)
+    # orjson parses an integer of more than 64 bits as a real.
+    return json.loads(text, parse_int=orjson.Fragment) if _LONG_INTEGER.search(text) else parsed
+
+
+def _render_canonical_json(text: str) -> str:
+    value = _parse_json(text)
     return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-CALLS = (ScalarCall("dynamic_to_json", _render_canonical_json, "dynamic", "string", ""),)
+CALLS = (ScalarCall("dynamic_to_json", _render_canonical_json, "json", "string", ""),)
 SUPPORTED: tuple[str, ...] = ("dynamic_to_json", 'd.["a"] and d.[name]')
 functions = (
     *build_functions(CALLS),

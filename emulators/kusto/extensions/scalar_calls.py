@@ -20,7 +20,7 @@ from emulators.kusto.python_functions import FunctionFailure, PythonFunction
 
 _SQL_TYPES = {
     "string": "VARCHAR", "long": "BIGINT", "int": "INTEGER", "real": "DOUBLE", "bool": "BOOLEAN", "dynamic": "VARCHAR",
-    "text": "VARCHAR", "guid": "VARCHAR", "any": "VARCHAR", "digested": "DOUBLE",
+    "json": "VARCHAR", "text": "VARCHAR", "guid": "VARCHAR", "any": "VARCHAR", "digested": "DOUBLE",
 }  # fmt: skip
 _NUMBERS = frozenset({"long", "int", "real", "decimal"})
 _ACCEPTED: Mapping[str, frozenset[str]] = {
@@ -29,6 +29,7 @@ _ACCEPTED: Mapping[str, frozenset[str]] = {
     "long": _NUMBERS | {"dynamic", "null", "bool"},
     "real": _NUMBERS | {"dynamic", "null"},
     "dynamic": frozenset({"dynamic", "string", "null"}),
+    "json": frozenset({"dynamic", "string", "null"}),
     "bool": frozenset({"bool", "null", "dynamic", *_NUMBERS}),
 }
 """Kusto types that an argument of each kind accepts."""
@@ -43,8 +44,9 @@ class ScalarCall:
         run: the function in Python; it receives None for null and for a missing argument, and a dynamic argument as
             parsed JSON. A ValueError gives the result of a null argument.
         kinds: kind of each argument: ``string``, ``text`` (an empty text is not null), ``long``, ``real``, ``bool``,
-            ``digested`` (a value of a digest), ``dynamic`` or ``any`` (as text); ``?`` marks an optional argument, and
-            a last ``*`` any number of strings or arrays of strings, which arrive as one list.
+            ``digested`` (a value of a digest), ``dynamic``, ``json`` (a dynamic value as JSON text) or ``any`` (as
+            text); ``?`` marks an optional argument, and a last ``*`` any number of strings or arrays of strings, which
+            arrive as one list.
         result: type of the result.
         missing: result for a null argument, or if the function raises ValueError.
     """
@@ -152,7 +154,7 @@ def _render_argument(call: ScalarCall, kind: str, arg: ir.Expr) -> str:
     if known is not None and known not in _ACCEPTED.get(kind, {known}):
         raise semantic_error(f"{call.name}(): an argument has the type {known} instead of {kind}", inner="SEM0219")
     sql = render_expression(arg)
-    if kind == "dynamic":
+    if kind in ("dynamic", "json"):
         return f"CAST(to_json({sql}) AS VARCHAR)"
     if kind in ("string", "text"):
         return f"json_extract_string(to_json({sql}), '$')" if known in (None, "dynamic") else sql

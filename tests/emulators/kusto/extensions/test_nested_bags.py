@@ -17,6 +17,8 @@ VALUES: list[tuple[str, Any]] = [
     ("dynamic_to_json(dynamic({'b': [{'d': 1.0, 'c': null}], 'a': 'x'}))", '{"a":"x","b":[{"c":null,"d":1.0}]}'),
     ("dynamic_to_json(dynamic({'a': 1, 'b': 2})) == dynamic_to_json(dynamic({'b': 2, 'a': 1}))", True),
     ("dynamic_to_json(1.5)", "1.5"),
+    ("bag_remove_keys(dynamic({'a': {'b': 1, 'c': 2}}), dynamic([null, '$.a.b']))", {"a": {"c": 2}}),
+    ("bag_remove_keys(dynamic({'a': 1, 'b': 2}), dynamic([null, 'b']))", {"a": 1}),
     ("dynamic({'a': {'b': 3}}).['a'].b", 3),
 ]
 ROWS: list[tuple[str, list[Any]]] = [
@@ -38,6 +40,50 @@ ROWS: list[tuple[str, list[Any]]] = [
 def test_nested_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A path selects a value in a nested bag, and canonical JSON has sorted keys."""
     assert endpoint.rows(f"print x = {expression}") == [[value]]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "bag_remove_keys({bag}, dynamic(['$.b.c']))",
+        "bag_set_key(bag_remove_keys({bag}, dynamic(['b'])), '$.a', {number})",
+        "dynamic_to_json(bag_remove_keys({bag}, dynamic(['b'])))",
+    ],
+)
+@pytest.mark.parametrize("number", ["12345678901234567890123", "-12345678901234567890123", "9" * 300])
+def test_long_integers_keep_their_digits(endpoint: Endpoint, expression: str, number: str) -> None:
+    """An integer of more than 64 bits in a bag retains all digits."""
+    bag = f'parse_json(\'{{"a": {number}, "b": 1}}\')'
+    query = expression.format(bag=bag, number=f"parse_json('{number}')")
+    (text,) = endpoint.rows(f"print x = tostring({query})")[0]
+    assert text.startswith(f'{{"a":{number}')
+
+
+@pytest.mark.parametrize("steps", [101, 300, 3000])
+@pytest.mark.parametrize("call", ["bag_remove_keys({bag}, dynamic(['{path}']))", "bag_set_key({bag}, '{path}', 1)"])
+def test_paths_of_many_steps_are_rejected(endpoint: Endpoint, call: str, steps: int) -> None:
+    """A path of more than 100 steps is rejected with an error that states the limit."""
+    error = endpoint.error("print x = " + call.format(bag=BAG, path="$" + ".a" * steps))
+    assert "a path of more than 100 steps" in str(error)
+
+
+def test_a_path_can_have_100_steps(endpoint: Endpoint) -> None:
+    """A path of 100 steps names a key."""
+    path = "$" + ".a" * 100
+    rows = endpoint.rows(
+        f"print with_key = bag_set_key(dynamic({{'a': 1}}), '{path}', 7) "
+        f"| extend without_key = bag_remove_keys(with_key, dynamic(['{path}'])) "
+        "| project tostring(with_key), tostring(without_key)"
+    )
+    assert rows == [['{"a":' * 100 + "7" + "}" * 100, '{"a":' * 99 + "{}" + "}" * 99]]
+
+
+@pytest.mark.parametrize("levels", [300, 3000])
+def test_bags_of_many_levels_are_rejected(endpoint: Endpoint, levels: int) -> None:
+    """A bag with too many levels is rejected with an error that states the reason."""
+    bag = f'parse_json(\'{{"a": 1, "b": {"[" * levels}{"]" * levels}}}\')'
+    error = endpoint.error(f"print x = bag_remove_keys({bag}, dynamic(['$.a']))")
+    assert "too many levels" in str(error)
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)

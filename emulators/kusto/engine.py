@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import random
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -32,7 +31,7 @@ from emulators.kusto.frames import KqlResult, columns_from_description, encode_r
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
-from emulators.kusto.positions import add_position
+from emulators.kusto.positions import add_position, has_call
 from emulators.kusto.sandbox import abort_process
 from emulators.kusto.series_functions import track_execution
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace
@@ -60,7 +59,7 @@ _MEMORY_ATTEMPTS = 4
 _MAX_TYPE_PROBES = 256
 """Maximum number of probe queries for types whose rows are cached."""
 
-_END_OF_PERIOD = re.compile(r"\bendof(day|week|month|year)\b")
+_ENDS_OF_PERIODS = frozenset({"endofday", "endofweek", "endofmonth", "endofyear"})
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -137,7 +136,7 @@ class Execution:
         records = size = 0
         fetch_rows = _FIRST_FETCH_ROWS
         # DuckDB stores microseconds, and Kusto ticks of 100 ns; the end of a day is its last tick.
-        ends = _END_OF_PERIOD.search(self.text) is not None
+        ends = "endof" in self.text and has_call(self.text, _ENDS_OF_PERIODS)
         while rows := self.cursor.fetchmany(fetch_rows):
             if self.stopped.is_set():
                 raise timeout_error()

@@ -111,7 +111,7 @@ def encode_rows(
     Args:
         columns: name and Kusto type of each column.
         rows: the rows.
-        ends_of_periods: True if a datetime at the last microsecond of a second is the last tick of 100 ns.
+        ends_of_periods: True if a datetime at the last microsecond of a day is the last tick (100 ns) of the day.
 
     Raises:
         OverflowError: a value cannot be represented, such as an integer of more than 64 bits.
@@ -294,7 +294,7 @@ def _encode_instants(cells: Iterable[Any]) -> list[Any]:
 
 def _encode_ends_of_periods(cells: Iterable[Any]) -> list[Any]:
     return [
-        f"{text.removesuffix('Z')}9Z" if text is not None and text.endswith(".999999Z") else text
+        f"{text.removesuffix('Z')}9Z" if text is not None and text.endswith("T23:59:59.999999Z") else text
         for text in _encode_instants(cells)
     ]
 

@@ -1,7 +1,7 @@
-"""Search for the position of an error in the query text, by the name that the error mentions."""
+"""Search for names in the query text: the position of the name that an error mentions, and calls of functions."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from emulators.kusto.errors import QueryError
@@ -50,6 +50,15 @@ def add_position(error: QueryError, text: str) -> QueryError:
         return error
     operator = _find_operator(tokens, found) if error.sentence.startswith("Failed to resolve scalar") else ""
     return error.with_position(_compute_position(text, tokens[found].start), operator)
+
+
+def has_call(text: str, functions: Container[str]) -> bool:
+    """Return whether a KQL text calls one of some functions; comments and string literals are no calls."""
+    tokens = list(_tokenize(text))
+    return any(
+        token.named and token.text in functions and _get_next_text(tokens, index) == "("
+        for index, token in enumerate(tokens)
+    )
 
 
 def _tokenize(text: str) -> Iterator[_Token]:

@@ -55,6 +55,20 @@ def test_value_formats(kind: str, value: Any, wire: Any) -> None:
     assert json.loads(b"[" + encode_rows([("c", kind)], [[value]]) + b"]") == [[wire]]
 
 
+@pytest.mark.parametrize(
+    ("value", "wire"),
+    [
+        (datetime(2024, 1, 31, 23, 59, 59, 999_999), "2024-01-31T23:59:59.9999999Z"),  # noqa: DTZ001
+        (datetime(2024, 1, 31, 23, 59, 58, 999_999), "2024-01-31T23:59:58.999999Z"),  # noqa: DTZ001
+        (None, None),
+    ],
+)
+def test_the_end_of_a_day_is_its_last_tick(value: Any, wire: Any) -> None:
+    """With ends of periods, the last microsecond of a day becomes its last tick, and other times are unchanged."""
+    encoded = encode_rows([("c", "datetime")], [[value]], ends_of_periods=True)
+    assert json.loads(b"[" + encoded + b"]") == [[wire]]
+
+
 def test_instants_outside_the_range_fail() -> None:
     """An instant outside the years 1 to 9999 is an error."""
     with pytest.raises(OverflowError):

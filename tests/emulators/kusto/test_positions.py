@@ -1,9 +1,9 @@
-"""Tests of the positions of errors in the query text."""
+"""Tests of positions of errors in the query text, and of the search for calls."""
 
 import pytest
 
 from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
-from emulators.kusto.positions import add_position
+from emulators.kusto.positions import add_position, has_call
 from tests.emulators.kusto.endpoints import Endpoint
 
 
@@ -29,3 +29,15 @@ def test_known_positions_are_unchanged(endpoint: Endpoint) -> None:
     """An error that has a position keeps it; an error about an unknown name gets none."""
     assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
     assert add_position(unresolved_name_error("zz"), "T | where a").position is None
+
+
+@pytest.mark.parametrize("text", ["print f(1)", "print f // comment\n (1)", "print 'it', f(1)"])
+def test_calls_are_found(text: str) -> None:
+    """A name before an opening bracket is a call, even with a comment in between."""
+    assert has_call(text, {"f"})
+
+
+@pytest.mark.parametrize("text", ["print f", "print 'f(1)', @'f(1)', ```f(1)```", "print 1 // f(1)", "print ff(1)"])
+def test_strings_comments_and_other_names_are_no_calls(text: str) -> None:
+    """The text of a call in a comment or a string literal is no call, and neither is a name without a bracket."""
+    assert not has_call(text, {"f"})

@@ -34,7 +34,8 @@ _RIGHT: Final = AccessRight.WEBHOOK_MANAGE
 MAX_LIMIT: Final = 1_000
 MAX_FILTERED: Final = 1_000
 _CURSOR: Final = "webhook-deliveries"
-_DESCRIPTION_PATTERN: Final = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+_DESCRIPTION_PATTERN: Final = r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+"""Pattern, for JSON Schema, of the texts that :func:`_check_description` accepts."""
 _DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 """Bidirectional classes of invisible characters that reverse the display of the following text."""
 _LIMIT: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
@@ -48,9 +49,11 @@ def _reject_repeats[T](values: list[T]) -> list[T]:
 
 def _check_description(text: str) -> str:
     for place, character in enumerate(text, 1):
-        is_control = unicodedata.category(character) in {"Cc", "Zl", "Zp"}
+        is_control = character != "\n" and unicodedata.category(character) in {"Cc", "Zl", "Zp"}
         if is_control or unicodedata.bidirectional(character) in _DIRECTIONS:
-            raise ValueError(f"must not contain control characters (U+{ord(character):04X} is character {place})")
+            raise ValueError(
+                f"must not contain control characters except line breaks (U+{ord(character):04X} is character {place})"
+            )
     return text
 
 

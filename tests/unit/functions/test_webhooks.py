@@ -1,0 +1,32 @@
+"""Tests of the request bodies of webhooks."""
+
+import re
+
+from pydantic import TypeAdapter, ValidationError
+
+from functions.webhooks import Description
+
+DESCRIPTIONS: TypeAdapter[str] = TypeAdapter(Description)
+
+
+def is_accepted(text: str) -> bool:
+    """Return whether a text is a valid description."""
+    try:
+        DESCRIPTIONS.validate_python(text)
+    except ValidationError:
+        return False
+    return True
+
+
+def test_descriptions_follow_their_pattern() -> None:
+    """The rule of descriptions and the pattern in the OpenAPI document accept the same characters."""
+    pattern = re.compile(DESCRIPTIONS.json_schema()["pattern"])
+    texts = [f"a{chr(code)}b" for code in range(0x3000)]
+    assert [text for text in texts if is_accepted(text) is not bool(pattern.search(text))] == []
+
+
+def test_descriptions_have_line_breaks_but_no_other_controls() -> None:
+    """A line break is accepted; other control characters and characters that reverse the display are rejected."""
+    assert is_accepted("Shift\nleader")
+    refused = ("\t", "\r", "\x1b", "\x7f", "\u2028", "\u202a", "\u202e", "\u2066", "\u2069")
+    assert [each for each in refused if is_accepted(f"Shift{each}leader")] == []

@@ -1,5 +1,6 @@
 """Tests of the service against its OpenAPI document with Schemathesis."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,13 @@ def run_schemathesis(service: Service, tmp_path: Path, *options: str) -> None:
     command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(CONFIGURATION)]
     command += ["run", f"{service.url}/oi-api/openapi", "-H", f"Authorization: {caller.headers['Authorization']}"]
     done = subprocess.run(
-        [*command, "--no-color", *options], cwd=tmp_path, capture_output=True, text=True, timeout=1800, check=False
+        [*command, "--no-color", *options],
+        cwd=tmp_path,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(CONFIGURATION.parent)},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     # Schemathesis does not test the URL of the document itself.

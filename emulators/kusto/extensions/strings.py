@@ -213,7 +213,7 @@ def _number_groups(pattern: ir.Expr, groups: ir.Expr) -> ir.Expr:
     try:
         members = json.loads(str(groups.value))
         numbers = re.compile(source.replace("(?<", "(?P<")).groupindex
-    except (ValueError, re.error):
+    except (ValueError, OverflowError, RecursionError, re.error):
         return groups
     if not isinstance(members, list):
         return groups

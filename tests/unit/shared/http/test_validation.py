@@ -112,13 +112,14 @@ async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
     [
         (b'{"name": "a", "runs": 3, "createdAt": "2026-01-05T09:00:00+01:00"}', []),
         (b'{"name": "a", "runs": 4}', ["runs"]),
-        (b'{"name": "a", "runs": 3.0}', ["runs"]),
+        (b'{"name": "a", "runs": 3.0}', []),
+        (b'{"name": "a", "runs": 3.5}', ["runs"]),
         (b'{"name": "a", "createdAt": null}', []),
         (b'{"name": "a", "etag": "any"}', []),
     ],
 )
 async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str]) -> None:
-    """A PUT can contain properties of the service if their values are those stored, in any format of times."""
+    """A PUT can contain properties of the service with their stored values, however times and numbers are written."""
     owned = ServerManagedProperties(
         frozenset({"etag", "createdAt", "runs"}), read_stored, frozenset({"createdAt"}), frozenset({"etag"})
     )
@@ -126,7 +127,6 @@ async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str
     if fields:
         assert await find_fields(operation, body) == fields
         # With an outdated version the reply is 412, whatever the old values are.
-        body = body.replace(b"3.0", b"4")
         assert (await read(operation, body, if_match='"0"')).body == Body(name="a")
     else:
         assert (await read(operation, body)).body == Body(name="a")

@@ -168,18 +168,25 @@ class ImportRunner:
         if get_import_request(job).steps == 0:
             await self._stores.progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
         reader = await self._open_reader(job)
+        steps = get_import_request(job).steps
         upcoming = self._read_ahead(reader, get_import_request(job).position, get_import_request(job).rows + 1)
         try:
             while True:
                 async with self._lane.turn(job.owner):
                     job = await self._reload_job(job)
                     step = await upcoming
+                    request = get_import_request(job)
+                    if request.steps != steps:
+                        # Another attempt has stored this step; its rows would count twice.
+                        steps = request.steps
+                        step = await self._read_ahead(reader, request.position, request.rows + 1)
                     if step is None:
                         await self._complete_job(job)
                         return True
                     # The next step is read while this one is stored, so that both processors are busy.
-                    upcoming = self._read_ahead(reader, step.position, get_import_request(job).rows + step.rows + 1)
+                    upcoming = self._read_ahead(reader, step.position, request.rows + step.rows + 1)
                     await self._store_step(job, step)
+                    steps += 1
                     del step
                     await self._runtime.run_in_thread(release_unused_memory)
                 if not await self._can_continue(deadline):

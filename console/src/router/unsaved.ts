@@ -1,5 +1,5 @@
 // Confirmation before unsaved input is lost by a link, the browser's buttons, or closing the tab.
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 const QUESTION = "Discard unsaved changes?";
 
@@ -68,9 +68,14 @@ export function allowLeaving(): void {
   window.removeEventListener("beforeunload", preventUnload);
 }
 
-/** Warns before leaving while `unsaved` is true. */
+/**
+ * Warns before leaving while `unsaved` is true.
+ *
+ * It starts and ends before the browser paints. A later effect would ask about input that the page already shows as
+ * stored.
+ */
 export function useUnsavedWarning(unsaved: boolean, kind: HolderKind = "page"): void {
-  useEffect(() => (unsaved ? blockLeaving(kind) : undefined), [unsaved, kind]);
+  useLayoutEffect(() => (unsaved ? blockLeaving(kind) : undefined), [unsaved, kind]);
 }
 
 function preventUnload(event: Event): void {

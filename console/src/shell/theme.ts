@@ -3,16 +3,17 @@ export type Theme = "light" | "dark";
 const NAME = "workspace-console-theme";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
+// Only the listener of changes reads `matches` again: in Chromium, a read between a change and its event cancels the event.
+let preferred: Theme = readPreference();
 
 /** Returns the current theme: the user's choice, otherwise the machine's preference. */
 export function getTheme(): Theme {
-  return recallTheme() ?? (dark.matches ? "dark" : "light");
+  return recallTheme() ?? preferred;
 }
 
 /** Switches the theme; choosing the machine's preference follows the machine again. */
 export function toggleTheme(): void {
   const wanted: Theme = getTheme() === "dark" ? "light" : "dark";
-  const preferred: Theme = dark.matches ? "dark" : "light";
   try {
     if (wanted === preferred) {
       localStorage.removeItem(NAME);
@@ -28,7 +29,10 @@ export function toggleTheme(): void {
 /** Applies the theme now and on each change of the machine's preference. */
 export function startTheme(): void {
   applyTheme();
-  dark.addEventListener("change", applyTheme);
+  dark.addEventListener("change", () => {
+    preferred = readPreference();
+    applyTheme();
+  });
 }
 
 export function subscribeToTheme(listener: () => void): () => void {
@@ -43,6 +47,10 @@ function applyTheme(): void {
   for (const listener of listeners) {
     listener();
   }
+}
+
+function readPreference(): Theme {
+  return dark.matches ? "dark" : "light";
 }
 
 function recallTheme(): Theme | undefined {

@@ -21,7 +21,7 @@ _NOW = datetime(2026, 1, 5, 12)  # noqa: DTZ001  the emulator stores naive times
 
 
 def measure_duplicates() -> Iterator[Figure]:
-    """Measure the processor time to store 1,000 new rows beside few and beside many rows of the last day."""
+    """Measure the processor time to store 1,000 new rows in a table with few and in a table with many recent rows."""
     none, many = (_measure_batches(stored) for stored in STORED)
     detail = {
         "storedRows": STORED[1],

@@ -35,7 +35,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _count_skipped(config: pytest.Config) -> Counter[str]:
-    """Return the number of skipped tests by reason; workers of a parallel run have no reports."""
+    """Return the number of skipped tests by reason; a worker of a parallel run has no reports and counts none."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if isinstance(reporter, pytest.TerminalReporter) else []
     return Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)

@@ -32,7 +32,7 @@ def run_pytest(folder: Path, source: str, *options: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("workers", [("-n", "0"), ("-n", "2")], ids=["one process", "workers"])
 def test_skipped_tests_are_counted_by_reason(tmp_path: Path, workers: tuple[str, str]) -> None:
-    """One line has the number of skipped tests and how to install each missing tool, also with parallel workers."""
+    """The summary has one line with the number of skipped tests and how to install the missing tools."""
     code, output = run_pytest(tmp_path, PASSES + SKIPS, *workers)
     lines = [line for line in output.splitlines() if line.startswith("tests left out")]
     assert lines == ["tests left out: 2 (Tool A is not installed (get it)); 1 (Tool B is not installed (fetch it))"]
@@ -41,7 +41,7 @@ def test_skipped_tests_are_counted_by_reason(tmp_path: Path, workers: tuple[str,
 
 
 def test_a_run_without_skipped_tests_prints_no_line(tmp_path: Path) -> None:
-    """A run without skipped tests passes with --require-all and prints no such line."""
+    """A run without skipped tests passes with --require-all and prints no summary line about skipped tests."""
     code, output = run_pytest(tmp_path, PASSES, "--require-all")
     assert code == 0
     assert "left out" not in output

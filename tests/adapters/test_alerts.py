@@ -99,7 +99,7 @@ async def test_state_and_alerts_are_stored_together(opener: Opener) -> None:
 
 
 async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: AlertStore) -> None:
-    """A resolved alert stays in the rule's record until its last mark is removed; then only the list contains it."""
+    """A resolved alert stays in the rule's record while work for it is pending; then only the list of alerts has it."""
     resolved = build_alert(state=AlertState.RESOLVED, resolved_at=AT + SECOND, marks=(Mark.RESOLVED,))
     record = await save(store, RuleRecord("hot"), build_state(), resolved)
     assert record.alerts == (resolved,)
@@ -191,7 +191,7 @@ async def test_alerts_are_listed_newest_first_in_pages(store: AlertStore) -> Non
     ],
 )
 async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, numbers: list[int]) -> None:
-    """Only alerts that meet every condition are listed."""
+    """A filtered list contains only the alerts that meet every condition of the filter."""
     alerts = (
         build_alert(1),
         build_alert(2, state=AlertState.RESOLVED, resolved_at=AT, severity=Severity.CRITICAL),
@@ -203,7 +203,7 @@ async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, number
 
 
 async def test_old_history_is_deleted(tmp_path: Path) -> None:
-    """The SQLite store deletes old resolved alerts without marks; Cosmos DB deletes them by itself."""
+    """The SQLite store deletes old resolved alerts without pending work; in Cosmos DB, such alerts expire."""
     database = SqliteDatabase(tmp_path / "alerts.sqlite", SCHEMA)
     store = SqliteAlertStore(database)
     resolved = [build_alert(n, state=AlertState.RESOLVED, resolved_at=AT + n * SECOND) for n in range(3)]

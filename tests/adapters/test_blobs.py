@@ -113,7 +113,7 @@ async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> No
 
 
 async def test_names_are_listed_in_order(store: BlobStore) -> None:
-    """Names are sorted as whole texts, and a prefix may end within a folder or file name."""
+    """Names of blobs are sorted as whole texts, and a prefix may end within a folder or file name."""
     for name in reversed(NAMES):
         assert await store.create(name, name.encode())
     assert await list_names(store) == sorted(NAMES)

@@ -1,4 +1,4 @@
-"""Tests that every chain store meets the same contract; to add an adapter, add it to ``OPENERS``."""
+"""A read of a missing alert, record or tip returns an empty result."""
 
 import asyncio
 import os
@@ -212,7 +212,7 @@ async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
 
 
 async def test_pages_end_after_records_or_bytes(store: ChainStore) -> None:
-    """A page ends after a number of records or bytes, has at least one record, and states if more follow."""
+    """A page ends at a maximum of records or bytes, has at least one record, and states whether more records follow."""
     records = await fill(store, PLATFORM, 5)
     one = len(records[0].canonical)
     for limit, size, expected in ((2, MANY, 2), (9, 2 * one, 2), (9, 1, 1), (5, MANY, 5)):

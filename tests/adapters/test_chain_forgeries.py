@@ -103,7 +103,7 @@ async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore
 
 
 async def test_a_record_with_a_matching_hash_is_valid_alone(store: ChainStore) -> None:
-    """A record in other bytes of the same JSON fails the chain's verification, but not its own."""
+    """A record whose JSON text has other bytes makes the chain's verification fail, but its own hash is valid."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
@@ -171,7 +171,7 @@ async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -
 
 
 async def test_a_corrected_clock_blocks_appends_until_the_time_is_reached(store: ChainStore) -> None:
-    """After a fast clock is corrected, its process, too, rejects appends until the last record's time."""
+    """A process whose fast clock was corrected also rejects appends until the time of the last record."""
     at = NOW + timedelta(days=1)
     log = ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, draft_event("u", EVENT))

@@ -50,7 +50,7 @@ def _build_arrivals(
 
 
 async def test_messages_are_counted(states: ConnectionStateStore) -> None:
-    """Messages are counted per connection over all sources, with the time of the newest one."""
+    """The messages of a connection are counted over all event hub partitions, with the time of the newest message."""
     assert await states.load_states() == {}
     await states.record([])
     await states.record(

@@ -110,7 +110,7 @@ async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) 
 
 
 async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
-    """Documents in different partitions may have the same id, but not in one partition."""
+    """Documents in different partitions may have the same id; documents in one partition may not."""
     for line in ("l1", "l2"):
         await store.create(LINE, DocumentKey("a", line), build_document_text(id="a", line=line))
     with pytest.raises(WorkspaceError) as caught:
@@ -122,7 +122,7 @@ async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
 
 
 async def test_writes_check_their_etag(store: DocumentStore) -> None:
-    """A write with an old ETag is rejected and changes nothing; a missing document is never found."""
+    """A write with an old ETag is rejected and changes nothing; a write to a missing document returns not found."""
     key = DocumentKey("a", "l1")
     for etag in (None, '"x"'):
         with pytest.raises(WorkspaceError) as caught:

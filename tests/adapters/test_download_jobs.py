@@ -82,7 +82,7 @@ async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
 
 
 async def test_the_start_of_an_import_moves_its_expiry(opener: Opener) -> None:
-    """An import that is started expires later, and a repeated step of its progress counts once."""
+    """The start of an import postpones its expiry, and a repeated progress step of the import counts once."""
     store, other = opener(), opener()
     request = ImportRequest(
         format=ImportFormat.CSV,
@@ -130,7 +130,7 @@ async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
 
 
 async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
-    """An exception of the change function is raised, and the job stays unchanged."""
+    """If the function that changes a job raises an exception, the caller gets it, and the job stays unchanged."""
     await store.create(build_job())
     await store.change("j1", Job.cancel)
     before = await create_stored(store)

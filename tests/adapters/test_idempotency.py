@@ -59,7 +59,7 @@ def store(opener: Opener) -> IdempotentReplyStore:
 
 
 async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
-    """Of concurrent claims of one key, one is stored, and every caller receives it."""
+    """If several callers claim one key at the same time, one claim is stored, and every caller receives this claim."""
     claims = [Claim("f", f"id-{number}") for number in range(6)]
     stores = [opener()[0] for _ in range(3)]
     given = await asyncio.gather(
@@ -78,7 +78,7 @@ async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
 
 
 async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
-    """A claim can be deleted only with its own append id."""
+    """A claim of a key can be deleted only with the append id of the claim."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     await keys.forget("k", "other")
     await keys.forget("unknown", "other")
@@ -102,7 +102,7 @@ async def test_one_of_many_callers_gets_the_lease(opener: Opener) -> None:
 
 
 async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReplyStore) -> None:
-    """After a lease has expired, only its next holder can renew it, store the reply or release it."""
+    """After a lease has passed to another caller, only this caller can renew it, store the reply or release it."""
     assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).owns_lease
     assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).owns_lease
     late = AT + 2 * SECOND

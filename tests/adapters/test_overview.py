@@ -185,7 +185,7 @@ async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
 
 
 async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> None:
-    """The index lists the pending amendments of all scopes by time, in pages; decided ones can be removed."""
+    """The index lists the pending amendments of all scopes by time, in pages; decided amendments can be removed."""
     await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
     await append(opened.store, OTHER, build_amendment(), second=2)
     await append(opened.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)

@@ -36,11 +36,11 @@ class Engine:
     """Query engine that accepts every query and returns nothing."""
 
     async def execute(self, _: EngineQuery) -> EngineResult:
-        """Return an empty result."""
+        """Return an empty result for every query."""
         return EngineResult((Column("n", "long"),), [], 1.0)
 
     async def ping(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake query engine is always available."""
 
 
 @pytest.fixture(params=["sqlite", *KINDS])

@@ -62,7 +62,7 @@ def count_up(value: dict[str, Any] | None) -> dict[str, Any]:
 
 
 async def test_attempts_of_members(stores: Stores) -> None:
-    """Attempts are stored per member; a change function that returns None changes nothing."""
+    """Attempts are stored per member; if the change function returns None, the stored attempts stay unchanged."""
     store = stores.store
     assert await store.read_attempts("a@t") is None
     assert await store.change_attempts("a@t", lambda _: None) is None
@@ -83,7 +83,7 @@ async def test_concurrent_changes(opener: Opener) -> None:
 
 
 async def test_pending_attempts(stores: Stores) -> None:
-    """Attempts with a lock-out that was not reported yet are listed until the mark is removed."""
+    """A lock-out that was not reported yet is listed as pending until its report is recorded."""
     assert list(await stores.store.list_pending()) == []
     await stores.store.change_attempts("a@t", lambda _: {"pending": ["event"]})
     await stores.store.change_attempts("b@t", lambda _: {"pending": []})
@@ -93,7 +93,7 @@ async def test_pending_attempts(stores: Stores) -> None:
 
 
 async def test_exceptions_change_nothing(stores: Stores) -> None:
-    """An exception of the change function is raised, and nothing is changed."""
+    """If the change function raises an exception, the caller gets the exception, and nothing is changed."""
 
     def fail(_: object) -> None:
         raise LookupError("refused")

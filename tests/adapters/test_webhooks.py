@@ -60,7 +60,7 @@ def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **chan
 
 
 async def test_a_document_is_changed(opener: Opener) -> None:
-    """Other processes see a changed document; a change function that returns None changes nothing."""
+    """Other processes see a changed document; if the change function returns None, the document stays unchanged."""
     store, other = opener(), opener()
     assert await store.read_document("endpoints") is None
     assert await store.change_document("endpoints", lambda before: None if before is None else "never") is None
@@ -82,7 +82,7 @@ async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> Non
 
 
 async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
-    """An exception of the change function is raised, and the document is unchanged."""
+    """If the change function raises an exception, the caller gets the exception, and the document is unchanged."""
 
     def refuse(before: str | None) -> str:
         raise LookupError(before)
@@ -138,7 +138,7 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener:
 
 
 async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
-    """If the worker with a claim has died, another worker gets the delivery at the given time."""
+    """If a worker dies with a claim that was then rescheduled, another worker gets the delivery at the new time."""
     store, other = opener(), opener()
     before, until = START + 1800 * SECOND, START + 30 * SECOND
     await store.add([build_delivery(next_attempt_at=before)])
@@ -160,7 +160,7 @@ async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:
 
 
 async def test_a_claim_is_limited(store: WebhookStore) -> None:
-    """A claim returns at most the given number of deliveries, those that are due longest first."""
+    """A claim returns at most the given number of deliveries: the ones that have been due for the longest time."""
     await store.add([build_delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)])
     claimed = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 2)
     assert sorted(each.id for each in claimed) == ["m1", "m2"]
@@ -208,7 +208,7 @@ async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
 
 
 async def test_a_delivery_is_changed(opener: Opener) -> None:
-    """A change of a delivery is stored and returned; for an unknown delivery the result is None."""
+    """A change of a delivery is stored and returned; a change of an unknown delivery returns None."""
     store, other = opener(), opener()
     await store.add([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
 

@@ -111,7 +111,7 @@ def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatc
 
 @pytest.mark.parametrize("code", ["SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"])
 def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """If a meaning is missing or not allowed, the output names the option and the allowed meanings."""
+    """If a signature's meaning is missing or not allowed, the output names the option and the allowed meanings."""
     service.refusal = (400, code)
     assert execute(APPROVE) == 1
     assert "Sign with --meaning (one of: approval, review)." in capsys.readouterr().err

@@ -20,7 +20,7 @@ class Wire:
         self.unknown = set[str]()
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Store the messages of a request, each messageId once; reply, or lose the reply if this is due."""
+        """Store each message of a request once by its messageId; reply, or lose the reply if the test requests this."""
         if request.url.path.rpartition("/")[2] in self.unknown:
             return httpx.Response(404, json={"code": "CONNECTION_NOT_FOUND", "detail": "Unknown."})
         lines = [httpx.Response(200, content=line).json() for line in request.content.splitlines()]

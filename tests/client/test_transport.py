@@ -111,7 +111,7 @@ def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> N
     ],
 )
 def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]) -> None:
-    """The client gives up after four attempts, for a long Retry-After, or if a POST may have been executed."""
+    """The client gives up after four attempts; it does not repeat a POST that may have been executed."""
     wire = Wire(*(answer() for _ in range(attempts)))
     with connect(wire) as transport, pytest.raises(kind):
         transport.request("POST", "/a")

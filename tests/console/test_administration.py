@@ -284,7 +284,7 @@ def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Clie
 
 
 def test_a_removal_names_what_prevents_it(console: Console) -> None:
-    """A connection in use cannot be removed; the page links to the surfaces that use it, and these to their queries."""
+    """A connection in use cannot be removed; the page links to its surfaces, and their pages link to their queries."""
     console.expected.append("409")
     page = console.sign_in().open("connections/pump-rig", "Pump rig").page
     press(page, "Remove")

@@ -168,7 +168,7 @@ def test_rejection_by_the_service_is_shown(console: Console) -> None:
 
 
 def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.Client) -> None:
-    """With a read-only token the page disables changes with an explanation and sends no request that gets 403."""
+    """If no scope is selected, the page requests a scope; for an entity without amendments it shows a message."""
     create_amendment(editor, "reader")
     token = service.caller(ADMIN, "Workspace.Amendment.Read").headers["Authorization"].removeprefix("Bearer ")
     with open_console(service) as console:

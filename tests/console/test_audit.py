@@ -90,7 +90,7 @@ def test_filters_are_part_of_the_address(console: Console, editor: httpx.Client)
 
 
 def test_keyboard_opens_a_record(console: Console, editor: httpx.Client) -> None:
-    """Arrow keys and Enter open a record, which shows its change and its verified links to its neighbours."""
+    """Arrow keys and Enter open a record, with its change and verified links to the records before and after it."""
     append_events(editor, "keys", 3)
     page = open_events(console.sign_in("viewer@plant-a.example"), "keys")
     page.get_by_role("grid").focus()
@@ -149,7 +149,7 @@ def test_damaged_record_is_marked(console: Console, editor: httpx.Client) -> Non
 
 
 def test_an_altered_record_is_unmistakable(console: Console, editor: httpx.Client) -> None:
-    """A banner, the list and the picture mark an altered record; the picture marks no link of the chain."""
+    """A banner, the list and the picture mark an altered record; in the picture all links of the chain are intact."""
     append_events(editor, "altered", 4)
     edit_record(console.service, "altered", 2, '"setpoint":5.5', '"setpoint":5.6')
     page = open_events(console.sign_in(), "altered")

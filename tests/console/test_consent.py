@@ -283,7 +283,7 @@ def test_a_new_sign_in_is_demanded(plant: tuple[Service, ssl.SSLContext], return
 
 
 def test_a_faulty_request_is_explained(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
-    """For an unknown client the page shows an error; for any other fault, the reason before the browser returns."""
+    """The page shows an error for an unknown client; for other faults it shows the reason before it returns."""
     service, _ = plant
     client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
     with open_console(service) as console:

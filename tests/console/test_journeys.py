@@ -103,7 +103,7 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
 
 @pytest.mark.parametrize("screen", DARK_FIRST)
 def test_an_approver_decides_what_waits_in_the_inbox(service: Service, screen: Screen) -> None:
-    """An approver opens a draft and an amendment from the inbox, runs and approves the one and rejects the other."""
+    """An approver opens a query draft and an amendment from the inbox, approves the query and rejects the amendment."""
     width, _ = screen
     editor, scope, entity = service.caller(EDITOR), f"approver-{width}", f"Tank-{width}"
     name = f"Waits, {width}"

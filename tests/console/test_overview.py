@@ -128,7 +128,7 @@ def test_unknown_source_shows_an_error(console: Console) -> None:
 
 
 def test_charts_come_before_the_table_and_follow_a_connection(console: Console) -> None:
-    """The live charts are above the table and can show one connection; the counts by status add up."""
+    """The live charts are above the table and can show one connection; the counts by status equal the total."""
     page = console.sign_in().open("overview?window=60", "Overview").page
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
     headings = page.get_by_role("heading", level=2).all_inner_texts()
@@ -171,7 +171,7 @@ def test_chart_is_read_and_zoomed_by_keyboard(console: Console) -> None:
 
 
 def test_past_messages_are_awaited(console: Console) -> None:
-    """While the page still loads past messages for a live chart, it does not show "No data yet"."""
+    """While the page loads past messages for a live chart, it does not show "No data yet"."""
     page = console.page
     seen = "window.texts = new Set(); new MutationObserver(() => window.texts.add(document.body.innerText)).observe("
     page.add_init_script(f"addEventListener('DOMContentLoaded', () => {{ {seen}document, {ALL_CHANGES}) }})")

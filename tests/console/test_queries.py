@@ -96,7 +96,7 @@ def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
 
 
 def test_ten_thousand_rows_scroll(console: Console) -> None:
-    """Of a result with 10,000 rows only the visible rows are rendered, down to the last one."""
+    """A result with 10,000 rows can be scrolled to its last row, and only the visible rows are rendered."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     ask(page, TEN_THOUSAND)
     page.get_by_label("Row limit").fill("10000")

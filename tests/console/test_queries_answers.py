@@ -147,7 +147,7 @@ def test_results_fit_a_narrow_screen(service: Service) -> None:
 
 
 def test_absolute_range_is_sent_and_in_the_address(console: Console) -> None:
-    """A run between two times sends them in UTC; the address repeats the run, and the fields follow the time zone."""
+    """A run between two times sends both in UTC; the address repeats the run, and the fields follow the time zone."""
     page = console.sign_in().open("queries/latest-readings", "Latest readings").page
     page.get_by_label("Time range").select_option("between")
     page.get_by_label("From (UTC+1)").fill("2026-01-05T09:00")

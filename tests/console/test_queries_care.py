@@ -10,7 +10,7 @@ from tests.service.local_service import Service
 
 
 def test_invisible_characters_are_escaped(console: Console) -> None:
-    """Editor and approver see a warning and escapes for invisible characters."""
+    """The editor and the approver of a query see a warning and escapes for invisible characters."""
     mine = console.sign_in().open("queries/-/new", "New query").page
     mine.get_by_label("KQL", exact=True).fill(f"{KQL}\n// \u202elevel\u2066")
     expect(mine.get_by_role("status")).to_contain_text("\\u202e, \\u2066")
@@ -46,7 +46,7 @@ def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
 
 
 def test_conflicting_edit_needs_a_confirmation(console: Console) -> None:
-    """If two users edit a query, the second one sees the first one's version and must confirm to overwrite it."""
+    """If two users edit a query, the second user sees the first user's version and must confirm to overwrite it."""
     first = console.sign_in().open("queries/-/new", "New query").page
     save_draft(first, "two-editors", "Two editors")
     expect(first.get_by_role("heading", level=1)).to_have_text("Two editors")

@@ -146,7 +146,7 @@ def test_an_approver_runs_the_draft_before_the_decision(console: Console, servic
 
 
 def test_an_imported_approval_is_named_so(console: Console, service: Service) -> None:
-    """The page states that an approval comes from the workspace document, or links to its audit record."""
+    """The page states whether an approval comes from the workspace document; otherwise it links to the audit record."""
     page = console.sign_in("viewer@plant-a.example").open("queries/pressure-5m", "Pressure per five minutes").page
     expect(page.get_by_role("main")).to_contain_text("imported with the workspace document")
     editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/decided"

@@ -18,7 +18,7 @@ def sign_in_with_rights(console: Console, service: Service, *scopes: str) -> Pag
 
 
 def test_token_without_the_list_runs_by_lookup(console: Console, service: Service) -> None:
-    """With only the right Execute, a user runs a query by its lookup or API path, and sees which right is missing."""
+    """With only the right Execute, a user runs a query by its lookup or API path, and sees the missing right."""
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.Execute")
     console.open("queries", "Queries")
     page.get_by_label("ID or API path").fill("cooling/pressure")
@@ -35,7 +35,7 @@ def test_token_without_the_list_runs_by_lookup(console: Console, service: Servic
 
 
 def test_token_without_execute_reads_definitions(console: Console, service: Service) -> None:
-    """With only the right to read the catalog, a user sees definitions and the rights for runs and history."""
+    """With only the right to read the catalog, a user sees definitions, and which rights runs and history need."""
     page = sign_in_with_rights(console, service, "Workspace.Catalog.Read")
     console.open("queries/pressure-5m", "Pressure per five minutes")
     expect(page.get_by_role("tab")).to_have_text(["Definition", "History"])

@@ -124,7 +124,7 @@ def test_every_page_fits_the_screen(service: Service, width: int) -> None:
 
 
 def test_the_menu_closes_on_escape_and_outside(service: Service) -> None:
-    """Escape closes the menu and returns to its button; a click outside closes it, too."""
+    """Escape closes the menu and returns the focus to the menu's button; a click outside also closes the menu."""
     with open_console(service, width=390) as console:
         page = console.sign_in().page
         menu = page.get_by_role("button", name="Menu")
@@ -151,7 +151,7 @@ def test_theme_is_chosen(console: Console) -> None:
 
 
 def test_audit_log_is_in_utc_and_other_pages_in_the_local_zone(console: Console) -> None:
-    """The audit log shows UTC and other pages the local zone by default; the choice of each survives a reload."""
+    """By default the audit log shows UTC and other pages the local time zone; the user's choices survive a reload."""
     page = console.sign_in().open("queries", "Queries").page
     zone = page.get_by_role("banner").get_by_role("button", name="Times in")
     expect(zone).to_have_text(re.compile(r"Europe/Berlin \(UTC\+\d\)"))

@@ -28,7 +28,7 @@ MEMBER = "aaaaaaaa-0000-0000-0000-000000000001"
 
 
 class StandInEntra:
-    """A stand-in of Entra ID that signs in one account; codes are valid once, with PKCE's verifier.
+    """Stand-in of Entra ID that signs in one account; each code is valid once, and only with its PKCE verifier.
 
     Attributes:
         asked: parameters of the requests for a code.
@@ -202,7 +202,7 @@ def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
     ids=str,
 )
 def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, changed: dict[str, Any], told: str) -> None:
-    """A reply that does not match the request is rejected; errors of Entra ID or the service are shown."""
+    """A reply that does not match the request is rejected, and the page shows errors of Entra ID or the service."""
     visit.expected += ["400", "401"]
     entra.changed = changed
     page = at_sign_in(visit)
@@ -239,7 +239,7 @@ def test_unrequested_code_is_rejected(visit: Console) -> None:
 
 
 def test_policy_allows_only_the_login_host(entra_service: Service, entra: StandInEntra) -> None:
-    """With Entra ID the page's policy allows its origin, and the public configuration contains no secrets."""
+    """With Entra ID the page's security policy allows the login host, and the public configuration has no secrets."""
     caller = entra_service.anonymous()
     policy = caller.get("/console/").headers["content-security-policy"]
     [connect] = [part.split()[1:] for part in policy.split(";") if part.strip().startswith("connect-src")]

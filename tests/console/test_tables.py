@@ -1,4 +1,4 @@
-"""Tests of the shade at the edge of a table, which shows that more columns are hidden there."""
+"""Tests of the shading at the edge of a table, which shows that more columns are hidden beyond this edge."""
 
 import base64
 
@@ -33,7 +33,7 @@ def is_shaded(table: Locator, side: str) -> bool:
 
 
 def test_a_table_is_shaded_only_where_columns_are_hidden(service: Service) -> None:
-    """A table has a shade only at an edge behind which columns are hidden."""
+    """A table is shaded only at an edge beyond which columns are hidden."""
     with open_console(service, width=1024) as console:
         page = run_ad_hoc(console, "print one = 1")
         table = page.get_by_role("region", name="Rows of the result")

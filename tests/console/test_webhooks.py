@@ -155,7 +155,7 @@ def test_editors_have_no_page_of_webhooks(console: Console) -> None:
 
 
 class PrintingReceiver:
-    """The receiver for trials as a process, and the text that it has printed.
+    """Local webhook receiver as a process, and the text that the process has printed.
 
     Args:
         secret_file: file with the secret.

@@ -125,6 +125,6 @@ def test_each_code_block_belongs_to_a_step() -> None:
 
 
 def test_the_steps_work(copy: Path) -> None:
-    """Applied in order, each file fits and each command prints what the page shows."""
+    """If the steps are applied in order, each file fits and each command prints the output that the page shows."""
     for step in list_steps():
         step.apply(copy)

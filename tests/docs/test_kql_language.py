@@ -47,7 +47,7 @@ def test_the_names_equal_those_of_the_language_service() -> None:
 
 
 def test_every_exclusion_and_example_names_a_part_of_kql() -> None:
-    """An exclusion or example of a name that KQL does not have is an error."""
+    """An exclusion or example that names something that KQL does not have is an error."""
     language = read_language()
     names = {symbol["name"] for kind in ("functions", "aggregates", "plugins") for symbol in language[kind]}
     assert set(EXCLUSIONS) <= names | set(language["operators"])

@@ -27,7 +27,7 @@ def read_steps() -> list[tuple[str, str]]:
 
 
 def build_pattern(output: str) -> re.Pattern[str]:
-    """Return a pattern for an expected output. A line with only … matches any lines; other … match any text."""
+    """Return a pattern for an expected output; a line with only … matches any lines, other … match any text."""
     lines = output.strip("\n").split("\n")
     return re.compile("\n".join(r"(.*\n)*?.*" if line.strip() == "…" else _build_line_pattern(line) for line in lines))
 
@@ -73,7 +73,7 @@ def test_the_tour_contains_addresses_only_once() -> None:
 
 
 def test_the_shown_rights_are_the_roles_and_one_more() -> None:
-    """The tour shows the rights of the member's role, and the one that the README grants additionally."""
+    """The tour shows the rights of the member's role, and the right that the README adds."""
     path = ROOT / "samples" / "workspace.yaml"
     document = load_document(path.read_text(encoding="utf-8"), path.name)
     [editor] = [member for member in document.team if member.id == "editor@plant-a.example"]

@@ -26,7 +26,7 @@ def recipe_plant(plant: Service) -> Service:
 
 
 def adapt(text: str, plant: Service) -> str:
-    """Return a text of a page with the address of the running plant."""
+    """Return a text of a page with the address of the running plant in place of the example address."""
     assert ADDRESS in text
     # The time on the page may be more than 366 days ago when the test runs.
     yesterday = datetime.now(UTC) - timedelta(days=1)
@@ -129,7 +129,7 @@ def test_duckdb_reads_the_file(recipe_plant: Service, tmp_path: Path) -> None:
 
 
 def test_grafana_follows_its_time_picker(recipe_plant: Service) -> None:
-    """The dashboard's request with the milliseconds of a time picker returns the columns that the panel reads."""
+    """A request of the dashboard with the milliseconds of a time picker returns the columns that its panel reads."""
     dashboard = json.loads((PAGES / "grafana-dashboard.json").read_text(encoding="utf-8"))
     [target] = dashboard["panels"][0]["targets"]
     now = datetime.now(UTC)
@@ -145,7 +145,7 @@ def test_grafana_follows_its_time_picker(recipe_plant: Service) -> None:
 
 @pytest.mark.parametrize(("page", "language"), [("telegraf", "toml"), ("node-red", "json"), ("power-bi", "powerquery")])
 def test_requests_of_other_programs_succeed(recipe_plant: Service, page: str, language: str) -> None:
-    """Each address of a query that a page names can be read with a token."""
+    """The addresses of queries on a page can be read with a token."""
     text = "".join(read_blocks(page, language))
     addresses = set(re.findall(rf"{ADDRESS}(/oi-api/warm-queries/[^\"\s]+)", text)) or {QUERY}
     caller = recipe_plant.caller("viewer@plant-a.example")

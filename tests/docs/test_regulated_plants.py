@@ -41,7 +41,7 @@ def read_tests(path: str) -> frozenset[str]:
 
 @pytest.mark.parametrize("test", list_tests(CLAUSES), ids=str)
 def test_each_named_test_exists(test: TestName) -> None:
-    """Each test that a clause names exists."""
+    """Each test that the tables name exists."""
     assert test.function in read_tests(test.path)
 
 

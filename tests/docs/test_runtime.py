@@ -106,7 +106,7 @@ def test_only_the_runtime_reads_clocks_and_starts_threads() -> None:
 
 
 def test_each_exception_is_needed() -> None:
-    """Each exception in the list is needed: its module still uses a real source of time, randomness or threads."""
+    """Each exception in the list is needed: the listed module still uses real time, randomness or threads."""
     unused = {place for place in EXCEPTIONS if not any(find_sources((ROOT / place).read_text(encoding="utf-8")))}
     assert unused == set()
 
@@ -127,7 +127,7 @@ def test_each_exception_is_needed() -> None:
     ],
 )
 def test_every_form_of_use_is_found(source: str) -> None:
-    """A direct use is found under any name, and also if it is not called."""
+    """A direct use of time, randomness or threads is found under any name, and also if it is not called."""
     assert any(find_sources(source))
 
 
@@ -155,7 +155,7 @@ def receives_runtime(call: ast.Call) -> bool:
 
 
 def test_the_runtime_is_passed_on() -> None:
-    """The app passes its runtime to each class and function with such a parameter; only tests use the defaults."""
+    """The app passes its runtime to each class and function with a parameter `runtime`; only tests use the defaults."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in list_modules()}
     receivers = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"

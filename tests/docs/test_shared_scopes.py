@@ -12,7 +12,7 @@ WRITERS = frozenset({"append_events", "create_amendment", "create", "write_event
 
 
 def list_written_scopes(source: str) -> set[str]:
-    """Return the scopes that the calls of a module name: as text, as a constant, or as the begin of an f-string."""
+    """Return the scopes that a module's calls name as a text, as a constant, or as the beginning of an f-string."""
     tree = ast.parse(source)
     constants = {
         target.id: node.value

@@ -46,7 +46,7 @@ class DeploymentError(ValueError):
 
 
 class _Unknown:
-    """Value that is known only at run time."""
+    """Value that is known only when the deployment runs."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -56,7 +56,7 @@ UNKNOWN = _Unknown()
 
 
 class ShortCircuitError(Exception):
-    """Error for a condition or loop that depends on a value that is known at run time only."""
+    """Error for a condition or loop that depends on a value that is known only when the deployment runs."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _evaluate_constant(node: Node) -> Any:
 
 @dataclass
 class _Reference:
-    """A resource that a template declares: its members that are known before the deployment."""
+    """Resource that a template declares, with those members that are known before the deployment."""
 
     members: dict[str, Any]
 
@@ -449,7 +449,7 @@ class _Scope:
     # Expressions
 
     def evaluate(self, node: Node, local: dict[str, Any] | None = None) -> Any:
-        """Return the value of an expression; ``local`` has the items of loops and lambdas."""
+        """Return the value of a Bicep expression; ``local`` has the current items of loops and lambdas."""
         local = local or {}
         match node:
             case Literal(value):
@@ -558,7 +558,7 @@ _REFERENCES = {Literal("parent"), Literal("scope"), Literal("dependsOn")}
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The outputs of a module; only a deployed module has any."""
+    """The outputs of a module; a module that is not deployed has none."""
 
     module: _ModuleReference
 

@@ -281,7 +281,7 @@ def _find_closing_brace(text: str, at: int) -> int:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one file."""
+    """Recursive-descent parser over the tokens of one file."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens

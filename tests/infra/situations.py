@@ -1,4 +1,4 @@
-"""The situations (sizes, variables and parameters) in which the templates are deployed, evaluated by the model."""
+"""Situation in which the templates are deployed: sizes, variables and parameters, evaluated by the model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

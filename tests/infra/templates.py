@@ -94,7 +94,7 @@ class Template:
         return set(items)
 
     def plain(self, node: Node | None) -> Any:
-        """Convert an expression to texts, numbers, lists and objects; a name becomes its text, a call stays a node."""
+        """Convert an expression to texts, numbers, lists and objects; a name becomes a text, a call stays a node."""
         match node:
             case Literal(value):
                 return value
@@ -110,7 +110,7 @@ class Template:
                 return node
 
     def member_names(self, node: Node) -> Iterator[str]:
-        """Yield the name of every member of an expression's objects, in all branches, loops and variables."""
+        """Yield the names of all members of an expression's objects, in all branches, loops and variables."""
         match node:
             case Object(members):
                 for key, value in members:
@@ -169,7 +169,7 @@ class Templates:
 
 
 def _is_of_parameters(source: Template, declared: Declaration) -> bool:
-    """Return whether a loop is over a parameter, or over a variable that filters one."""
+    """Return whether a loop is over a parameter, or over a variable that filters a parameter."""
     items = declared.value.items if isinstance(declared.value, Loop) else None
     if not isinstance(items, Name):
         return False

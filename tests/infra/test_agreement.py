@@ -29,7 +29,7 @@ def test_every_adapter_with_an_identity_has_its_roles() -> None:
 
 
 def test_each_omitted_setting_exists() -> None:
-    """The code reads every setting that the deployment omits."""
+    """Each setting that the deployment deliberately omits is a setting that the code reads."""
     assert needs_of_the_code().settings.isdisjoint(NOT_DEPLOYED)
     assert all(NOT_DEPLOYED.values())
 

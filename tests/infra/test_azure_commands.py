@@ -36,7 +36,7 @@ def _find_words(tmp_path: Path, text: str) -> list[list[str]]:
     ],
 )
 def test_commands_of_a_block_are_found(tmp_path: Path, block: str, expected: list[list[str]]) -> None:
-    """Each call is found with its words, also inside substitutions, after pipes and after xargs."""
+    """The calls of a code block are found with their words, also inside substitutions, after pipes and after xargs."""
     assert _find_words(tmp_path, f"```sh\n{block}\n```\n") == expected
 
 
@@ -47,7 +47,7 @@ def test_inline_commands_are_found_unless_they_are_shortened(tmp_path: Path) -> 
 
 
 def test_every_page_with_a_command_is_checked() -> None:
-    """The pages and scripts contain many commands, and those of extensions are listed by name."""
+    """The pages and scripts contain many commands of the Azure CLI; commands of CLI extensions are listed by name."""
     texts = [" ".join(command.words) for path in (*PAGES, *SCRIPTS) for command in find_commands(path)]
     assert len(texts) > 100
     for name in NOT_IN_THE_CORE:
@@ -65,7 +65,7 @@ def test_every_page_with_a_command_is_checked() -> None:
     ],
 )
 def test_azd_is_compared_with_its_table(command: str, error: str) -> None:
-    """A command or option of azd that is not in the table of azd is reported."""
+    """A command or option of azd that is missing in the table of azd commands is reported."""
     assert find_azd_error(tuple(command.split(" ")), TABLE) == error
 
 

@@ -60,7 +60,7 @@ def run(tools: Path, script: str, *arguments: str, typed: str = "", **environmen
 
 
 def test_lock_is_stored_for_azd_and_scripts(tools: Path) -> None:
-    """The lock is set for azd and in the environment's file, and the command for the workflow is printed."""
+    """The script stores the lock for azd and in the environment's file, and prints the command for the workflow."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (tools / "azd.account").write_text("stdataprod", encoding="utf-8")
     file = tools / "prod.env"
@@ -85,7 +85,7 @@ def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
 
 
 def test_lock_needs_the_name(tools: Path) -> None:
-    """Nothing is locked or stored until the operator has typed the name."""
+    """The script locks and stores nothing until the operator has typed the name."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     code, printed = run(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
     assert (code, "nothing was changed" in printed) == (1, True)
@@ -106,7 +106,7 @@ def test_lock_needs_the_name(tools: Path) -> None:
     ],
 )
 def test_differing_lock_states_stop_a_deployment(tools: Path, state: str, expected: str, code: int) -> None:
-    """The variable and Azure must agree on whether the policy is locked."""
+    """The deployment stops if the variable and Azure do not agree on whether the policy is locked."""
     (tools / "az.state").write_text(state, encoding="utf-8")
     found, printed = run(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
     assert found == code, printed
@@ -152,7 +152,7 @@ def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
 
 
 def test_an_accepted_illegal_name_fails(tools: Path, checkout: Path) -> None:
-    """The script fails if the compiler accepts an environment name that is not allowed."""
+    """The script fails if the compiler accepts an environment name that the rules forbid."""
     (tools / "bicep.warns").touch()
     (tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")
     code, printed = run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))

@@ -43,7 +43,7 @@ def test_exit_code_of_the_benchmarks(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The exit code is 0 if all limits hold, 1 if one does not, and 3 if a tool is missing, which is named."""
+    """The exit code is 0 if all limits are met, 1 if one is exceeded, and 3 if a tool is missing, which is named."""
     monkeypatch.setattr(command, "BENCHMARKS", {each.__name__: each for each in benchmarks})
     assert command.main([]) == code
     printed = capsys.readouterr()
@@ -78,7 +78,7 @@ def test_the_median_of_all_runs_is_judged(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The median of all runs must meet the limits; the number of defects must meet them in each run."""
+    """The median of a figure over all runs must meet the limits; a number of defects must meet them in each run."""
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark(values, bounds)})
     assert command.main([]) == code
     line = json.loads(capsys.readouterr().out)
@@ -88,14 +88,14 @@ def test_the_median_of_all_runs_is_judged(
 
 
 def test_number_of_runs_can_be_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The option for the number of runs determines how often a benchmark runs."""
+    """The command's option for the number of runs determines how often a benchmark runs."""
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark([4.0], {})})
     assert command.main(["--runs", "1", "varying"]) == 0
     assert json.loads(capsys.readouterr().out)["spread"]["runs"] == 1
 
 
 def test_unknown_benchmark_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown name ends with 2, and the known names are listed."""
+    """For an unknown benchmark name the exit code is 2, and the known names are listed."""
     assert command.main(["nowhere"]) == 2
     assert "request_rate" in capsys.readouterr().err
 

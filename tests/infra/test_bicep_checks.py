@@ -15,7 +15,7 @@ WIDTH = 200
 
 
 def test_configuration_makes_every_rule_an_error() -> None:
-    """Every rule is an error, except disabled rules with a reason."""
+    """Every lint rule is an error, except the rules that are disabled with a reason."""
     text = (BICEP / "bicepconfig.json").read_text(encoding="utf-8")
     config = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     levels = {name: each["level"] for name, each in config["analyzers"]["core"]["rules"].items()}

@@ -36,19 +36,19 @@ def run(folder: Path, text: str, **given: Any) -> Deployment:
     ],
 )
 def test_unknown_construct_is_an_error(tmp_path: Path, text: str) -> None:
-    """An unknown construct is an error; the parser never skips it."""
+    """A construct that the parser does not know is an error; the parser never skips it."""
     with pytest.raises(BicepSyntaxError):
         parse(write_template(tmp_path, text))
 
 
 def test_unknown_function_is_an_error(tmp_path: Path) -> None:
-    """The model never guesses the value of a function."""
+    """A function that the model does not know is an error; the model never guesses its value."""
     with pytest.raises(DeploymentError, match="dateTimeAdd"):
         run(tmp_path, "var later = dateTimeAdd('2026-01-01', 'P1D')\n")
 
 
 def test_conditions_loops_and_names(tmp_path: Path) -> None:
-    """A condition omits a resource, a loop creates one for each item, and a child has its parent's name."""
+    """A false condition omits a resource, a loop creates one for each item, and a child has its parent's name."""
     text = f"""
 param names string[]
 param isNeeded bool
@@ -71,7 +71,7 @@ output id string = isNeeded ? blobs.id : ''
 
 
 def test_value_of_run_time_hides_a_name_and_a_module(tmp_path: Path) -> None:
-    """A value that is known at run time only makes a resource's name unknown, and hides a module that loops over it."""
+    """A value known only at run time makes a resource's name unknown, and hides a module that loops over the value."""
     write_template(
         tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep"
     )
@@ -106,7 +106,7 @@ def test_output_of_an_omitted_module_is_an_error(tmp_path: Path) -> None:
 
 
 def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
-    """A type, parameter or variable with the name of another one is an error."""
+    """Two types, parameters or variables with the same name are an error."""
     with pytest.raises(DeploymentError, match="declared twice"):
         run(tmp_path, "type name = string\nparam name name = 'a'\n")
 

@@ -50,7 +50,7 @@ def test_unreachable_source_is_reported(
     ends: int,
     loud: bool,  # noqa: FBT001  a parameter
 ) -> None:
-    """A found advisory exits with 1; a source that does not report a known bad version counts as unreachable."""
+    """A found advisory ends with 1; a source that does not report a version known to be bad counts as unreachable."""
     monkeypatch.setattr(dependency_advisories, "_run_command", prints(canary, pins, node))
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert dependency_advisories.main(arguments) == ends

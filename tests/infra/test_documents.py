@@ -101,7 +101,7 @@ def test_every_deployment_uses_the_script() -> None:
 
 
 def test_every_way_deploys_the_package() -> None:
-    """No documented command builds the app in the cloud; all deploy the tested package."""
+    """No documented command builds the app in the cloud; all commands deploy the tested package."""
     commands = _read_commands(AZURE)
     publishing = re.findall(r"az functionapp deployment source .*", commands)
     assert len(publishing) >= 2
@@ -120,7 +120,7 @@ def test_a_leaked_key_can_be_replaced() -> None:
 
 
 def test_every_variable_is_documented() -> None:
-    """The pages on Azure name every environment variable that a parameter file reads."""
+    """The pages on Azure name each environment variable that a parameter file reads."""
     for path in BICEP.glob("*.bicepparam"):
         for name in re.findall(r"readEnvironmentVariable\('(\w+)'", path.read_text(encoding="utf-8")):
             assert re.search(rf"\b{name}\b", AZURE), name

@@ -51,7 +51,7 @@ def read_pins(path: Path) -> dict[str, str]:
 
 
 def list_requirement_files(path: Path) -> Iterator[Path]:
-    """Yield a requirements file and those that it includes."""
+    """Yield a requirements file and the requirements files that it includes."""
     yield path
     for included in re.findall(r"^-r (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE):
         yield from list_requirement_files(path.parent / included)
@@ -99,7 +99,7 @@ def test_every_installed_package_is_pinned(environment: str) -> None:
 
 @pytest.mark.parametrize("project", NODE_PROJECTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_node_packages_are_exact_and_locked(project: Path) -> None:
-    """Direct packages have exact versions, and the lock file has a digest for each package, and no movable address."""
+    """Direct packages have exact versions; the lock file has a digest and a fixed address for each package."""
     package = json.loads((project / "package.json").read_text(encoding="utf-8"))
     direct = package.get("dependencies", {}) | package.get("devDependencies", {})
     assert [f"{name} {version}" for name, version in direct.items() if not EXACT.fullmatch(version)] == []

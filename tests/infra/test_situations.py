@@ -57,7 +57,7 @@ def test_preview_shows_every_resource(name: str) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_no_name_or_number_depends_on_an_output(name: str) -> None:
-    """Names, numbers and conditions never depend on outputs of modules."""
+    """Names, numbers and conditions in the templates never depend on outputs of modules."""
     situation = SITUATIONS[name]
     environment = {**ENVIRONMENT, **situation.environment}
     strict = deploy(BICEP / f"{situation.size}.bicepparam", environment, situation.overrides, hides_outputs=True)
@@ -89,7 +89,7 @@ def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_locked_policy_is_omitted(name: str) -> None:
-    """The lock omits only the locked policy from the deployment."""
+    """If the policy is locked, the deployment omits the policy and nothing else."""
     is_written = name not in {"locked", "failed over"}
     assert len(evaluate(name).of_type(POLICY)) == is_written
     if name == "locked":
@@ -99,7 +99,7 @@ def test_locked_policy_is_omitted(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
 def test_second_region_has_unique_resources(name: str) -> None:
-    """In a second region, shared resources stay where they are, and resources with compute are new."""
+    """A deployment in a second region leaves shared resources in place, and creates new resources with compute."""
     before = {each.id: each for each in evaluate("everything").resources}
     for each in evaluate(name).resources:
         if each.id in before:
@@ -143,7 +143,7 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
 
 
 def test_restored_account_has_an_endpoint_of_its_own() -> None:
-    """Only a restored account gets another endpoint, because an endpoint cannot change its service."""
+    """Only a restored account gets a new private endpoint, because an endpoint cannot change its target."""
     before, after = set(evaluate("prod").names(ENDPOINT)), set(evaluate("restored").names(ENDPOINT))
     assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
     assert len(after) == 7
@@ -161,13 +161,13 @@ def test_restored_account_has_an_endpoint_of_its_own() -> None:
     ],
 )
 def test_cosmos_regions_are_distinct_and_the_active_one_writes(name: str, expected: list[str]) -> None:
-    """Each Cosmos DB region occurs once, and the first one is the region of the app."""
+    """The Cosmos DB regions of a deployment are distinct, and the first region is that of the app."""
     assert list_regions(evaluate(name)) == expected
 
 
 @pytest.mark.parametrize("spelling", ["West Europe", "westeurope", "WestEurope", "WEST EUROPE"])
 def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
-    """Case and spaces of a region give the same resources."""
+    """The letter case and the spaces of a region's name do not change the resources."""
     environment = {"AZURE_LOCATION": spelling, "COSMOS_READ_REGIONS": "North Europe"}
     deployment = deploy(BICEP / "prod.bicepparam", ENVIRONMENT | environment)
     assert [each.id for each in deployment.resources] == [each.id for each in evaluate("prod").resources]
@@ -175,7 +175,7 @@ def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
 
 
 def test_number_of_regions_changes_nothing_but_the_regions() -> None:
-    """A change of the number of regions changes only the regions, because Cosmos DB refuses other changes with it."""
+    """A new number of regions changes nothing else, because Cosmos DB rejects other changes in the same update."""
     one_region, two_regions = (
         find_only_resource(evaluate(name), COSMOS).body["properties"] for name in ("other home", "prod")
     )
@@ -197,7 +197,7 @@ def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "expected"), [("dev", None), ("test", None), ("azd", None), ("prod", True)])
 def test_purge_protection_is_omitted_outside_production(name: str, expected: object) -> None:
-    """Purge protection is set in production and omitted elsewhere, because Azure rejects the value false."""
+    """Purge protection is set in production and omitted elsewhere, because Azure rejects the value false for it."""
     properties = find_only_resource(evaluate(name), VAULT).body["properties"]
     assert properties["enablePurgeProtection"] is expected
     assert properties["createMode"] == "default"
@@ -219,7 +219,7 @@ def test_illegal_environment_name_is_rejected(name: str) -> None:
 @pytest.mark.parametrize("name", ["Plant-North1", "a1", "p-1", "PROD", "a-b-c-d-e-f1"])
 @pytest.mark.parametrize("region", ["germanywestcentral", "uk south"])
 def test_longest_names_are_legal(name: str, region: str) -> None:
-    """Every name in the longest environment name and region, also after a failover, is accepted by Azure."""
+    """In the environment and region with the longest names, also after a failover, Azure accepts every name."""
     for active in ("", "switzerlandnorth"):
         environment = {"AZURE_ENV_NAME": name, "AZURE_LOCATION": region, "AZURE_ACTIVE_LOCATION": active}
         deployment = deploy(BICEP / "main.bicepparam", ENVIRONMENT | environment, {"withIotHub": True})
@@ -229,7 +229,7 @@ def test_longest_names_are_legal(name: str, region: str) -> None:
 
 
 def test_case_of_an_environment_changes_no_store() -> None:
-    """Names of environments that differ only in case give the same resource group and the same stores."""
+    """Two environments whose names differ only in letter case have the same resource group and the same stores."""
     small, large = (deploy(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": n}) for n in ("prod", "Prod"))
     assert [each.id for each in small.resources] == [each.id for each in large.resources]
 
@@ -274,7 +274,7 @@ def test_production_has_alerts() -> None:
     ],
 )
 def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> None:
-    """A misspelt member, a missing one, another type and a value out of bounds are errors before the deployment."""
+    """A misspelt or missing member, a wrong type or a value out of bounds is an error before the deployment."""
     with pytest.raises(DeploymentError, match=fault):
         deploy(BICEP / "dev.bicepparam", ENVIRONMENT, {parameter: value})
 
@@ -295,7 +295,7 @@ def test_host_of_production_is_spread_over_zones() -> None:
 
 
 def test_names_of_other_private_endpoints_are_found() -> None:
-    """Each private DNS zone exists once and falls back to public DNS for unknown names."""
+    """Each private DNS zone occurs once, and names that are unknown there are looked up in public DNS."""
     links = evaluate("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
     assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
     zones = evaluate("prod").names("Microsoft.Network/privateDnsZones")
@@ -303,7 +303,7 @@ def test_names_of_other_private_endpoints_are_found() -> None:
 
 
 def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
-    """Without a public address, the cluster has a managed private endpoint, for which the data connection waits."""
+    """If Event Hubs have no public address, Data Explorer has a managed private endpoint before its data connection."""
     closed, opened = evaluate("prod"), evaluate("dev")
     path = find_only_resource(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
     assert path["privateLinkResourceId"] == find_only_resource(closed, "Microsoft.EventHub/namespaces").id
@@ -316,7 +316,7 @@ def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
 
 
 def test_scripts_of_data_explorer_remove_their_rights() -> None:
-    """The deployer's right for scripts is removed, and scripts run one after another."""
+    """After the Data Explorer scripts, the deployer's right for them is removed; scripts run one after another."""
     scripts = evaluate("prod").of_type("Microsoft.Kusto/clusters/databases/scripts")
     assert {each.body["properties"]["principalPermissionsAction"] for each in scripts} == {
         "RemovePermissionOnScriptCompletion"
@@ -326,7 +326,7 @@ def test_scripts_of_data_explorer_remove_their_rights() -> None:
 
 
 def test_private_network_has_a_nat_gateway() -> None:
-    """The app's subnet has a NAT gateway if the app uses the network, and none if only the gateway does."""
+    """The app's subnet has a NAT gateway if the app uses the network, but not if only the application gateway does."""
     subnets = find_only_resource(evaluate("prod"), "Microsoft.Network/virtualNetworks").body["properties"]["subnets"]
     by_name = {each["name"]: each["properties"] for each in subnets}
     assert (
@@ -340,7 +340,7 @@ def test_private_network_has_a_nat_gateway() -> None:
 
 
 def test_gateway_probes_paths_that_answer_get() -> None:
-    """The health probe of Web PubSub does not use the path that supports only HEAD requests."""
+    """The health probe of Web PubSub uses no path that supports only HEAD requests."""
     gateway = find_only_resource(evaluate("everything"), "Microsoft.Network/applicationGateways").body["properties"]
     probes = {each["name"]: each["properties"] for each in gateway["probes"]}
     assert probes["web-pubsub"]["path"] == "/client"
@@ -348,7 +348,7 @@ def test_gateway_probes_paths_that_answer_get() -> None:
 
 
 def test_ingest_alert_names_functions() -> None:
-    """The alert names ingest functions, including those of connections' own hubs, but not the live stream."""
+    """The ingest alert names all ingest functions, including those of connections' own hubs, not the live stream."""
     rule = find_only_resource(evaluate("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body[
         "properties"
     ]

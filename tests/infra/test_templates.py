@@ -48,7 +48,7 @@ def test_every_output_of_a_module_is_used() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_every_variable_and_import_is_used(template: Template) -> None:
-    """Each declared variable, function, type and import is used, because the compiler warns of unused ones."""
+    """Each variable, function, type and import is used, because the compiler warns of unused declarations."""
     text = re.sub(r"//.*", "", template.text)
     declared = [*template.file.of_kind("var"), *template.file.of_kind("func"), *template.file.imports]
     assert [name for name in declared if len(re.findall(rf"\b{name}\b", text)) == 1] == []
@@ -64,7 +64,7 @@ def test_every_parameter_is_used(template: Template) -> None:
 
 @pytest.mark.parametrize("path", sorted(BICEP.glob("*.bicepparam")), ids=lambda path: path.stem)
 def test_sizes_give_known_parameters(path: Path) -> None:
-    """A size sets every required parameter once, and no unknown one."""
+    """Each size sets every required parameter once, and sets no unknown parameter."""
     main, given = TEMPLATES.named("main"), _GIVEN.findall(path.read_text(encoding="utf-8"))
     assert main.required <= set(given) <= main.parameters
     assert len(given) == len(set(given))

@@ -211,7 +211,7 @@ def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) ->
 
 
 def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
-    """The section on azd fits between steps 4 and 7, and gives them every variable that they use."""
+    """The section on azd can replace the steps between 4 and 7, and sets every variable that later steps use."""
     script = read_blocks(until="5. Deploy the templates") + read_blocks("The same with azd")
     script += read_blocks("7. Apply the workspace document", until="9. Close the network")
     code, printed, calls = shell.run(script)
@@ -221,7 +221,7 @@ def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
 
 
 def test_a_new_shell_continues(shell: Shell) -> None:
-    """The lines for a new shell, and the two files, are enough for the later steps."""
+    """In a new shell, the page's lines for a new shell and the two files are enough for the later steps."""
     code, printed, _ = shell.run(read_blocks(until="8. Open the live stream"))
     assert code == 0, printed
     again = "\n".join(

@@ -158,7 +158,7 @@ def test_a_deployment_is_named_after_its_region(tmp_path: Path, job: str, home: 
 
 @pytest.mark.parametrize("job", JOBS)
 def test_the_network_is_closed_by_default(tmp_path: Path, job: str) -> None:
-    """The network is closed by default; the workflow's input adds the parameter that opens it."""
+    """The network is closed by default; an input of the workflow adds the parameter that opens the network."""
     assert DEPLOY[True]["workflow_dispatch"]["inputs"]["open-network"]["default"] is False
     for chosen in ("true", "false"):
         folder = tmp_path / chosen
@@ -203,7 +203,7 @@ def test_every_variable_of_github_is_documented() -> None:
 def test_an_empty_variable_stops_before_azure_is_called(
     tmp_path: Path, job: str, environment: str, empty: str, code: int
 ) -> None:
-    """A variable that GitHub passes as an empty text, because it is unset, stops the job before Azure is called."""
+    """A variable that is unset, which GitHub passes as an empty text, stops the job before any call of Azure."""
     found, messages, calls = _run_step(tmp_path, job, environment, **{empty: ""})
     assert (found, f"{empty} is empty" in messages) == (code, bool(code)), messages
     assert bool(calls) != bool(code)
@@ -217,7 +217,7 @@ def test_an_empty_variable_stops_before_azure_is_called(
 def test_a_disagreement_on_the_lock_stops_both_jobs(
     tmp_path: Path, job: str, policy: str, variable: str, code: int
 ) -> None:
-    """Nothing is previewed or deployed while CHECKPOINTS_LOCKED differs from the policy in Azure."""
+    """Neither job previews or deploys anything while CHECKPOINTS_LOCKED differs from the policy in Azure."""
     found, messages, calls = _run_step(tmp_path, job, POLICY=policy, CHECKPOINTS_LOCKED=variable)
     assert found == code, messages
     assert len(_read_deployments(calls)) == 1 - code
@@ -264,7 +264,7 @@ def test_unknown_actions_and_environments_are_rejected() -> None:
 
 
 def test_the_preview_has_its_own_identity() -> None:
-    """The job without reviewers has an environment of its own and previews without write rights."""
+    """The preview job, which needs no reviewers, has its own environment and no write rights."""
     job = DEPLOY["jobs"]["what-if"]
     assert job["environment"] == "${{ inputs.environment }}-preview"
     assert "--validation-level ProviderNoRbac" in read_steps("what-if")["What would change"]["run"]
@@ -315,7 +315,7 @@ def _run_smoke_test_step(tmp_path: Path, output: str, **environment: str) -> "su
 
 
 def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
-    """The step passes only if the smoke test found its telemetry; it fails if this check was skipped."""
+    """The step passes only if the smoke test found its telemetry in the table; it fails if this check was skipped."""
     found = _run_smoke_test_step(
         tmp_path, "ok   telemetry      line-1", SMOKE_KEYS='{"a": "b"}', CLOSED_NETWORK="false"
     )
@@ -329,7 +329,7 @@ def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
 
 
 def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
-    """Outside a closed network the smoke test skips the download; without keys a warning replaces the smoke test."""
+    """For a closed network the smoke test skips the download; without keys a warning replaces the smoke test."""
     closed = _run_smoke_test_step(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
     assert closed.stdout.startswith("--without download https://app")
     without = _run_smoke_test_step(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")
@@ -426,7 +426,7 @@ def test_each_environment_signs_in_as_its_own_application(calls: list[list[str]]
 
 
 def test_the_host_reads_ahead_a_whole_batch() -> None:
-    """The host prefetches at least one batch of events, and polls for work every ten seconds."""
+    """The Functions host prefetches at least one batch of events, and polls for work every ten seconds."""
     extensions = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]
     assert extensions["eventHubs"]["prefetchCount"] >= extensions["eventHubs"]["maxEventBatchSize"]
     assert extensions["durableTask"]["storageProvider"]["maxQueuePollingInterval"] <= "00:00:10"

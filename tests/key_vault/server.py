@@ -25,7 +25,7 @@ _FOREVER = 4_000_000_000
 
 
 class Tokens:
-    """A credential that returns the token of the test server."""
+    """Credential that returns the token of the test server."""
 
     def __init__(self) -> None:
         self.scopes: list[str] = []
@@ -36,7 +36,7 @@ class Tokens:
         return AccessToken(TOKEN, _FOREVER)
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake credential has no connections."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -46,7 +46,7 @@ class _Unpickler(pickle.Unpickler):
         self._protos = protos
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return a class by the names of its module and of itself."""
+        """Return a class of the protocol by the names of its module and of the class."""
         return getattr(self._protos, name) if module in PROTOCOL else super().find_class(module, name)
 
 
@@ -139,7 +139,7 @@ def replace_credentials(options: dict[str, str]) -> None:
             return AccessToken(options["vaultToken"], 4_000_000_000)
 
         async def close(self) -> None:
-            """Do nothing."""
+            """Do nothing: this fake credential has no connections."""
 
         async def __aenter__(self) -> Self:
             return self
@@ -176,7 +176,7 @@ def find_foreign_modules(folder: Path, own: tuple[Path, ...]) -> list[str]:
 
 
 def _iterate_origins(module: ModuleType) -> Iterator[Path]:
-    """Yield the paths from which a module was loaded; built-in, frozen and generated modules have none."""
+    """Yield the paths from which a module was loaded; built-in, frozen and generated modules have no path."""
     file = getattr(module, "__file__", None)
     for place in [file] if file else list(getattr(module, "__path__", None) or ()):
         yield Path(place).resolve()

@@ -48,7 +48,7 @@ BROWSER = SharedBrowser()
 
 @dataclass
 class Visit:
-    """Open browser page, with its recorded errors and requests.
+    """Open browser page, with the errors and requests that were recorded on it.
 
     Attributes:
         page: the page.

@@ -60,7 +60,7 @@ def test_a_rejected_token_is_shown_on_the_page(service: Service) -> None:
 
 
 def test_explorer_exchanges_an_api_key(service: Service) -> None:
-    """An API key is exchanged for a token, and only that exchange contains the key."""
+    """The explorer exchanges an API key for a token, and only the exchange request contains the key."""
     key = service.key("viewer@t")
     sent: dict[str, str] = {}
     with visit(f"{service.url}/oi-api/explorer") as visited:
@@ -98,7 +98,7 @@ def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) ->
 
 
 def test_explorer_ignores_an_expired_session(service: Service) -> None:
-    """The explorer does not send an expired session of the console, but requests a credential."""
+    """The explorer does not send an expired session of the console; it requests a credential instead."""
     with visit(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         stored = {"token": "old", "expiresAt": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:00:00Z"}

@@ -143,7 +143,7 @@ class SharedService:
 
 
 def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
-    """Repeat ``probe`` until ``good`` accepts its value, and return the value; fail after the timeout."""
+    """Repeat ``probe`` until the function ``good`` accepts its value, and return the value; fail after the timeout."""
     deadline = time.monotonic() + seconds
     while not good(value := probe()):
         assert time.monotonic() < deadline, f"still {value!r} after {seconds} s"

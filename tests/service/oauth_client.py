@@ -44,7 +44,7 @@ class OAuthClient:
         return {name: value for name, value in (usual | changed).items() if value is not None}
 
     def start(self, **changed: Any) -> httpx.Response:
-        """Open the authorization endpoint as a browser does."""
+        """Open the authorization endpoint as a browser does, and return its reply."""
         return self.service.anonymous().get("/oauth2/authorize", params=self.build_request(**changed))
 
     def decide(self, scopes: list[str] | None = None, *, approve: bool = True, **changed: Any) -> httpx.Response:

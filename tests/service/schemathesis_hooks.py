@@ -8,5 +8,5 @@ import schemathesis
 
 @schemathesis.serializer("application/x-ndjson")
 def serialize_lines(_context: Any, value: Any) -> bytes:
-    """Return a text as it is. Another value is invalid as a body, so return it in an array, which is no valid line."""
+    """Return a text unchanged. Put any other value into an array, which is not a valid line, because it is no body."""
     return (value if isinstance(value, str) else json.dumps([value])).encode()

@@ -112,7 +112,7 @@ def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> No
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_conditions(admin: httpx.Client, kind: str) -> None:
-    """A change is rejected if If-Match has an old ETag, if `If-None-Match: *` meets an item, or if none exists."""
+    """A change is rejected if its ETag is old, if `If-None-Match: *` meets an existing item, or if no item exists."""
     key = f"conditional-{kind}"
     for method in ("PUT", "DELETE"):
         body = BODIES[kind] if method == "PUT" else None
@@ -351,7 +351,7 @@ def test_the_workspace_shows_limits_policies_and_counts(plant: Service, admin: h
 
 
 def test_policies_are_changed(admin: httpx.Client) -> None:
-    """One PUT changes name and policies; each changed part has an audit event, and read-only members stay unchanged."""
+    """One PUT changes the name and the policies of the workspace; each changed part has an audit event."""
     before = admin.get("/oi-api/workspace").json()
     provenance = {"requireApproval": True, "reasonCategories": ["drift"]}
     body = {"name": "Renamed plant", "policies": {"provenance": provenance, "quotas": {"jobsPerPrincipal": 3}}}
@@ -462,7 +462,7 @@ def count_whoami(client: httpx.Client) -> int:
 
 
 def test_a_disabled_member_is_refused(plant: Service, admin: httpx.Client) -> None:
-    """Keys and tokens of a disabled member are rejected; after enabling, the keys work again, old tokens do not."""
+    """Keys and tokens of a disabled member are rejected; if the member is enabled again, only the keys work again."""
     assert put(admin, "team", "paused@t").status_code == 201
     by_key = plant.anonymous(create_key(admin, "paused@t")["apiKey"])
     by_token = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
@@ -478,7 +478,7 @@ def test_a_disabled_member_is_refused(plant: Service, admin: httpx.Client) -> No
 
 
 def test_a_removed_member_is_retired(plant: Service, admin: httpx.Client) -> None:
-    """Keys and tokens of a removed member never work again, and the id cannot be reused, in any spelling."""
+    """Keys and tokens of a removed member never work again, and the id cannot be reused in any spelling."""
     assert put(admin, "team", "former@t").status_code == 201
     key = create_key(admin, "former@t")
     by_token = plant.anonymous(plant.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"])

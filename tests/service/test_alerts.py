@@ -95,7 +95,7 @@ def test_a_value_above_its_limit_fires(editor: httpx.Client, firing: dict[str, A
 
 
 def test_a_trial_shows_every_group(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """A trial evaluation lists every group and its value, stores nothing, and needs the right to manage alerts."""
+    """A trial of a rule lists every group with its value, stores nothing, and needs the right to manage alerts."""
     reply = editor.post("/oi-api/alert-rules/level-high/evaluate")
     assert reply.status_code == 200, reply.text
     assert {one["labels"]["DeviceId"]: one["wouldFire"] for one in reply.json()["alerts"]} == {
@@ -213,7 +213,7 @@ def test_invalid_parameters_are_named(editor: httpx.Client, query: str) -> None:
 
 
 def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
-    """A rule over a draft query can be stored, and has the state error until the query is approved."""
+    """A rule over a draft query can be stored; it is in the state error until the query is approved."""
     rule = {**RULE, "query": "draft", "condition": {"rows": "any"}, "groupBy": []}
     assert editor.put("/oi-api/alert-rules/over-draft", json=rule).status_code == 201
     stored = wait_until(
@@ -227,7 +227,7 @@ def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
 
 
 def test_the_condition_must_hold_for_the_time(editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """With `for`, an alert is first pending and later firing, under one id; disabling the rule ends the alert."""
+    """With `for`, an alert is first pending and later firing, under the same id; disabling the rule ends the alert."""
     path = "/oi-api/alert-rules/level-held"
     held = {**RULE, "for": "PT3S"}
     assert editor.put(path, json=held).status_code == 201

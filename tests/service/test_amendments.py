@@ -83,7 +83,7 @@ def list_sequences(client: httpx.Client, **parameters: Any) -> list[int]:
 
 
 def test_queries_filter_by_status(service: Service) -> None:
-    """The status filter also matches decisions; the filters for author and reason match only amendments."""
+    """The status filter of a query also matches decisions; the filters for author and reason match only amendments."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(4):
         create(editor, "status", EntityID=f"e{number}", ReasonCategory="other" if number else "delayed-entry")
@@ -158,7 +158,7 @@ def test_authors_cannot_decide_their_amendments(service: Service) -> None:
 
 
 def test_a_decision_is_final(service: Service) -> None:
-    """A second decision is rejected with 409 and the current status; the record of a decision cannot be decided."""
+    """A second decision is rejected with 409 and the current status; a decision itself cannot be decided."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = create(editor, "decided").json()["RecordID"]
     rejected = reject(admin, "decided", created).json()

@@ -170,7 +170,7 @@ def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> N
 
 
 def rewrite(content: bytes, change: Callable[[dict[str, bytes]], None], *, digests: bool = True) -> bytes:
-    """Return a bundle with changed files whose digests in the README file are corrected."""
+    """Return a bundle with changed files, and with correct digests of these files in the README file."""
     files = read_files(content)
     before = {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
     change(files)
@@ -218,7 +218,7 @@ def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes,
 
 
 def test_a_flipped_byte_of_the_zip_file_is_never_another_result(bundle: bytes, tmp_path: Path) -> None:
-    """A flipped byte of the zip file makes the bundle invalid, or does not change the verified content."""
+    """After any byte of the zip file is flipped, the bundle is invalid, or its verified content is the same."""
     places = range(0, len(bundle), max(1, len(bundle) // 120))
     results = [verify(tmp_path, flip(bundle, place)) for place in places]
     assert set(results) <= {0, 1}
@@ -278,7 +278,7 @@ def test_a_filtered_chain_has_a_proof_for_each_record(
 
 
 def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service) -> None:
-    """A chain in a bundle is marked as complete only if the date range of the bundle excludes no record."""
+    """A chain in a bundle is marked as complete if the bundle's date range excludes none of its records."""
     editor = plant.caller("editor@t")
     content = read_files(fetch(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z"))
     assert json.loads(content["manifest.json"])["chains"][0]["complete"] is True
@@ -330,7 +330,7 @@ def test_invalid_requests_are_rejected(service: Service, name: str) -> None:
 
 
 def test_a_bundle_of_a_broken_chain_is_reported(plant: Service, tmp_path: Path) -> None:
-    """A bundle of a broken chain contains all records, and the verifier finds the same break as the service."""
+    """A bundle of a broken chain contains all records, and the verifier finds the break that the service has found."""
     editor = plant.caller("editor@t")
     event = {"ScopeKey": "broken", "ActionType": "A", "EntityType": "T", "EntityID": "original"}
     for _ in range(4):
@@ -366,7 +366,7 @@ def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path:
 
 @pytest.fixture(scope="module")
 def with_receipts(plant: Service) -> bytes:
-    """Return a bundle of complete chains with receipts."""
+    """Return a bundle of complete chains that contains receipts."""
     return fetch(plant.caller("editor@t"), scopes=CHAINS, receipts=True)
 
 

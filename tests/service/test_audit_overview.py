@@ -107,7 +107,7 @@ def test_invalid_pages_are_rejected(service: Service, address: str) -> None:
 
 
 def test_an_unknown_target_is_rejected(service: Service) -> None:
-    """An unknown target is rejected with a code of its own, and so is a cursor of another target's list."""
+    """An unknown target is rejected with its own error code; so is a cursor from the list of another target."""
     admin = service.caller("admin@t")
     assert check_failing_fields(admin.get(SCOPES, params={"target": "x"}), code="TARGET_UNKNOWN") == ["target"]
     cursor = admin.get(SCOPES, params={"limit": "1"}).json()["cursor"]

@@ -44,7 +44,7 @@ def test_a_bound_key_writes_only_its_connections_and_devices(service: Service) -
 
 
 def test_a_bound_credential_does_nothing_else(service: Service) -> None:
-    """A bound token cannot read and cannot manage credentials; tokens that are issued with it are bound, too."""
+    """A bound token can neither read data nor manage credentials; tokens that are issued with it are also bound."""
     key = create_key(service, connections=["press"])
     client = sign_in(service, key["apiKey"])
     check_problem(client.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")

@@ -175,7 +175,7 @@ def test_events_are_read_and_proved(run: Run, tmp_path: Path) -> None:
 
 
 def test_alerts_are_configured_and_acknowledged(run: Run, tmp_path: Path) -> None:
-    """A rule raises an alert, which a person acknowledges; the rule is then deleted."""
+    """The commands create an alert rule, acknowledge an alert that the rule raised, and delete the rule."""
     rule = {
         "name": "Lathe is silent",
         "severity": "info",

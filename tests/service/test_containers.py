@@ -81,7 +81,7 @@ def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
 
 
 def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
-    """A new container is listed and has one audit event; creating it again is rejected."""
+    """A new container is listed and has one audit event; creating the container again is rejected."""
     created = admin.post(ORDERS, json=NEW)
     assert created.status_code == 201, created.text
     assert created.json() == {**NEW, "Declared": True, "provisioned": True}
@@ -97,7 +97,7 @@ def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
 
 
 def test_undeclared_containers_are_protected(plant: Service, admin: httpx.Client) -> None:
-    """An undeclared container's name cannot be used for a new one; it is not published and cannot be deleted."""
+    """An undeclared container cannot be created, published or deleted through the API."""
     list_containers(admin)
     create_in_account(plant, "foreign")
     check_problem(admin.post(ORDERS, json=NEW | {"name": "foreign"}), 409, "CONTAINER_EXISTS")
@@ -107,7 +107,7 @@ def test_undeclared_containers_are_protected(plant: Service, admin: httpx.Client
 
 
 def test_only_declarations_without_container_are_deleted(plant: Service, admin: httpx.Client) -> None:
-    """Deletion is rejected if the container exists (409), if nothing is declared (404), or then with If-Match (412)."""
+    """Only a declaration without a container can be deleted; otherwise the reply is 409, 404 or, for If-Match, 412."""
     assert "portal" in check_problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
     check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
     check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
@@ -155,7 +155,7 @@ def test_evidence_is_rejected_with_the_reason(admin: httpx.Client) -> None:
 
 
 def test_managing_requires_rights(plant: Service) -> None:
-    """Listing and managing containers need two separate rights, which are checked before the body."""
+    """Listing containers and managing them need two separate rights, which are checked before the body."""
     check_problem(plant.caller("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
     narrow = plant.caller("admin@t", scopes="Workspace.DataStore.Manage")
     check_problem(narrow.get(ORDERS), 403, "ACCESS_RIGHT_MISSING")

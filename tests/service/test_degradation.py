@@ -82,7 +82,7 @@ class Probe:
         assert not {name: reply.text for name, reply in replies.items() if not reply.is_success}
 
     def check_unavailable(self, name: str, code: str) -> None:
-        """Check that a named request returns 503 with the code and a Retry-After header."""
+        """Check that a named request returns 503 with the error code and a Retry-After header."""
         reply = self.send(name)
         check_problem(reply, 503, code)
         assert int(reply.headers["retry-after"]) >= 1

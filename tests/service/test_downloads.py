@@ -122,7 +122,7 @@ def test_a_retry_returns_the_same_download(plant: Service) -> None:
 
 
 def test_accepted_messages_are_in_the_files(plant: Service) -> None:
-    """A download contains all messages that were accepted before it, and states up to which time it is complete."""
+    """A download contains all messages that were accepted before it, and states the time until which it is complete."""
     editor = plant.caller("editor@t")
     at = {"dateRange": {"start": "2026-04-01T00:00:00Z", "end": "2026-04-02T00:00:00Z"}}
     for count in range(1, 4):
@@ -168,7 +168,7 @@ def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> N
 
 
 def test_only_the_range_is_downloaded(plant: Service) -> None:
-    """A range includes its start and excludes its end, in any time zone; `from` and `to` are accepted, too."""
+    """A download includes the start of its range and excludes the end, in any time zone, also with `from` and `to`."""
     hour = {"from": "2026-03-01T02:00:00+01:00", "to": "2026-03-01T02:05:00Z"}
     job = download(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
     assert job["dateRange"] == {"start": "2026-03-01T01:00:00.000000Z", "end": "2026-03-01T02:05:00.000000Z"}
@@ -254,7 +254,7 @@ def test_the_longest_range_is_a_leap_year(plant: Service) -> None:
 
 
 def test_prefer_wait(plant: Service) -> None:
-    """`Prefer: wait` delays the reply by at most a minute and is confirmed; an invalid preference is ignored."""
+    """`Prefer: wait` delays the reply by at most a minute, and the reply confirms it; an invalid value is ignored."""
     editor = plant.caller("editor@t")
     reply = start_download(editor, "press", 'respond-async, Wait="600"; x=y')
     assert (reply.status_code, reply.headers["preference-applied"]) == (200, "wait=60")
@@ -320,7 +320,7 @@ def test_a_download_is_cancelled_once(plant: Service, monkeypatch: pytest.Monkey
 
 
 def test_expired_downloads_are_removed(own_service: Service) -> None:
-    """An expired download and its links are not found, and the timer has deleted the files."""
+    """After a download has expired, it and its links are not found, and its files are deleted."""
     own_service._environment["DOWNLOAD_HOURS"] = "0.004"
     own_service._environment["DOWNLOAD_EXPIRY_SCHEDULE"] = "*/1 * * * * *"
     service = own_service.start()

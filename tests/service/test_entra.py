@@ -152,7 +152,7 @@ def test_issue_by_an_account_is_audited_with_its_token(
 def test_unverified_and_unknown_accounts_are_rejected(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
-    """An unverified address matches no member; a member with an object id is matched only by this object id."""
+    """An unverified email address matches no member; a member with an object id matches only this object id."""
     check_problem(request_whoami(entra_service, provider.create_token(**claims)), 401, "UNAUTHENTICATED")
 
 

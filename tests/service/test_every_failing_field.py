@@ -88,7 +88,7 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
 def test_all_invalid_members_are_listed(
     service: Service, path: str, body: object, fields: list[str], code: str
 ) -> None:
-    """The reply lists the errors of all validation steps together; a missing scope determines the error code."""
+    """The reply lists the errors of all validation steps; if the scope is missing, this sets the error code."""
     assert check_failing_fields(service.caller("admin@t").post(path, json=body), code=code) == fields
 
 
@@ -162,7 +162,7 @@ def test_extra_members_of_errors_are_returned(service: Service) -> None:
 def test_all_errors_of_a_definition_are_listed(
     service: Service, lookup: str, changes: dict[str, Any], fields: list[str], code: str
 ) -> None:
-    """The reply lists the engine's errors in the KQL together with the errors in other members."""
+    """The reply lists the query engine's errors in the KQL text together with the errors in other members."""
     body = {"name": "Several", "surface": "hall", "kql": "Telemetry | count", **changes}
     reply = service.caller("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
     assert check_failing_fields(reply, code=code) == fields

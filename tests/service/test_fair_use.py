@@ -22,7 +22,7 @@ LATHE = "/oi-api/downloads/data-connections/lathe"
 
 
 def write_document(folder: Path, quotas: str) -> Path:
-    """Write a workspace document with quotas and return its path."""
+    """Write a workspace document with small quotas and return its path."""
     path = folder / "workspace.yaml"
     policies = "  provenance: {requireApproval: true}\n"
     text = WORKSPACE.read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ async def negotiate(service: Service, bearer: str) -> str:
 
 @pytest.mark.parametrize("member", ["viewer@t", "historian"])
 async def test_streams_of_a_principal_are_limited(limited_service: Service, member: str) -> None:
-    """A principal's live streams count together for all tokens and URLs; other principals are not affected."""
+    """A principal's live streams are counted together for all tokens and URLs; other principals are not affected."""
     url = build_stream_url(limited_service)
     async with AsyncExitStack() as stack:
         for number in range(STREAMS):
@@ -141,7 +141,7 @@ def wait_for_completion(client: httpx.Client) -> list[dict[str, Any]]:
 
 
 def test_stored_bytes_are_limited(limited_service: Service) -> None:
-    """A download that exceeds the quota of stored bytes fails; with the quota used up, no download starts (507)."""
+    """A download that exceeds the quota of stored bytes fails; if the quota is used up, no download starts (507)."""
     admin = limited_service.caller("admin@t")
     message = {"timestamp": "2026-01-05T08:00:00Z", "text": "x" * 12_000}
     address = "/oi-api/downloads/data-connections/press"

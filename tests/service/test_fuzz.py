@@ -178,7 +178,7 @@ def fuzz(service: Service, seconds: float, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def victim(own_module_service: Service) -> Service:
-    """Return a service of its own, which the test may fill with random data."""
+    """Return a service that only this module uses, and may fill with random data."""
     return own_module_service
 
 

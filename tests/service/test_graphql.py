@@ -60,7 +60,7 @@ def test_another_workspace_is_forbidden(reader: httpx.Client) -> None:
 
 
 def test_workspace_statistics(reader: httpx.Client) -> None:
-    """The workspace has the numbers of connections, surfaces and queries."""
+    """The GraphQL object of the workspace has the numbers of connections, surfaces and queries."""
     found = query_data(
         reader,
         "{ workspace { name stats { connectionCount surfaceCount queryCount } } "
@@ -181,7 +181,7 @@ def test_hostile_requests_are_validation_errors(reader: httpx.Client, status: in
 
 
 def test_null_arguments_count_as_missing(reader: httpx.Client) -> None:
-    """A null argument has the same effect as a missing one."""
+    """A null argument of a GraphQL query has the same effect as a missing argument."""
     whole = query_data(reader, "{ connections { totalCount } queries { totalCount } surfaces { totalCount } }")
     nothing = "first: null, after: null, limit: null, offset: null"
     asked_with_null = (
@@ -214,7 +214,7 @@ def test_the_exceeded_limit_is_named(reader: httpx.Client) -> None:
 
 
 def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
-    """If the access right is missing, the status is 200 and the field has the error FORBIDDEN."""
+    """If an access right is missing, the HTTP status is 200, and the field that needs it has the error FORBIDDEN."""
     caller = service.caller("viewer@t", scopes="Workspace.WarmQuery.Execute")
     body = execute(caller, '{ connection(id: "x") { id } }')
     assert (list_error_codes(body), body["errors"][0]["path"], body["data"]) == (
@@ -294,7 +294,7 @@ def test_graphql_media_type_has_an_error_status(reader: httpx.Client) -> None:
 
 
 def test_errors_have_the_preferred_media_type(service: Service) -> None:
-    """Errors before execution have the type application/graphql-response+json if the client prefers it."""
+    """GraphQL errors before execution have the type application/graphql-response+json if the client prefers it."""
     newer, query = {"Accept": "application/graphql-response+json"}, {"query": "{ workspace { id } }"}
     known, nobody = service.caller("viewer@t"), service.anonymous()
     refusals = [

@@ -60,7 +60,7 @@ def service_with_failing_engine(tmp_path_factory: pytest.TempPathFactory) -> Ite
 def test_engine_failures_have_a_code_and_a_reason(
     service_with_failing_engine: Service, status: int, extensions: dict[str, str]
 ) -> None:
-    """A throttling engine gives RATE_LIMITED and a failing engine INTERNAL_ERROR, both without internal details."""
+    """If the engine throttles, the error is RATE_LIMITED; if it fails, INTERNAL_ERROR; neither has internal details."""
     _Engine.status = status
     reply = service_with_failing_engine.caller("viewer@t").post(ADDRESS, json={"query": RUN})
     [error] = reply.json()["errors"]
@@ -70,7 +70,7 @@ def test_engine_failures_have_a_code_and_a_reason(
 
 
 def test_unknown_columns_are_an_error_of_the_field(service_with_failing_engine: Service) -> None:
-    """While the engine is down, a query's schema has no columns, and the reply has an error with path and reason."""
+    """While the engine is down, a query's columns are unknown, and the reply has an error with path and reason."""
     _Engine.status = 503
     body = service_with_failing_engine.caller("viewer@t").post(ADDRESS, json={"query": COLUMNS}).json()
     [error] = body["errors"]

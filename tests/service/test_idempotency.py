@@ -51,7 +51,7 @@ def test_a_retry_returns_the_same_api_key(service: Service) -> None:
 
 
 def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
-    """A retry with a token of other access rights does not get the stored reply."""
+    """A retry of a request with a token of other access rights does not get the stored reply."""
     wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
     first = wide.post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide"))
     assert first.status_code == 201
@@ -152,7 +152,7 @@ def test_a_retried_amendment_is_stored_once(service: Service) -> None:
 
 @pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
 def test_kills_during_creation_store_each_key_once(own_module_service: Service, kills: int) -> None:
-    """Each creation of an API key that is retried after kills has one key, one audit event and one reply."""
+    """If the creation of an API key is retried after kills, there is one key, one audit event and one reply."""
     answers: dict[int, Any] = {}
     service = own_module_service
     for _ in range(kills):

@@ -33,7 +33,7 @@ def test_tokens_verify_with_the_published_keys(service: Service) -> None:
 
 
 def test_whoami(service: Service) -> None:
-    """The reply of whoami contains the caller's identity, access rights and kind of credential."""
+    """The reply of whoami contains the caller's identity, access rights and type of credential."""
     by_key = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/whoami").json()
     assert by_key["principal"] == "editor@t"
     assert (by_key["name"], by_key["workspace"], by_key["via"], by_key["expiresAt"]) == (
@@ -114,7 +114,7 @@ def test_lifecycle_of_an_api_key(service: Service) -> None:
 
 
 def test_a_revoked_token_is_rejected_immediately(service: Service) -> None:
-    """After the reply 204 to the revocation, the same instance rejects the token."""
+    """As soon as the revocation of a token returns 204, the same instance rejects the token."""
     client = service.caller("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
     assert client.get("/oi-api/warm-queries/per-minute").status_code == 200
@@ -172,14 +172,14 @@ def test_creating_another_members_key_requires_the_right(service: Service) -> No
     ],
 )
 def test_unknown_routes_and_methods(service: Service, method: str, path: str, status: int, code: str) -> None:
-    """Unknown routes and methods get 404 and 405 as problem documents, even without a credential."""
+    """An unknown route gets 404 and an unsupported method 405, as problem documents, even without a credential."""
     reply = service.anonymous().request(method, path)
     check_problem(reply, status, code)
     assert (status == 405) == ("allow" in reply.headers)
 
 
 def test_every_reply_has_a_request_id(service: Service) -> None:
-    """Each reply, also an error, has the request id of the request or a new one, which is in the log, too."""
+    """Each reply, also an error, has the request id of the request, or a new id; the log contains this id, too."""
     assert service.anonymous().get("/healthz", headers={"x-request-id": "mine-1"}).headers["x-request-id"] == "mine-1"
     refused = service.anonymous().get("/oi-api/warm-queries/x")
     assert refused.headers["x-request-id"] == refused.json()["traceId"]
@@ -216,7 +216,7 @@ def mint(service: Service, bearer: str) -> str:
 
 
 def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
-    """Each token of an API key records a new sign-in; tokens that are issued with this token inherit its sign-in."""
+    """Each token of an API key records a new sign-in; tokens that are issued with such a token have its sign-in."""
     key = service.key("viewer@t")
     first, second = mint(service, key), mint(service, key)
     claims = read_claims(first)
@@ -236,7 +236,7 @@ def test_client_credentials_have_no_sign_in(service: Service) -> None:
 
 
 def test_keys_of_another_creator_are_not_personal(service: Service) -> None:
-    """Tokens of a key that another person created, and all tokens issued with these, are marked as not personal."""
+    """If another person created an API key, its tokens, and all tokens issued with them, are marked as not personal."""
     admin = service.caller("admin@t")
     given = admin.post("/workspace/api/keys", json={"name": "given", "principal": "viewer@t"}).json()["apiKey"]
     token = mint(service, mint(service, given))

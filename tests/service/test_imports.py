@@ -115,7 +115,7 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
 
 
 def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
-    """A preview stores no rows, and previews with different mappings may precede the start of the import."""
+    """A preview of an import stores no rows, and several previews with different mappings are possible."""
     made = create(editor, "press", mapping={"timestamp": "when"})
     check_problem(editor.post(f"{made['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")
     check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
@@ -139,7 +139,7 @@ def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
 
 
 def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
-    """An upload in blocks can continue after an interruption; an upload with another size counts as incomplete."""
+    """An upload in blocks can continue after an interruption; a file of another size than stated is incomplete."""
     text = build_csv(20, device="d-blocks")
     made = create(editor, bytes=len(text))
     upload(made, text[:50])
@@ -196,7 +196,7 @@ def test_two_imports_of_one_file_at_once(editor: httpx.Client) -> None:
 
 
 def test_requests_that_break_a_rule(plant: Service, editor: httpx.Client) -> None:
-    """Errors about an import name the field; connections, rights and job ids are checked as for downloads."""
+    """Errors in requests for imports name the field; connections, rights and job ids are checked as for downloads."""
     route = f"{IMPORTS}/data-connections/lathe"
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}
     wrong: dict[str, Any] = {"format": "xml", "bytes": 0, "mapping": {"device": "d"}, "extra": 1}

@@ -91,7 +91,7 @@ async def test_filters_are_combined(service: Service, query: dict[str, str], hea
 
 @pytest.mark.parametrize("way", ["header", "query", "subprotocol", "link"])
 async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
-    """The token can be sent as header, query parameter or subprotocol, or a signed URL can replace it."""
+    """The token can be sent as header, query parameter or subprotocol, or a signed URL can be used instead of it."""
     bearer = request_token(service, "viewer@t", minutes="5")
     url, given, subprotocols = build_stream_url(service, connection="press"), None, []
     if way == "header":
@@ -133,7 +133,7 @@ async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
 async def test_invalid_requests_are_rejected_before_the_upgrade(
     service: Service, query: dict[str, str], status: int, code: str
 ) -> None:
-    """An invalid request gets the same error with an upgrade, without an upgrade, and as a request for a URL."""
+    """An invalid request gets the same error as a WebSocket upgrade, as a plain GET, and when it requests a URL."""
     bearer = request_token(service, "viewer@t")
     replies = [
         await read_rejection(build_stream_url(service, **query), bearer),
@@ -148,7 +148,7 @@ async def test_invalid_requests_are_rejected_before_the_upgrade(
 
 
 async def test_missing_credentials_and_rights(service: Service) -> None:
-    """Lookups are checked only for a valid token (else 401) with the right for the live stream (else 403)."""
+    """A missing token gets 401 and a missing right 403, both before the lookups in the request are checked."""
     url = build_stream_url(service, connection="nothing", windowSec="x")
     for bearer in (None, "nonsense", service.key("viewer@t"), request_token(service, "viewer@t") + "x"):
         reply = await read_rejection(url, bearer)
@@ -172,7 +172,7 @@ async def test_service_tokens_can_open_streams(service: Service) -> None:
 
 
 def test_a_request_without_upgrade_is_426(service: Service) -> None:
-    """A plain GET returns 426, after the checks of credential and filters; also with the token in the query."""
+    """A plain GET of the live stream returns 426, after credential and filters are checked."""
     caller = service.caller("viewer@t")
     reply = caller.get("/oi-api/live-stream")
     check_problem(reply, 426, "UPGRADE_REQUIRED")
@@ -184,14 +184,14 @@ def test_a_request_without_upgrade_is_426(service: Service) -> None:
 
 
 def test_too_many_query_parameters_are_rejected(service: Service) -> None:
-    """A token in a query string with too many parameters is ignored; with a token in the header the reply is 400."""
+    """In a query string with too many parameters a token is ignored; with a token in the header, the reply is 400."""
     path = f"/oi-api/live-stream?{'&'.join('a=1' for _ in range(300))}"
     check_problem(service.anonymous().get(path), 401, "UNAUTHENTICATED")
     check_problem(service.caller("viewer@t").get(path), 400, "INVALID_REQUEST")
 
 
 async def test_other_routes_do_not_upgrade(service: Service) -> None:
-    """A WebSocket handshake at a route without a live stream gets the reply to a plain request."""
+    """A WebSocket handshake at a route without a live stream gets the same reply as a plain request."""
     base = service.url.replace("http", "ws", 1)
     assert (await read_rejection(f"{base}/healthz")).status_code == 200
     check_problem(await read_rejection(f"{base}/nowhere"), 404, "ROUTE_NOT_FOUND")
@@ -199,7 +199,7 @@ async def test_other_routes_do_not_upgrade(service: Service) -> None:
 
 
 async def test_a_link_needs_its_signature_and_token(service: Service) -> None:
-    """A URL opens no live stream if its signature is missing or its token was revoked."""
+    """A WebSocket URL opens no live stream if its signature is missing or its token was revoked."""
     caller = service.caller("viewer@t")
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
     assert (await read_rejection(link[:-3])).status_code == 401
@@ -278,7 +278,7 @@ async def test_a_stream_ends_with_its_token(service: Service) -> None:
 
 
 async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
-    """A stream is closed with 4401 at most 15 seconds after its token was revoked, also if a URL opened it."""
+    """At most 15 seconds after a token was revoked, its streams are closed with 4401, also those opened by a URL."""
     bearer = request_token(service, "viewer@t")
     caller = service.anonymous(bearer=bearer)
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
@@ -374,7 +374,7 @@ async def test_duplicates_are_received_once(service: Service) -> None:
 
 
 async def test_window_replays_the_last_seconds(service: Service) -> None:
-    """`windowSec` replays the messages of that many seconds before the stream was opened."""
+    """`windowSec` replays the messages of that number of seconds before the stream was opened."""
     now_, old = create_message_id("now"), create_message_id("old")
     viewer = service.caller("viewer@t")
     send_telemetry(service, "lathe", {"messageId": now_}, {"messageId": old, "timestamp": "2026-03-01T00:00:00Z"})
@@ -424,7 +424,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
 
 
 def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
-    """A host without WebSockets redirects upgrades to Web PubSub; a failure of Web PubSub does not affect queries."""
+    """A host without WebSockets redirects upgrades to Web PubSub, and a failure of Web PubSub affects only streams."""
     elsewhere = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "a key for this test alone, 40"}
     own = Service(tmp_path / "data", Path(__file__).with_name("workspace.yaml"), elsewhere).start()
     try:
@@ -462,7 +462,7 @@ async def test_streams_end_with_the_host(own_module_service: Service) -> None:
 
 
 async def test_a_disabled_members_streams_are_closed(own_module_service: Service, tmp_path: Path) -> None:
-    """Live streams of a disabled member and of a revoked token are closed with 4401 and a reason."""
+    """Live streams of a disabled member and live streams of a revoked token are closed with 4401 and a reason."""
     service = own_module_service
     bearer = request_token(service, "viewer@t")
     link = service.caller("editor@t").get("/oi-api/live-stream/negotiate").json()["url"]

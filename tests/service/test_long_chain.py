@@ -65,7 +65,7 @@ def probe_health(client: httpx.Client) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.soak
 def test_a_million_records_are_verified_exported_and_queried(own_service: Service) -> None:
-    """All routes return correct results for a long chain, and /healthz responds meanwhile."""
+    """All audit routes return correct results for a chain of a million records, and /healthz responds meanwhile."""
     asyncio.run(store_records(own_service.data_dir / "provenance.sqlite", "plant-t"))
     service = own_service.start()
     auditor, editor = service.caller("viewer@t"), service.caller("editor@t")

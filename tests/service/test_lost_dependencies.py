@@ -74,7 +74,7 @@ class LoadGenerator:
 
 
 def kill_engine(service: Service, _: random.Random) -> None:
-    """Kill the query engine when it runs."""
+    """Kill the query engine if it runs at the moment."""
     os.kill(wait_until(lambda: _find_engine(service), bool, 60), signal.SIGKILL)
 
 

@@ -178,7 +178,7 @@ async def test_tools_depend_on_the_rights_of_the_token(plant: Service, scopes: s
 async def test_problem_documents_are_tool_errors(
     plant: Service, name: str, arguments: dict[str, Any], code: str
 ) -> None:
-    """If a route rejects a call, the tool returns an error with the problem document."""
+    """If a REST route rejects a tool's call, the tool returns an error with the route's problem document."""
     async with connect_client(plant) as client:
         result = await client.call_tool(name, arguments)
         assert result.is_error
@@ -282,7 +282,7 @@ async def test_invalid_arguments_are_listed(
     ],
 )
 async def test_null_selects_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
-    """In both query tools a null argument selects the default, and whole numbers may have a decimal point."""
+    """In both query tools a null argument selects the default, and a whole number may have a decimal point."""
     async with connect_client(plant) as client:
         content = get_structured_content(await client.call_tool(name, arguments))
         assert content["results"] == [{"n": 5, "text": "none"}]
@@ -300,7 +300,7 @@ async def test_tail_excludes_future_messages(plant: Service) -> None:
 
 
 async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> None:
-    """The verify tool accepts scope and record under the names of the tool and of the REST route, and no others."""
+    """The verify tool accepts scope and record by the tool's or the REST route's names, and rejects other names."""
     event = {"ActionType": "a", "EntityType": "t", "EntityID": "e", "ScopeKey": "by an assistant"}
     assert plant.caller("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201
     async with connect_client(plant) as client:
@@ -322,7 +322,7 @@ async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> Non
 
 
 async def test_resources_and_prompts(plant: Service) -> None:
-    """Definitions are resources; prompts insert their arguments and reject a missing required one."""
+    """Definitions are MCP resources; prompts insert their arguments and reject a missing required argument."""
     async with connect_client(plant) as client:
         listed = {resource.uri: resource for resource in (await client.list_resources()).resources}
         read = await client.read_resource("workspace://warm-queries/asked-by")
@@ -343,7 +343,7 @@ async def test_resources_and_prompts(plant: Service) -> None:
 
 
 def test_credentials_and_methods(service: Service) -> None:
-    """A missing token gets 401 with a link to the metadata, a missing right 403, an API key 401, and GET 405."""
+    """The MCP server returns 401 for a missing token or an API key, 403 for a missing right, and 405 for GET."""
     anonymous = service.anonymous()
     refused = anonymous.post(ADDRESS, json={})
     check_problem(refused, 401, "UNAUTHENTICATED")
@@ -394,7 +394,7 @@ def test_unknown_hosts_and_origins_are_rejected(service: Service) -> None:
     ],
 )
 def test_invalid_json_is_a_parse_error(service: Service, body: bytes, revision: str) -> None:
-    """JSON that other routes reject is a JSON-RPC parse error in every protocol revision."""
+    """JSON that other routes reject is a JSON-RPC parse error in every revision of the MCP protocol."""
     headers = {"Content-Type": "application/json", "MCP-Protocol-Version": revision, "Mcp-Method": "ping"}
     reply = service.caller("viewer@t").post(
         ADDRESS, content=body, headers={name: value for name, value in headers.items() if value}
@@ -406,7 +406,7 @@ def test_invalid_json_is_a_parse_error(service: Service, body: bytes, revision: 
 
 
 def test_a_body_over_the_limit_is_413(service: Service) -> None:
-    """A body over the size limit is a 413, as on other routes."""
+    """A body over the size limit gets 413, as on other routes."""
     check_problem(service.caller("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
 

@@ -53,7 +53,7 @@ def read_failures(folder: Path) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision: str) -> None:
-    """All scenarios of a revision pass that need neither test fixtures nor features that the server does not offer."""
+    """All scenarios of a revision pass, except those that need test fixtures or features that the server lacks."""
     token = service.caller("admin@t").headers["Authorization"].removeprefix("Bearer ")
     options = ("--suite", "all", "--spec-version", revision, "-o", str(tmp_path))
     done = running.run_script("mcp_conformance.mjs", f"{service.url}{ADDRESS}", token, *options)

@@ -70,7 +70,7 @@ def test_tools_are_paged(service_with_many_queries: Service) -> None:
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1e3", "٣", "9" * 400, "201", "400", " 200"])
 def test_foreign_cursors_are_rejected(service_with_many_queries: Service, cursor: str) -> None:
-    """A cursor that does not belong to the list is an invalid-parameters error."""
+    """A cursor that does not belong to the list causes the error for invalid parameters."""
     assert call(service_with_many_queries.caller("admin@t"), "tools/list", cursor=cursor)["error"]["code"] == -32602
 
 

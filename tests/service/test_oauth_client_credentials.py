@@ -70,7 +70,7 @@ def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
 
 
 def test_scope_minutes_and_resource_restrict_the_token(service: Service) -> None:
-    """A scope restricts the rights, `minutes` sets the lifetime, `resource` must be this service."""
+    """`scope` restricts the rights of the token, `minutes` sets its lifetime, and `resource` must name this service."""
     reply = request_token(
         service, scope="Workspace.Mcp.Use", minutes="43200", resource=f"{service.url}/oi-api/mcp", unknown="x"
     )
@@ -81,7 +81,7 @@ def test_scope_minutes_and_resource_restrict_the_token(service: Service) -> None
 
 
 def test_the_secret_may_be_in_the_header(service: Service) -> None:
-    """Id and secret may be sent with HTTP Basic instead of in the form."""
+    """The client may send id and secret with HTTP Basic authentication instead of in the form."""
     key = service.key("historian")
     client = service.anonymous()
     reply = client.post(TOKEN, data={"grant_type": "client_credentials"}, auth=(key.split("_")[1], key))

@@ -88,7 +88,7 @@ def test_other_faults_are_sent_to_the_client(client: OAuthClient, changed: dict[
 
 
 def test_the_preview_lists_client_and_rights(client: OAuthClient) -> None:
-    """The preview names client, redirect host and rights, and separately the rights that the person lacks."""
+    """The preview contains the client, the redirect host and the rights, and lists rights that the person lacks."""
     caller = client.service.caller(client.member)
     body = client.build_request(scope=f"{SCOPE} Workspace.Keys.Manage")
     question = caller.post("/oauth2/authorize/preview", json=body).json()
@@ -105,7 +105,7 @@ def test_the_preview_lists_client_and_rights(client: OAuthClient) -> None:
 
 
 def test_a_new_sign_in_can_be_demanded(client: OAuthClient) -> None:
-    """With `prompt=login` the person must sign in after the time of the request, which the consent page receives."""
+    """With `prompt=login` the person must sign in after the time of the request, which the consent page gets."""
     before = client.service.caller(client.member)
     location = client.start(prompt="login").headers["location"]
     page = {name: values[0] for name, values in parse_qs(location.partition("?")[2]).items()}
@@ -141,7 +141,7 @@ def test_a_recent_sign_in_can_be_demanded(client: OAuthClient) -> None:
 
 
 def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> None:
-    """A redeemed code gives tokens with exactly the consented rights, and audit events name the grant."""
+    """A redeemed code gives tokens with exactly the rights that the person allowed; audit events name the grant."""
     redirect = client.decide(["Workspace.Mcp.Use"], redirect_uri="https://grafana.example/login?org=1").json()
     query = read_query(redirect["redirectTo"])
     assert redirect["redirectTo"].startswith("https://grafana.example/login?org=1&code=")
@@ -162,7 +162,7 @@ def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> No
 
 
 def test_rights_that_the_person_lacks_are_not_granted(client: OAuthClient) -> None:
-    """Only held rights are granted; without a scope, the rights of a viewer are requested."""
+    """Only rights that the person has are granted; without a scope, the rights of a viewer are requested."""
     wide = f"{SCOPE} Workspace.Keys.Manage"
     assert client.redeem(client.consent(wide.split(), scope=wide)).json()["scope"] == SCOPE
     viewer = sorted(map(str, ROLE_RIGHTS[Role.VIEWER]))
@@ -172,7 +172,7 @@ def test_rights_that_the_person_lacks_are_not_granted(client: OAuthClient) -> No
 
 
 def test_the_person_can_decline(client: OAuthClient) -> None:
-    """Declining, or granting no rights, redirects with `access_denied`; the person cannot add rights to the request."""
+    """If the person declines or allows no right, the client gets `access_denied`; the person cannot add rights."""
     for reply in (client.decide(approve=False), client.decide([])):
         query = read_query(reply.json()["redirectTo"])
         assert (query["error"], query["state"]) == ("access_denied", "s1")
@@ -194,7 +194,7 @@ def test_only_a_person_can_consent(client: OAuthClient) -> None:
 
 
 def test_a_code_works_once(client: OAuthClient) -> None:
-    """An authorization code can be redeemed once; a second redemption is refused and revokes the first one's tokens."""
+    """An authorization code can be redeemed once; a second attempt is rejected and revokes the tokens of the first."""
     code = client.consent()
     tokens = client.redeem(code).json()
     assert client.is_accepted(tokens["access_token"])
@@ -233,7 +233,7 @@ def test_a_stolen_code_is_useless(client: OAuthClient, changed: dict[str, Any], 
 
 
 def test_public_clients_have_no_secret(client: OAuthClient) -> None:
-    """A public client that sends a secret is rejected; an empty secret in the header is accepted."""
+    """A public client that sends a secret is rejected; an empty secret in the Authorization header is accepted."""
     code = client.consent()
     check_oauth_error(client.redeem(code, client_secret="x"), 401, "invalid_client")
     check_oauth_error(client.redeem(code, client_id=None), 401, "invalid_client")
@@ -243,7 +243,7 @@ def test_public_clients_have_no_secret(client: OAuthClient) -> None:
 
 
 def test_refresh_tokens_rotate(client: OAuthClient) -> None:
-    """Each refresh returns new tokens; a narrower scope limits only the access token, and a wider one is rejected."""
+    """Each refresh returns new tokens; a narrower scope limits only the access token, and a wider scope is rejected."""
     first = client.sign_in()
     second = client.refresh(first["refresh_token"], scope="Workspace.Mcp.Use").json()
     assert second["scope"] == "Workspace.Mcp.Use"
@@ -268,7 +268,7 @@ def test_a_reused_refresh_token_ends_the_family(client: OAuthClient) -> None:
 
 
 def test_simultaneous_refreshes_end_the_family(client: OAuthClient) -> None:
-    """Of simultaneous uses of one refresh token at most one succeeds, and the grant is revoked."""
+    """Of simultaneous uses of one refresh token at most one succeeds, and then the grant is revoked."""
     token = client.sign_in()["refresh_token"]
     with ThreadPoolExecutor(4) as pool:
         replies = list(pool.map(lambda _: client.refresh(token), range(4)))

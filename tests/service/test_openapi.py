@@ -159,7 +159,7 @@ def test_every_example_is_valid(service: Service) -> None:
 
 @pytest.mark.parametrize("right", [None, *AccessRight])
 def test_document_contains_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
-    """For a token with one access right the document lists its operations; all other operations return 403."""
+    """For a token with one access right the document lists its operations, and all other operations return 403."""
     granted = right or AccessRight.CATALOG_READ
     caller = service.caller("admin@t", scopes=str(granted))
     shown = list_operations(fetch_document(caller))
@@ -172,7 +172,7 @@ def test_document_contains_the_permitted_operations(service: Service, right: Acc
 
 
 def test_an_unchanged_document_is_304(service: Service) -> None:
-    """The document has an ETag, and a caller that sends it gets 304."""
+    """The OpenAPI document has an ETag, and a caller that sends this ETag gets 304."""
     caller = service.caller("viewer@t")
     first = caller.get("/oi-api/openapi")
     again = caller.get("/oi-api/openapi", headers={"If-None-Match": first.headers["etag"]})

@@ -106,7 +106,7 @@ def test_a_burst_within_the_limit_is_executed(
 
 @pytest.mark.soak
 def test_five_minutes_at_twice_the_capacity() -> None:
-    """At twice its capacity for five minutes, a service with default settings executes a request or returns 503."""
+    """For five minutes at twice its capacity, a service with default settings executes each request or returns 503."""
     with run_service() as running:
         outcomes = run_overload(running, SOAK_SECONDS, 2)
         assert count_invalid_replies(outcomes) == 0, Counter(outcome.status for outcome in outcomes)

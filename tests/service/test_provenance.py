@@ -109,7 +109,7 @@ def test_a_body_over_a_mebibyte_is_413(service: Service) -> None:
 
 
 def test_service_tokens_cannot_write(service: Service) -> None:
-    """A service token can read; writing is 401 before any other check."""
+    """A service token can read the audit log; a write request is rejected with 401 before any other check."""
     historian = service.caller("historian")
     check_problem(historian.post(EVENTS, json={}), 401, "UNAUTHENTICATED")
     assert historian.get(f"{EVENTS}/query").status_code == 200
@@ -149,7 +149,7 @@ def test_events_cannot_be_written_to_amendments(service: Service) -> None:
 
 
 def test_the_default_target_is_platform_config(service: Service) -> None:
-    """Without scope and target, the chain PlatformConfig is used, which contains the events of `apply`."""
+    """Without scope and target, the chain of the target PlatformConfig is used, which has the events of `apply`."""
     admin = service.caller("admin@t")
     reply = admin.get(f"{EVENTS}/query", params={"limit": 1})
     assert reply.headers["x-provenance-target"] == "PlatformConfig"
@@ -162,7 +162,7 @@ def test_the_default_target_is_platform_config(service: Service) -> None:
 
 @pytest.mark.parametrize("scope", ["a/b", "../../etc", "ü\u20ac\U0001f600", "x" * 1000, " ", "a?b#c%20", "O'Brien; --"])
 def test_any_text_is_a_scope(service: Service, scope: str) -> None:
-    """Slashes, special characters and a thousand characters are valid names of separate chains."""
+    """Texts with slashes, special characters or a thousand characters are valid scopes with separate chains."""
     editor = service.caller("editor@t")
     record = write_event(editor, scope).json()
     assert query_records(editor, scopeKey=scope) == [record]
@@ -210,7 +210,7 @@ def ten_records(service: Service) -> list[dict[str, Any]]:
 def test_filters_windows_and_pages(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
 ) -> None:
-    """Records are listed newest first; date ranges include both ends; a header states whether more records follow."""
+    """Records are listed newest first; date ranges include both ends; a header states whether more records exist."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert [int(record["RecordID"]) for record in reply.json()] == expected
     assert reply.json() == [ten_records[number - 1] for number in expected]
@@ -221,7 +221,7 @@ def test_filters_windows_and_pages(
 
 
 def test_dates_are_compared_as_instants(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """Date ranges include both ends, apply offsets, and read dates without a zone as UTC."""
+    """Date ranges include both ends; dates with a time offset are converted, and dates without a zone are UTC."""
     viewer = service.caller("viewer@t")
     third, fifth = ten_records[2]["Timestamp"], ten_records[4]["Timestamp"]
     inside = query_records(viewer, scopeKey="ten", startDate=third, endDate=fifth)
@@ -254,7 +254,7 @@ def test_invalid_windows_are_ignored_and_listed(
 @pytest.mark.parametrize("name", ["fromSequence", "toSequence"])
 @pytest.mark.parametrize("value", ["x", "1.5", "", "1e3"])
 def test_an_invalid_sequence_is_400(service: Service, name: str, value: str) -> None:
-    """An invalid sequence number is rejected."""
+    """A query for an invalid sequence number is rejected with 400."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", name: value})
     assert check_failing_fields(reply) == [name]
 
@@ -277,7 +277,7 @@ def test_an_unwritten_scope_is_empty(service: Service) -> None:
 
 
 def test_verify_recomputes_a_record(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """With a RecordID the reply contains the record and its recomputed digest."""
+    """If a verification request names a RecordID, the reply contains the record and its recomputed digest."""
     viewer = service.caller("viewer@t")
     verdict = viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": "000000000004"}).json()
     assert (verdict["Valid"], verdict["ChainValid"], verdict["Record"]) == (True, True, ten_records[3])
@@ -294,7 +294,7 @@ def test_a_malformed_record_id_is_400(service: Service, record_id: object) -> No
 
 
 def test_export_formats(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """JSON contains whole records; CSV the eight columns with escaped formulas; both have a .csv file name."""
+    """A JSON export has whole records; a CSV export has eight columns with escaped formulas; both names end in .csv."""
     editor = service.caller("editor@t")
     as_json = editor.get(f"{EVENTS}/export", params={"scopeKey": "ten"})
     assert as_json.json() == ten_records
@@ -366,7 +366,7 @@ def test_a_chain_survives_a_kill(signing_service: Service) -> None:
 
 
 def test_checkpoints_and_proofs(signing_service: Service) -> None:
-    """A signed checkpoint follows each growth of a chain, and a proof connects a record with the checkpoint."""
+    """A checkpoint is signed each time a chain has grown, and a proof connects a record with the checkpoint."""
     editor = signing_service.caller("editor@t")
     records = [write_event(editor, "signed", EntityID=str(number)).json() for number in range(5)]
     address = "/oi-api/provenance/checkpoint?scopeKey=signed"
@@ -389,7 +389,7 @@ def test_checkpoints_and_proofs(signing_service: Service) -> None:
 
 
 def compute_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes:
-    """Return the root of an audit path (RFC 9162 section 2.1.3.2)."""
+    """Return the Merkle root that follows from an audit path (RFC 9162 section 2.1.3.2)."""
     node, last = hashlib.sha256(b"\0" + leaf).digest(), size - 1
     for text in hashes:
         other = base64.b64decode(text)
@@ -404,7 +404,7 @@ def compute_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes
 
 
 def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: Any) -> None:
-    """Without a provenance policy every audit route returns 503 to callers with the access right, for any body."""
+    """Without a provenance policy every audit route returns 503 for any body, if the caller has the access right."""
     document = tmp_path / "bare.yaml"
     document.write_text("workspace: {id: bare, name: Bare}\nteam: [{id: a@t, name: A, role: Admin}]\n")
     own_service._environment["WORKSPACE_FILE"] = str(document)

@@ -1,4 +1,4 @@
-"""Tests of unusual bodies, scopes, query parameters and texts on the audit routes."""
+"""Tests of unusual bodies, scopes, query parameters and texts on the routes of the audit log."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ def test_a_scope_must_be_text(service: Service, scope: object) -> None:
 
 
 def test_a_null_scope_counts_as_missing(service: Service) -> None:
-    """A null scope in a body counts as missing, so that the query string's scope or the workspace's chain is used."""
+    """If the scope in a body is null, the query string's scope is used, or else the chain of the workspace."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     reply = editor.post(EVENTS, json={**EVENT, "EntityID": "null scope", "ScopeKey": None})
     assert reply.headers["link"].endswith('target=PlatformConfig>; rel="checkpoint"')
@@ -57,7 +57,7 @@ def test_similar_scopes_are_different(service: Service, scope: str) -> None:
 
 
 def test_blank_text_is_stored(service: Service) -> None:
-    """Any non-empty text is stored unchanged."""
+    """A scope or name that consists of blanks is stored unchanged, because it is not empty."""
     record = write_event(
         service.caller("editor@t"), "blank text", ActionType=" ", EntityType="\n", EntityID="\u00a0"
     ).json()
@@ -185,7 +185,7 @@ def test_the_report_escapes_markup(service: Service) -> None:
 
 
 def test_an_invalid_record_id_is_not_found(service: Service) -> None:
-    """Paths, other digits and control characters are not valid RecordIDs."""
+    """A path, other digits or control characters in place of a RecordID return not found."""
     admin = service.caller("admin@t")
     for amendment in (
         "..%2F..%2Fx",

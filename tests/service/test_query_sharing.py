@@ -51,7 +51,7 @@ def send_post(service: Service, client: httpx.Client, path: str, document: Any) 
 
 
 def test_queries_of_a_principal_share_the_engine_and_end_with_their_clients(sharing_service: Service) -> None:
-    """A principal has at most four running queries, without effect on others; queries of disconnected clients stop."""
+    """A principal has at most four running queries, which others do not notice; a disconnect ends a client's query."""
     editor, admin = sharing_service.caller("editor@t"), sharing_service.caller("admin@t")
     with ExitStack() as stack:
         for _ in range(LIMIT + 3):

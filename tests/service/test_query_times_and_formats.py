@@ -52,7 +52,7 @@ def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, m
     ],
 )
 def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[str, str], fields: list[str]) -> None:
-    """Each route rejects contradictory time members and names them."""
+    """Each route rejects time members that contradict each other, and names them."""
     reply = editor.post("/oi-api/warm-queries", json={"query": KQL, **members})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
     reply = editor.get("/oi-api/warm-queries/per-minute", params=members)
@@ -60,7 +60,7 @@ def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[st
 
 
 def test_the_format_has_priority_over_accept(editor: httpx.Client) -> None:
-    """The parameter ``format`` selects the media type, whatever the header Accept prefers; an unknown one is 400."""
+    """The parameter ``format`` selects the media type, for any header Accept; an unknown format gets 400."""
     body = {"query": KQL, "from": START, "to": END}
     types = {"json": "application/json", "csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
     for name, media_type in types.items():

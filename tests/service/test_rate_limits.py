@@ -27,7 +27,7 @@ def free_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def test_rate_limit_headers_and_429(free_service: Service) -> None:
-    """Every reply has rate-limit headers; the 61st request of a minute is 429; other principals are not affected."""
+    """Every reply has rate-limit headers; the 61st request of a minute gets 429, but other principals do not."""
     caller = free_service.caller("one@f")
     for remaining in range(58, -1, -1):
         reply = caller.get("/oi-api/warm-queries")
@@ -58,7 +58,7 @@ def test_limit_comes_after_the_credential_and_before_the_right(free_service: Ser
 
 
 def test_service_tokens_count_towards_the_limit(free_service: Service) -> None:
-    """Rejected requests of a service token count towards its rate limit, so that 401 becomes 429."""
+    """Rejected requests of a service token count towards its rate limit; beyond the limit, 401 becomes 429."""
     caller = free_service.caller("link")
     routes = [
         "/oi-api/provenance/events",

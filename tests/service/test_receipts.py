@@ -41,7 +41,7 @@ def sign(editor: httpx.Client, scope: str) -> None:
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service with a chain of 6 records and checkpoints of sizes 3 and 5."""
+    """Return a service with a chain of 6 records, and with checkpoints that cover 3 and 5 records."""
     # The background job would sign a checkpoint of 6 records within a minute.
     environment = {"CHECKPOINT_SCHEDULE": "0 0 0 1 1 *"}
     started = Service(tmp_path_factory.mktemp("receipts") / "data", WORKSPACE, environment).start()
@@ -103,7 +103,7 @@ def test_a_known_receipt_is_not_sent_again(plant: Service) -> None:
 
 
 def test_the_sets_of_keys(plant: Service) -> None:
-    """Both sets of keys contain the signing key of the checkpoints; without `format` the reply is the key's line."""
+    """Both key sets contain the key that signs checkpoints; without `format` the reply is this key as a text line."""
     anonymous = plant.anonymous()
     line, cose, jwks = (anonymous.get(KEYS, params=each) for each in ({}, {"format": "cose"}, {"format": "jwks"}))
     key_id = line.text.split("+")[1]
@@ -163,7 +163,7 @@ def test_missing_records_and_checkpoints(plant: Service, parameters: dict[str, s
 
 
 def test_targets_and_rights(plant: Service) -> None:
-    """Receipts follow the same rules for target and scope as other audit routes, and require the right to read."""
+    """Receipts have the same rules for target and scope as other audit routes, and require the right to read."""
     viewer = plant.caller("viewer@t")
     wanted = {"recordId": "000000000001"}
     for parameters, code in (

@@ -95,7 +95,7 @@ def test_no_secret_is_logged(plant: Service) -> None:
 
 
 def _list_secret_parts(secrets: list[str]) -> list[str]:
-    """Return the secret parts of credentials: the secret of a key, the signature of a token."""
+    """Return the secret parts of credentials, such as the secret of a key and the signature of a token."""
     return [secret[-43:] for secret in secrets]
 
 

@@ -81,7 +81,7 @@ def test_signals_are_inferred(admin: httpx.Client) -> None:
 
 
 def test_refusals(service: Service, admin: httpx.Client) -> None:
-    """Requests for unknown connections get 404; inference requires the right to manage the catalog."""
+    """Requests for the signals of an unknown connection get 404; inference requires the right to manage the catalog."""
     check_problem(admin.get("/oi-api/connections/none/signals"), 404, "CONNECTION_NOT_FOUND")
     check_problem(admin.post("/oi-api/connections/none/signals/infer"), 404, "CONNECTION_NOT_FOUND")
     viewer = service.caller("viewer@t")

@@ -62,7 +62,7 @@ def signing(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def required(signing: Service) -> Iterator[Service]:
-    """Return the service; after the test the policy requires both kinds of signatures again."""
+    """Return the service; after the test, restore the policy that requires both kinds of signatures."""
     yield signing
     set_policy(signing.caller("admin@t"), amendments="required", queries="required")
 
@@ -112,7 +112,7 @@ def decide(
 
 
 def parse_time(text: str) -> datetime:
-    """Parse a time of a record, which has microseconds and Z."""
+    """Parse the time of a record, which has microseconds and the zone Z."""
     assert len(text) == len("2026-01-05T08:00:00.000000Z")
     return datetime.fromisoformat(text)
 
@@ -155,7 +155,7 @@ def test_signed_rejection(required: Service) -> None:
 
 
 def test_amendments_are_pending_where_signatures_are_required(required: Service) -> None:
-    """If signatures are required, every amendment is created as pending, even without `requireApproval`."""
+    """If signatures are required, every new amendment is pending, even without `requireApproval`."""
     admin = required.caller("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": {"requireApproval": False}}
@@ -255,7 +255,7 @@ def test_keys_of_another_person(required: Service) -> None:
 
 
 def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
-    """A token that was issued with a token has the first token's sign-in and can sign; OAuth tokens cannot sign."""
+    """A token inherits the sign-in of the token with which it was issued and can sign; OAuth tokens cannot sign."""
     key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
     first = sign_in(required, key)
     second = sign_in(required, read_token(first))
@@ -359,7 +359,7 @@ def test_a_kill_after_the_decision(required: Service, entra: Provider) -> None:
 
 
 def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
-    """Refused attempts with an API key that another person created never count towards the member's lock-out."""
+    """Refused attempts with an API key that another person created do not count towards the member's lock-out."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     stranger = sign_in(required, make_key(required.caller("admin@t"), "victim@t"))
     amendment = propose(required)
@@ -399,7 +399,7 @@ def check_lock_out(required: Service) -> None:
 
 
 def test_refused_keys_count_as_attempts(required: Service) -> None:
-    """Creating an API key with an old sign-in is refused and, from the second time on, counts as a failed attempt."""
+    """If the sign-in is too old, creating an API key is refused; each further refusal counts as a failed attempt."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
     maker = required.caller("maker@t")
     wait_until(lambda: is_recent(maker), lambda recent: not recent)
@@ -440,7 +440,7 @@ def test_sign_ins_with_entra_id(
 
 
 def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider) -> None:
-    """With maxAgeSeconds 0, all tokens of one Entra ID sign-in can together sign only one decision."""
+    """With maxAgeSeconds 0, all tokens of one sign-in with Entra ID together can sign only one decision."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     at, amendments = int(datetime.now(UTC).timestamp()), [propose(required) for _ in range(2)]
     first, second, next_sign_in, old = (
@@ -595,7 +595,7 @@ def test_one_sign_in_signs_one_query(required: Service) -> None:
 
 
 def test_workspace_documents_with_signed_approvals(required: Service) -> None:
-    """An exported document with signed approvals plans no change; an approval of a new query in it is ignored."""
+    """An exported document with signed approvals plans no change; its approval of a new query is ignored."""
     admin, lookup = required.caller("admin@t"), draft_query(required)
     assert admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).status_code == 200
     document = admin.get("/oi-api/workspace/document").json()

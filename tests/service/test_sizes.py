@@ -49,7 +49,7 @@ def read_all(connection: socket.socket) -> httpx.Response:
     ],
 )
 def test_too_many_parameters_are_rejected(admin: httpx.Client, method: str, path: str) -> None:
-    """More than 200 query parameters are rejected on every route, also on routes without parameters."""
+    """A request with more than 200 query parameters is rejected on every route, also on routes without parameters."""
     parameters = "&".join(f"a{number}=1" for number in range(201))
     assert admin.request(method, f"{path}?{parameters}").status_code == 400
 
@@ -66,7 +66,7 @@ def test_encoded_bodies_are_rejected(admin: httpx.Client, encoding: str) -> None
 
 
 def test_the_length_of_a_target_is_limited(service: Service) -> None:
-    """A path with query of 32,768 bytes is accepted; one more byte is rejected with 414."""
+    """A path with query of 32,768 bytes is accepted; a path with one more byte is rejected with 414."""
     client = service.anonymous()
     assert client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?"))).status_code == 200
     check_problem(client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?") + 1)), 414, "URI_TOO_LONG")
@@ -75,7 +75,7 @@ def test_the_length_of_a_target_is_limited(service: Service) -> None:
 
 
 def test_the_number_of_headers_is_limited(service: Service) -> None:
-    """100 headers are accepted; more are rejected with 431, even if all have the same name."""
+    """A request with 100 headers is accepted; more headers are rejected with 431, even if all have the same name."""
     client = service.anonymous()
     own = len(client.build_request("GET", "/healthz").headers.raw)
     fitting = [(f"x-{number}", "1") for number in range(MAX_HEADERS - own)]
@@ -86,7 +86,7 @@ def test_the_number_of_headers_is_limited(service: Service) -> None:
 
 @pytest.mark.parametrize("size", [MAX_HEADER_BYTES, 300_000, 3_000_000])
 def test_the_size_of_headers_is_limited(service: Service, size: int) -> None:
-    """A header below 128 KiB is accepted; a larger one is rejected with 431 before it is completely received."""
+    """A header below 128 KiB is accepted; a larger header is rejected with 431 before it is completely received."""
     client = service.anonymous()
     assert client.get("/healthz", headers={"x-large": "a" * (MAX_HEADER_BYTES - 1024)}).status_code == 200
     check_problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")
@@ -160,7 +160,7 @@ def test_trailers_are_ignored(service: Service, admin: httpx.Client) -> None:
     ],
 )
 def test_unsupported_protocols_are_named(service: Service, head: str, status: int, code: str) -> None:
-    """An unsupported coding, version, port or scheme is rejected with its own error."""
+    """An unsupported encoding, version, port or scheme in a request is rejected with its own error."""
     with open_raw_connection(service) as connection:
         connection.sendall(f"{head}\r\n\r\n".encode())
         check_problem(read_all(connection), status, code)
@@ -192,7 +192,7 @@ def test_the_size_of_a_body_is_limited(admin: httpx.Client) -> None:
 
 
 def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, service: Service) -> None:
-    """A Content-Length over 100 MB is rejected before the body is received."""
+    """A request with a Content-Length over 100 MB is rejected before its body is received."""
     with open_raw_connection(service) as connection:
         connection.sendall(b"POST /oi-api/telemetry/press HTTP/1.1\r\nHost: a\r\nContent-Length: 104857601\r\n\r\n")
         assert read_all(connection).json()["code"] == "BODY_TOO_LARGE"
@@ -264,7 +264,7 @@ def test_replies_without_content_have_no_content_type(admin: httpx.Client) -> No
 
 @pytest.mark.parametrize("headers", [{"Upgrade": "websocket"}, {"Upgrade": "websocket", "Connection": "keep-alive"}])
 def test_an_upgrade_must_be_named_by_connection(admin: httpx.Client, headers: dict[str, str]) -> None:
-    """The header Upgrade has an effect only if the header Connection names it; else the stream returns 426."""
+    """The header Upgrade has an effect only if the header Connection names it; otherwise the stream returns 426."""
     reply = admin.get("/oi-api/live-stream", headers=headers)
     check_problem(reply, 426, "UPGRADE_REQUIRED")
     assert reply.headers["upgrade"] == "websocket"

@@ -50,7 +50,7 @@ def test_lifecycle_of_a_document(editor: httpx.Client) -> None:
 
 
 def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
-    """A document without an id gets a generated id; a table that is partitioned by id needs no partition key."""
+    """A document without an id gets a generated id; a table that is partitioned by `id` needs no partition key."""
     created = create_document(editor, "notes", text="x")
     assert created.status_code == 201
     document_id = created.json()["id"]
@@ -82,7 +82,7 @@ def test_partition_keys_of_each_type_are_distinct(editor: httpx.Client, value: A
 
 
 def test_equal_numbers_are_one_partition(editor: httpx.Client) -> None:
-    """The numbers 1 and 1.0 are the same partition key; the text "1" is a different one."""
+    """The numbers 1 and 1.0 are the same partition key; the text "1" is a different key."""
     assert create_document(editor, "nested", id="one", site={"line": 1}).status_code == 201
     for text, status in (("1.0", 200), ("1", 200), ('"1"', 404), ("true", 404)):
         params = {"partitionKey": text, "partitionKeyType": "json"}
@@ -174,7 +174,7 @@ def test_invalid_json_is_rejected(editor: httpx.Client, content: bytes) -> None:
 
 
 def test_the_size_of_a_document_is_limited(editor: httpx.Client) -> None:
-    """A document of 2,000,000 bytes is stored; a larger one is rejected with 413."""
+    """A document of 2,000,000 bytes is stored; a larger document is rejected with 413."""
     frame = len(b'{"id":"big","line":"l","pad":""}')
     fits = {"id": "big", "line": "l", "pad": "x" * (2_000_000 - frame)}
     assert create_document(editor, **fits).status_code == 201
@@ -188,7 +188,7 @@ def test_the_size_of_a_document_is_limited(editor: httpx.Client) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_a_partition_key_is_required(editor: httpx.Client, method: str) -> None:
-    """A request for a document needs its partition key, unless the table is partitioned by id or a PUT body has it."""
+    """A request for a document needs a partition key, unless the table is partitioned by id or a PUT body has it."""
     reply = editor.request(method, f"{BASE}/workorders/x", json={"n": 1})
     assert check_failing_fields(reply, 400, "PARTITION_KEY_REQUIRED") == ["partitionKey"]
     check_problem(editor.request(method, f"{BASE}/notes/nothing", json={}), 404, "DOCUMENT_NOT_FOUND")
@@ -201,7 +201,7 @@ def test_a_new_document_needs_a_partition_key(editor: httpx.Client) -> None:
 
 
 def test_conditional_writes(editor: httpx.Client) -> None:
-    """A write with an old or weak ETag is rejected with 412, with a malformed one with 400, and changes nothing."""
+    """A write with an old or weak ETag is rejected with 412, and one with a malformed ETag with 400."""
     path = f"{BASE}/notes/conditional"
     stale = create_document(editor, "notes", id="conditional", n=0).headers["etag"]
     etag = editor.put(path, json={"n": 1}).headers["etag"]
@@ -263,7 +263,7 @@ def test_lists_are_paged(editor: httpx.Client) -> None:
 
 
 def test_continuation_tokens_belong_to_one_list(editor: httpx.Client) -> None:
-    """A changed continuation token, or one of another list, is rejected with 400 and the parameter's name."""
+    """A continuation token that was changed, or belongs to another list, is rejected with 400 and the parameter."""
     for n in range(3):
         create_document(editor, id=f"t{n}", line="tokens")
         create_document(editor, "notes", id=f"t{n}")
@@ -313,7 +313,7 @@ def test_an_invalid_limit_is_rejected(editor: httpx.Client, limit: str) -> None:
     ],
 )
 def test_the_order_of_checks(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
-    """A request is checked in the order: database, store, table, exposure, verb, partition key, access."""
+    """A request for a document is checked in order: database, store, table, exposure, verb, partition key, access."""
     check_problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
 
 

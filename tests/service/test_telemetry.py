@@ -123,7 +123,7 @@ def test_five_hundred_messages_are_accepted(service: Service) -> None:
 
 @pytest.mark.parametrize("encoding", ["", "gzip", "zstd"])
 def test_lines_are_accepted_with_each_encoding(service: Service, encoding: str) -> None:
-    """Each line of NDJSON becomes a message, with any supported Content-Encoding and without one."""
+    """Each line of an NDJSON body becomes a message, with any supported Content-Encoding and with none."""
     editor = service.caller("editor@t")
     mark = f"lines-{encoding}"
     lines = "".join(f'{{"messageId":"{mark}-{number}","mark":"{mark}"}}\n' for number in range(600)).encode()
@@ -147,7 +147,7 @@ def test_one_invalid_line_rejects_the_request(service: Service) -> None:
 
 
 def test_encoded_bodies_have_limits(service: Service) -> None:
-    """Size limits count decoded bytes: 1 MiB of JSON, 16 MiB of lines; an unknown encoding is rejected with 415."""
+    """Size limits count decoded bytes: 1 MiB of JSON, 16 MiB of lines; an unknown Content-Encoding gets 415."""
     editor = service.caller("editor@t")
     bomb = gzip.compress(bytes(64 * 1024 * 1024))
     for headers in ({}, {"Content-Type": "application/x-ndjson"}):

@@ -134,13 +134,13 @@ ATTACKS: dict[str, Callable[[Forger], str]] = {
 
 @pytest.fixture(scope="module")
 def forger(service: Service) -> Forger:
-    """Return a forger of tokens, which knows the published keys."""
+    """Return an object that forges tokens and knows the published keys."""
     return Forger(service)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_forged_tokens_are_rejected_by_every_route(service: Service, forger: Forger, attack: str) -> None:
-    """REST, live stream and MCP reject a forged token with the same 401 that reveals nothing."""
+    """REST, live stream and MCP reject each forged token with the same 401 reply, which does not state the reason."""
     token = ATTACKS[attack](forger)
     client = service.anonymous(token)
     for method, path in ROUTES:
@@ -155,7 +155,7 @@ async def test_forged_tokens_are_rejected_by_every_route(service: Service, forge
 
 @pytest.mark.parametrize("space", ["\xa0", "\x85", "\u2003"])
 async def test_only_space_and_tab_surround_a_token(service: Service, forger: Forger, space: str) -> None:
-    """Other white space around a token makes it invalid."""
+    """White space around a token other than spaces and tabs makes the token invalid."""
     for token in (forger.good + space, space + forger.good):
         assert (await read_rejection(build_stream_url(service, token=token))).status_code == 401
         for method, path in ROUTES if ord(space) < 256 else []:

@@ -94,7 +94,7 @@ def traces(collector: Collector) -> Traces:
 
 
 def test_spans_of_an_audit_event(traced_service: Service, traces: Traces) -> None:
-    """The span of an audit event contains the wait for its append, to which the span of the batch links."""
+    """The span of an audit event contains the wait for its append, and the span of the batch links to this wait."""
     caller = traced_service.caller("admin@t")
     reply = caller.post("/oi-api/provenance/events", json=EVENT, headers={"traceparent": TRACEPARENT})
     request = traces.wait_for_request(reply.headers["x-request-id"])
@@ -112,7 +112,7 @@ def test_spans_of_an_audit_event(traced_service: Service, traces: Traces) -> Non
 
 
 def test_spans_of_a_document(traced_service: Service, traces: Traces) -> None:
-    """The span of a new document contains the wait for its commit, to which the span of the commit links."""
+    """The span of a new document contains the wait for its commit, and the span of the commit links to this wait."""
     reply = traced_service.caller("admin@t").post(ORDERS, params={"partitionKey": "a"}, json={"line": "a"})
     assert reply.status_code == 201, reply.text
     request = traces.wait_for_request(reply.headers["x-request-id"])
@@ -234,7 +234,7 @@ def _use_later_features(service: Service, caller: httpx.Client) -> None:
 
 
 def test_no_request_content_is_exported(traced_service: Service, collector: Collector) -> None:
-    """Traces and metrics contain neither request contents nor credentials."""
+    """Exported traces and metrics contain neither request contents nor credentials."""
     caller = traced_service.caller("admin@t")
     secrets = [
         caller.headers["Authorization"].removeprefix("Bearer "),

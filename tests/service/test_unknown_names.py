@@ -1,4 +1,4 @@
-"""Tests of misspelt parameters and members over HTTP."""
+"""Tests of misspelt parameters and misspelt members of bodies over HTTP."""
 
 import re
 from typing import Any
@@ -65,7 +65,7 @@ def test_unknown_parameters_of_warm_queries(service: Service, path: str) -> None
 
 
 def test_aliases_are_accepted(service: Service) -> None:
-    """The aliases `Query`, `from` and `to` are accepted in bodies, but not together with the names they stand for."""
+    """Bodies may use the aliases `Query`, `from` and `to`, but not together with the names that they replace."""
     editor = service.caller("editor@t")
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
     reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})

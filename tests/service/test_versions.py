@@ -35,7 +35,7 @@ def check_deprecation(reply: httpx.Response) -> None:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} /{each.route}")
 def test_every_operation_checks_and_states_the_version(service: Service, endpoint: Endpoint) -> None:
-    """Each REST operation states the version and rejects an unknown one; GraphQL and pages have no version."""
+    """Each REST operation states the API version and rejects unknown versions; GraphQL and pages have no version."""
     path = build_path(endpoint)
     client = service.anonymous()
     plain = client.request(endpoint.method, path)

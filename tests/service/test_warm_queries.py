@@ -105,7 +105,7 @@ def test_the_limit_truncates(service_with_readings: Service) -> None:
 
 
 def test_a_time_range_is_applied_before_aggregation(service_with_readings: Service) -> None:
-    """An aggregation counts only the rows within the time range."""
+    """If a query aggregates rows, only the rows within the time range are counted."""
     editor = service_with_readings.caller("editor@t")
     assert editor.post("/oi-api/telemetry/lathe", json={"messageId": "now", "value": 1000}).status_code == 202
     wait_until(
@@ -145,7 +145,7 @@ def test_invalid_limits_in_a_body_are_listed(service: Service, limit: object) ->
 
 
 def test_unknown_and_draft_queries(service: Service) -> None:
-    """An unknown lookup is rejected with 404 and a draft with 403, before parameters are checked."""
+    """An unknown query is rejected with 404 and a draft query with 403, before parameters are checked."""
     check_problem(run_query(service, "unknown", nothing="1"), 404, "WARM_QUERY_NOT_FOUND")
     check_problem(run_query(service, "draft", nothing="1"), 403, "QUERY_NOT_APPROVED")
 
@@ -183,7 +183,7 @@ def test_invalid_kql_is_rejected(service: Service, kql: str, code: str) -> None:
 
 
 def test_syntax_errors_have_a_position(service: Service) -> None:
-    """The position of a syntax error refers to the caller's text, even if a timeRange adds a line before it."""
+    """The position of a syntax error is a position in the caller's text, even if a timeRange adds a line before it."""
     for body in ({"query": "Telemetry\n| wherex 1"}, {"query": "Telemetry\n| wherex 1", "timeRange": "PT1H"}):
         details = check_problem(
             service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID"
@@ -201,7 +201,7 @@ def test_invalid_bodies_are_400(service: Service, body: bytes) -> None:
 
 
 def test_the_older_spelling_of_query_is_accepted(service: Service) -> None:
-    """`Query` is accepted for `query`."""
+    """A body may contain the older name `Query` instead of `query`."""
     reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"Query": "print x = 1"})
     assert reply.json()["results"] == [{"x": 1}]
     assert (reply.json()["query"], reply.json()["governance"]["queryApprovedBy"]) == ("ad-hoc", None)
@@ -264,7 +264,7 @@ def test_unchanged_rows_are_304(service_with_readings: Service) -> None:
 
 
 def test_cached_results_are_marked(service_with_readings: Service) -> None:
-    """With cacheSeconds the reply shows if it is cached, and contains the time of the first execution."""
+    """With cacheSeconds the reply states whether it is cached, and the time of the first execution."""
     editor, admin = service_with_readings.caller("editor@t"), service_with_readings.caller("admin@t")
     body = {"name": "Kept", "surface": "hall", "kql": "Telemetry | count", "cacheSeconds": 300}
     assert editor.put("/oi-api/warm-queries/kept", json=body).status_code == 201

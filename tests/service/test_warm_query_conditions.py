@@ -30,7 +30,7 @@ def find_in_list(service: Service, lookup: str) -> dict[str, Any]:
 
 
 def test_every_definition_has_a_strong_etag(plant: Service) -> None:
-    """Header, body and list have the same ETag, which changes with each edit and each approval."""
+    """The header, the body and the list have the same ETag of a query, which changes with each edit and approval."""
     created = put_query(plant, "tagged", name="Tagged")
     approved = plant.caller("admin@t").post("/oi-api/warm-queries/tagged/approve")
     edited = put_query(plant, "tagged", name="Tagged")
@@ -92,7 +92,7 @@ def list_actions(service: Service, lookup: str) -> list[str]:
 
 
 def test_conditions_are_checked_last(plant: Service) -> None:
-    """Conditions of a request are checked after all other fields, access rights and the existence of the query."""
+    """Conditional headers are checked last: after all fields, the access rights and the existence of the query."""
     for path, method, who in (
         ("absent", "DELETE", "editor@t"),
         ("absent/approve", "POST", "admin@t"),
@@ -135,7 +135,7 @@ def test_one_of_concurrent_edits_is_stored(plant: Service) -> None:
 
 
 def test_a_retried_approval_ignores_the_new_etag(plant: Service) -> None:
-    """A retry with the same Idempotency-Key and If-Match gets the first reply; with another If-Match it is rejected."""
+    """A retry with the same Idempotency-Key and If-Match gets the first reply; a retry with another If-Match fails."""
     created = put_query(plant, "repeated", name="Repeated")
     named = {"If_Match": created.headers["etag"], "Idempotency_Key": "approve-on-condition"}
     first = send_conditional(plant, "POST", "repeated/approve", "admin@t", **named)

@@ -121,7 +121,7 @@ def test_a_secret_is_shown_once(plant: Service, admin: httpx.Client, receiver: W
 
 @pytest.mark.parametrize("member", ["viewer@t", "editor@t"])
 def test_every_operation_requires_the_right(plant: Service, member: str) -> None:
-    """Only members with the right to manage webhooks read or change them."""
+    """Only members with the right to manage webhooks can read or change webhooks."""
     caller = plant.caller(member)
     for method, path in (
         ("GET", WEBHOOKS),
@@ -194,7 +194,7 @@ def test_refused_urls_name_the_rule(plant: Service, admin: httpx.Client, receive
 
 
 def test_a_webhook_is_changed_and_removed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Changes of a webhook need its ETag and are audited; an equal definition changes and records nothing."""
+    """Changing a webhook needs its ETag and is audited; a PUT of the same definition changes and records nothing."""
     made = create(admin, receiver, "/changed")
     path = f"{WEBHOOKS}/{made['id']}"
     equal = {"url": made["url"], "eventTypes": ["alert.firing"], "description": "Shift\nleader"}
@@ -346,7 +346,7 @@ def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookRec
 
 @pytest.mark.parametrize(("kind", "member"), [("teams", "attachments"), ("slack", "blocks")])
 def test_chat_formats_are_signed(admin: httpx.Client, receiver: WebhookReceiver, kind: str, member: str) -> None:
-    """A message for a chat service has this service's form, a title, and the usual signature."""
+    """A message to a chat service has the form of this service, a title, and the usual signature."""
     made = create(admin, receiver, f"/{kind}", format=kind)
     send_test(admin, made)
     [message] = wait_until(lambda: receiver.list_messages(f"/{kind}"), bool)

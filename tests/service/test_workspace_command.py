@@ -61,7 +61,7 @@ def test_errors_have_the_lines_of_the_file(plant: Service, tmp_path: Path, capsy
 
 
 def test_a_key_can_be_in_a_file(plant: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API key is read from --key-file, else OI_KEY_FILE, else OI_KEY; without a key the command is rejected."""
+    """The API key is read from --key-file, else from OI_KEY_FILE, else from OI_KEY; without a key the command fails."""
     for name in ("OI_KEY", "OI_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     assert main(["export", "--url", plant.url]) == REFUSED
@@ -94,7 +94,7 @@ def test_a_key_is_sent_over_https_only(url: str, code: int, capsys: pytest.Captu
 
 
 def test_members_of_the_stores_are_not_options_of_a_service(plant: Service, tmp_path: Path) -> None:
-    """With --url, the option --as is rejected, because changes are made by the owner of the API key."""
+    """With --url, the command rejects the option --as, because the owner of the API key makes the changes."""
     with pytest.raises(SystemExit) as ended:
         main(["apply", str(tmp_path / "w.yaml"), "--url", plant.url, "--as", "admin@t"])
     assert ended.value.code == FAILED

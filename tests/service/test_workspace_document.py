@@ -52,7 +52,7 @@ def export(caller: httpx.Client) -> dict[str, Any]:
 
 
 def plan(caller: httpx.Client, document: Any) -> dict[str, Any]:
-    """Return the plan of a document."""
+    """Return the plan (preview of changes) of a document."""
     reply = caller.post(PLAN, json=document)
     assert reply.status_code == 200, reply.text
     planned: dict[str, Any] = reply.json()
@@ -86,7 +86,7 @@ def list_events(caller: httpx.Client, action: str, target: str = "PlatformConfig
 
 
 def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
-    """Planning an exported document, as JSON or YAML, gives no changes."""
+    """An exported document, as JSON or YAML, plans no changes."""
     document = export(admin)
     assert document["workspace"]["id"] == "plant-t"
     assert plan(admin, document)["changes"] == []
@@ -111,7 +111,7 @@ def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx
 
 
 def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client) -> None:
-    """A plan lists each change with the states before and after and stores nothing; PUT applies exactly this plan."""
+    """A plan lists each change with the states before and after, and stores nothing; PUT applies exactly the plan."""
     document = export(admin)
     document["connections"].append({"lookup": "extra", "name": "Extra", "type": "CLOUD_EVENT_HUB"})
     find_item(document["surfaces"], "hall")["description"] = "The first hall"
@@ -146,7 +146,7 @@ def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -
 
 
 def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Client) -> None:
-    """PUT without a plan's tag is rejected with 428, with a tag of another document or an old plan with 412."""
+    """PUT without a plan's tag is rejected with 428; with the tag of another document or an old plan, with 412."""
     document = export(admin)
     document["workspace"]["description"] = "Described"
     check_problem(admin.put(DOCUMENT, json=document), 428, "PRECONDITION_REQUIRED")
@@ -174,7 +174,7 @@ def test_a_tag_binds_content_and_state_but_not_the_caller(plant: Service, admin:
 
 
 def test_a_declared_item_changed_through_the_api_is_changed_back(plant: Service, admin: httpx.Client) -> None:
-    """For an item changed over the API, the plan shows the change back to the document, with author and time."""
+    """If a declared item was changed over the API, the plan shows the change back, and who changed it and when."""
     document = export(admin)
     body = {"name": "A draft", "surface": "hall", "kql": "Telemetry | take 1"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
@@ -215,7 +215,7 @@ def test_declared_approvals_are_ignored_over_https(admin: httpx.Client) -> None:
 def test_an_approval_counts_for_the_same_text_only(
     admin: httpx.Client, changes: dict[str, Any], drafts: list[str]
 ) -> None:
-    """A declared query stays approved only if the stored query has the same text and the same approval."""
+    """A declared query stays approved only if the stored query has the same text and approval as the document."""
     document = export(admin)
     find_item(document["warmQueries"], "newest").update(changes)
     planned = plan(admin, document)
@@ -271,7 +271,7 @@ def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Clien
 
 
 def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> None:
-    """A container's record is removed with a document only if the container does not exist."""
+    """If a document omits a container, the container's record is removed only if the container does not exist."""
     document = export(admin)
     document["dataStores"] = []
     planned = plan(admin, document)
@@ -352,7 +352,7 @@ def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admi
 def test_errors_have_lines_and_columns(
     admin: httpx.Client, text: str | bytes, headers: dict[str, str], code: str, errors: list[tuple[str, int, int]]
 ) -> None:
-    """Each error of a document names field, rule, line and column; PUT rejects it as plan does."""
+    """Each error of a document has field, rule, line and column; plan and PUT reject it with the same errors."""
     for reply in (
         admin.post(PLAN, content=text, headers=headers),
         admin.put(DOCUMENT, content=text, headers={**headers, "If-Match": '"x"'}),
@@ -363,7 +363,7 @@ def test_errors_have_lines_and_columns(
 
 
 def test_all_errors_are_listed(admin: httpx.Client) -> None:
-    """Errors of several items are listed together, with the rules between items."""
+    """Errors of several items are listed together with errors about rules between items."""
     document = export(admin)
     document["connections"][0]["name"] = ""
     document["surfaces"][0]["connections"] = ["nowhere"]
@@ -398,7 +398,7 @@ def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
 
 
 def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
-    """Any query parameter is rejected, because these routes have none."""
+    """Any query parameter of these routes is rejected, because the routes have no parameters."""
     for reply in (
         admin.get(DOCUMENT, params={"format": "yaml"}),
         admin.post(PLAN, json={}, params={"dryRun": "true"}),

@@ -1,4 +1,4 @@
-"""Command ``make simulate``: simulates many worlds on all cores, or replays the world of one seed.
+"""Command ``make simulate``: runs many simulated worlds on all cores, or repeats the world of one seed.
 
 ``SEED=n`` replays the world of a seed and prints its trace. ``MINUTES`` limits the exploration (default 10); ``WORLDS``
 limits the number of worlds. ``COMPONENTS`` names the components of every world, separated by commas; by default, each
@@ -43,7 +43,7 @@ def _replay(seed: int, names: tuple[str, ...]) -> int:
 
 
 def shorten(result: Exploration) -> list[str]:
-    """Return the last part of a trace, without its lines about thread-pool jobs."""
+    """Return the last part of a world's trace, without the lines about thread-pool jobs."""
     return [line for line in result.trace if " job " not in line][-_SHOWN:]
 
 

@@ -37,14 +37,14 @@ class Component(ABC):
         self.world = world
 
     def attach(self, services: Services) -> None:  # noqa: B027  most components need no replacement
-        """Replace parts of a new process that need real time or files, such as the times of files."""
+        """Replace the parts of a new process that depend on real time or files, such as the times of files."""
 
     @abstractmethod
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield the clients of the component, which run concurrently while faults are injected."""
+        """Yield the simulated clients of the component, which run concurrently while faults are injected."""
 
     async def settle(self) -> None:  # noqa: B027  a component may have nothing to finish
-        """Complete unfinished work after the last fault."""
+        """Complete unfinished work after the last injected fault."""
 
     @abstractmethod
     def judge(self, folder: Path) -> None:

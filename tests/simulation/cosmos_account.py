@@ -73,7 +73,7 @@ def _choose_endpoint(service: CosmosService) -> str:
 
 
 def forget_clients() -> None:
-    """Delete the SDK's caches of clients that were never closed because their processes crashed."""
+    """Delete the SDK's caches of clients that were never closed because their simulated processes crashed."""
     for cache in (
         routing_map_provider._shared_routing_map_cache,
         routing_map_provider._shared_collection_locks,
@@ -84,7 +84,7 @@ def forget_clients() -> None:
 
 
 def list_items(service: CosmosService, container: str) -> Iterator[dict[str, Any]]:
-    """Yield all items of a container in the order of creation, without the code of the service or of the SDK."""
+    """Yield all items of a container in the order of creation, without the service's code or the SDK."""
     request = CosmosRequest("GET", ("dbs", DATABASE, "colls", container), {}, b"", "read_container")
     for part in service._control.find_container(request).ranges:
         for item in part.items.iterate_after(0):

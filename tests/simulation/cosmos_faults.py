@@ -57,7 +57,7 @@ class DrawnFault:
 
     @property
     def name(self) -> str:
-        """Name of the fault, for the trace."""
+        """Name of the fault in the trace of the world."""
         injected = f"{self.injected.kind} {self.injected.status}" if self.injected else ""
         return " ".join(filter(None, [self.network or "", injected]))
 
@@ -89,11 +89,11 @@ class CosmosFaults:
 
     @classmethod
     def draw(cls, source: random.Random) -> Self:
-        """Return random probabilities of faults for one world."""
+        """Return random probabilities of network faults for one simulated world."""
         return cls(**{field.name: source.choice(_RATES) for field in fields(cls)})
 
     def stop(self) -> None:
-        """Set all probabilities to 0, so that the world can finish its work."""
+        """Set all probabilities to 0, so that unfinished work of the world can be completed."""
         for field in fields(self):
             setattr(self, field.name, 0.0)
 

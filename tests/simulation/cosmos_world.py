@@ -91,7 +91,7 @@ _COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def uses_cosmos(seed: int) -> bool:
-    """Return whether the world of a seed uses Cosmos DB."""
+    """Return whether the simulated world of a seed uses Cosmos DB."""
     return random.Random(f"stores {seed}").random() < _SHARE
 
 
@@ -106,7 +106,7 @@ def replace_modules(modules: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def attach_services(services: Services, account: CosmosAccount, segment_bytes: int | None = None) -> None:
-    """Replace the stores of services by those of a Cosmos DB account, where an adapter exists.
+    """Replace the stores of a process's services by stores of a Cosmos DB account, where an adapter for it exists.
 
     Args:
         services: services of a process.
@@ -175,7 +175,7 @@ class WorldAccount:
         forget_clients()
 
     def export(self, folder: Path) -> None:
-        """Copy the account's data into the files of the embedded stores, which the invariants read."""
+        """Copy the account's data into files of the embedded stores, from which the invariants are checked."""
         export_chains(self._network.service, folder / "provenance.sqlite")
 
 

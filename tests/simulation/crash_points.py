@@ -37,7 +37,7 @@ def _describe(code: CodeType, offset: int) -> str:
 
 
 def list_suspended(coroutine: Any) -> Iterator[str]:
-    """Yield the service's awaits at which a coroutine is suspended, from the outermost to the innermost."""
+    """Yield the awaits in the service's code at which a coroutine is suspended, from the outermost to the innermost."""
     current = coroutine
     while current is not None:
         if isinstance(current, AsyncGeneratorType):
@@ -65,7 +65,7 @@ def find_call_site(frame: FrameType | None) -> str:
 
 
 def list_awaits(modules: Iterable[str]) -> list[str]:
-    """Return all awaits in the given modules, in order.
+    """Return all awaits in the given modules, in the order of the code.
 
     Args:
         modules: paths of the modules within the repository.

@@ -9,7 +9,7 @@ _REAL_CONNECT: Final[Callable[..., Any]] = sqlite3.connect
 
 
 class TransactionObserver(Protocol):
-    """Process that uses connections; it is notified of each transaction and may inject faults."""
+    """Process that uses database connections; it is notified of each transaction and may inject faults."""
 
     connections: "list[SimulatedConnection]"
 
@@ -48,7 +48,7 @@ class SimulatedConnection(sqlite3.Connection):
         return super().execute(sql, parameters)
 
     def abandon(self) -> None:
-        """Close the file like a crash: uncommitted changes are lost, and the log is not checkpointed."""
+        """Close the database file like a crash: uncommitted changes are lost, and the log is not checkpointed."""
         self.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
         super().close()
 

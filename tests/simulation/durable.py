@@ -45,7 +45,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class Timer:
-    """Timer of an orchestration, in microseconds of the world's clock."""
+    """Timer of an orchestration; its time is in microseconds of the simulated clock."""
 
     until: int
 

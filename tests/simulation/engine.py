@@ -84,4 +84,4 @@ class SimulatedEngine:
         ]
 
     async def ping(self) -> None:
-        """Do nothing; the engine counts as reachable."""
+        """Do nothing: the simulated engine counts as reachable."""

@@ -227,7 +227,7 @@ def _find_process() -> "Instance | None":
 
 @dataclass
 class _Running:
-    """Holder of the world that is running, or of none."""
+    """Holder of the simulated world that is running; None if no world is running."""
 
     find_loop: Callable[[], SimulatedLoop | None] | None = None
     processes: "Mapping[SimulatedLoop, Instance]" = field(default_factory=dict)
@@ -240,7 +240,7 @@ _RUNNING: Final = _Running()
 def enter_world(
     find_loop: Callable[[], SimulatedLoop | None], processes: "Mapping[SimulatedLoop, Instance]"
 ) -> Iterator[None]:
-    """Make a world the running one, and pause the garbage collector, because its times are not deterministic.
+    """Start to run a simulated world; pause the garbage collector, because its times are not deterministic.
 
     Args:
         find_loop: returns the loop that runs.
@@ -334,7 +334,7 @@ def _share_archive_engine() -> None:
 
 
 def _read_rows_within_jobs() -> None:
-    """Make the conversion job of a download run steps of the world while it waits for rows."""
+    """Let a download's conversion job run other steps of the world while the job waits for rows."""
     real = row_feed.RowFeed._wait_for_batch
 
     def wait_for_batch(feed: row_feed.RowFeed, upcoming: "Future[pa.RecordBatch | None]") -> "pa.RecordBatch | None":
@@ -363,7 +363,7 @@ def _plan_small_parts() -> None:
 
 
 def _read_uploads_within_jobs() -> None:
-    """Make the job that reads an uploaded file run steps of the world while it waits for data."""
+    """Let the job that reads an uploaded file run other steps of the world while the job waits for data."""
     real = uploaded_file.UploadedSource._wait_for_read
 
     def wait_for_read(source: uploaded_file.UploadedSource, reading: "Future[bytes]") -> bytes:

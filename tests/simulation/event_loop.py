@@ -16,7 +16,7 @@ MILLISECOND: Final = 1_000
 
 
 class SimulatedCrashError(BaseException):
-    """Raised in a running job when its process crashes; it is no Exception, so the job cannot catch it."""
+    """Raised in a running job when its process crashes; it is not an Exception, so that the job cannot catch it."""
 
 
 class JobObserver(Protocol):
@@ -120,7 +120,7 @@ class SimulatedLoop:
         self.ready.append(handle)
 
     def time(self) -> float:
-        """Return the seconds since the start of the world."""
+        """Return the virtual seconds since the start of the simulated world."""
         return self.scheduler.now / MICROSECONDS
 
     def create_future(self) -> asyncio.Future[Any]:

@@ -45,7 +45,7 @@ class Exploration:
 
 @cache
 def list_components() -> tuple[type[Component], ...]:
-    """Return the components of all modules in the folder ``components``, by name."""
+    """Return the classes of components in all modules of the folder ``components``, by name."""
     found: set[type[Component]] = set()
     for path in _FOLDER.glob("*.py"):
         module = import_module(f"tests.simulation.components.{path.stem}")
@@ -59,7 +59,7 @@ def list_components() -> tuple[type[Component], ...]:
 
 @cache
 def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ...]:
-    """Return the awaits of a component, at which a world can crash a process.
+    """Return the awaits in a component's code, at which a simulated world can crash a process.
 
     Args:
         component: the component.

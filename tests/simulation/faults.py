@@ -1,4 +1,4 @@
-"""Faults of one simulated world: the probability of each kind."""
+"""Faults of one simulated world: the probability of each kind of fault."""
 
 import random
 from dataclasses import dataclass, fields
@@ -38,14 +38,14 @@ class Faults:
 
     @classmethod
     def draw(cls, source: random.Random) -> Self:
-        """Return random probabilities of faults for one world."""
+        """Return random probabilities of faults for one simulated world."""
         drawn = {field.name: source.choice(_RATES) for field in fields(cls)}
         drawn["crash"] /= 25
         drawn["clock_jump"] = min(drawn["clock_jump"], 0.05)
         return cls(**drawn)
 
     def stop(self) -> None:
-        """Set all probabilities to 0, so that the world can finish its work."""
+        """Set all probabilities to 0, so that unfinished work of the world can be completed."""
         for field in fields(self):
             setattr(self, field.name, 0.0)
 

@@ -113,7 +113,7 @@ class Instance:
         return pipeline
 
     def _tick(self) -> None:
-        """Run the background jobs' timer, as the Functions host does."""
+        """Run the timer of the background jobs, as the Functions host does."""
         if not self.is_alive:
             return
         seconds = self._world.tick_seconds + self._random.random()
@@ -153,7 +153,7 @@ class Instance:
             self.end()
 
     def end(self) -> None:
-        """End the process without any clean-up."""
+        """End the simulated process without any clean-up."""
         self.loop.die()
         for connection in self.connections:
             # A connection that the code has closed is not closed again.
@@ -163,7 +163,7 @@ class Instance:
         _GRAVEYARD.append(self)
 
     def wait_in_job(self, is_done: Callable[[], bool]) -> None:
-        """Run steps of the world until a condition is met, because a job's thread waits for it."""
+        """Run steps of the simulated world until a condition is met, because the thread of a job waits for it."""
         while not is_done():
             self._world.step_within_job()
             self.check_alive()

@@ -15,7 +15,7 @@ _POLL_SECONDS = 1.0
 
 
 class WorkFailedError(Exception):
-    """Error of work that failed, or whose process crashed; the work may have had effects."""
+    """Error of simulated work that failed, or whose process crashed; the work may have had effects."""
 
 
 class ProcessDiedError(WorkFailedError):

@@ -1,4 +1,4 @@
-"""Mutants: known defects that are put back into a copy of the code, to prove that the worlds find them."""
+"""Mutants: known defects that are put back into a copy of the code, to prove that the simulation finds them."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def read_components(patch: Path) -> str:
 
 
 def apply_mutant(patch: Path, folder: Path, *, is_reverse: bool = False) -> bool:
-    """Apply a patch to a copy of the code; return False if the lines around a change differ from those of the patch.
+    """Apply a patch to a copy of the code; return False if the code around a change is not that of the patch.
 
     Args:
         patch: the patch.
@@ -41,7 +41,7 @@ def apply_mutant(patch: Path, folder: Path, *, is_reverse: bool = False) -> bool
 
 
 def copy_code(folder: Path) -> None:
-    """Copy the code that the worlds need into a folder."""
+    """Copy the code that the simulation needs into a folder."""
     for name in _COPIED:
         source, target = ROOT / name, folder / name
         if source.is_dir():
@@ -52,7 +52,7 @@ def copy_code(folder: Path) -> None:
 
 
 def find_mutants(most_worlds: int, only: str = "") -> int:
-    """Simulate worlds with each mutant until an invariant is violated; print a summary; return the exit code.
+    """Simulate worlds with each mutant until an invariant is violated; print a summary and return the exit code.
 
     Args:
         most_worlds: number of worlds after which a mutant counts as not found.
@@ -69,7 +69,7 @@ def find_mutants(most_worlds: int, only: str = "") -> int:
 
 
 def _run_mutant(patch: Path, most_worlds: int) -> int:
-    """Return the number of worlds until a violation was found; 0 if none was found."""
+    """Return the number of simulated worlds until a violation was found; 0 if none was found."""
     with tempfile.TemporaryDirectory(prefix="simulation-mutant-") as name:
         folder = Path(name)
         copy_code(folder)

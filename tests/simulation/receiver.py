@@ -59,4 +59,4 @@ class ReceiverConnection:
         world.receiver.received[message].append(json.loads(request.body))
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake connection holds no resources."""

@@ -78,7 +78,7 @@ class BatchSummary:
 
 
 def explore_batch(batch: Batch) -> BatchSummary:
-    """Simulate the worlds of a range of seeds; every second world aims at crash points that were not used yet."""
+    """Simulate the worlds of a range of seeds; every second world tries to crash at points that were not used yet."""
     chosen = tuple(each for each in list_components() if each.name in batch.names) or None
     violations: list[tuple[str, str]] = []
     seen: set[str] = set()
@@ -98,7 +98,7 @@ def explore_batch(batch: Batch) -> BatchSummary:
 
 
 def _build_arguments(result: Exploration, names: tuple[str, ...], *, is_aimed: bool) -> str:
-    """Return the arguments of ``make simulate`` that replay a world; only the aims that it used are needed."""
+    """Return the arguments of ``make simulate`` that repeat a world, with only those crash points that it used."""
     components = f" COMPONENTS={','.join(names)}" if names else ""
     aims = f" AIMS='{';'.join(result.points.aimed)}'" if is_aimed else ""
     return f"SEED={result.seed}{components}{aims}"

@@ -27,7 +27,7 @@ class SimulatedTable:
         self.names: set[str] = set()
 
     async def ingest(self, blob: str, tag: str) -> None:
-        """Add the rows of a file unless its tag is known; an injected error can also mean a lost reply."""
+        """Add the rows of a file unless the file's tag is known; an injected error can also mean a lost reply."""
         faults, draw = self._world.faults, self._world.random.random
         await asyncio.sleep(draw() * (10 if draw() < faults.slow else 0.05))
         if draw() < faults.busy:

@@ -97,7 +97,7 @@ class _Site:
         asyncio.get_running_loop().call_later(delay / MICROSECONDS, callback)
 
     async def start(self) -> "_Site":
-        """Create the containers without faults, then enable the faults."""
+        """Create the containers without faults, and then enable the faults."""
         await fill_service(self.network)
         self.network.faults = self._faults
         return self
@@ -212,7 +212,7 @@ async def _answer_once(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_requests_with_a_key_get_the_same_reply(seed: int) -> None:
-    """Concurrent requests with one Idempotency-Key all get the reply of the first one that stores it."""
+    """Concurrent requests with one Idempotency-Key all get the same reply: the first that is stored."""
     run(_answer_once(seed))
 
 
@@ -244,17 +244,17 @@ async def _copy() -> None:
 
 
 def test_worlds_do_not_share_items() -> None:
-    """A copy of an account has the same containers and its own clock, and later changes are separate."""
+    """A copied account has the same containers and its own clock, and later changes affect only one account."""
     run(_copy())
 
 
 def print_trace(seed: int) -> None:
-    """Print the trace of a seed to standard output."""
+    """Print the trace of the simulation with a seed to standard output."""
     sys.stdout.write("\n".join(run(append_concurrently(seed))))
 
 
 def test_a_seed_has_one_trace() -> None:
-    """A seed gives the same trace in two processes that use different hash seeds."""
+    """A seed gives the same trace in two processes with different hash seeds."""
     code = "from tests.simulation.test_cosmos_network import print_trace; print_trace(7)"
     traces = {
         subprocess.run(

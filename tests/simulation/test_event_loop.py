@@ -113,7 +113,7 @@ def test_nothing_runs_after_a_crash() -> None:
 
 
 def test_the_stack_of_a_suspended_coroutine_names_awaits_of_the_service_only() -> None:
-    """The listed awaits of a suspended coroutine exclude those in code outside of the service."""
+    """The list of awaits at which a coroutine is suspended contains only awaits in the service's code."""
     loop = make_loop()
 
     async def wait() -> None:

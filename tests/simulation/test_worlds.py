@@ -32,13 +32,13 @@ def read_once_failed() -> list[tuple[int, tuple[type[Component], ...]]]:
 
 @pytest.mark.parametrize("component", list_components(), ids=lambda component: component.name)
 def test_each_component_holds_its_invariants(component: type[Component]) -> None:
-    """A world with a single component violates none of its invariants."""
+    """A simulated world with a single component violates none of the component's invariants."""
     for seed in range(SEEDS_OF_EACH_COMPONENT):
         assert explore(seed, (component,)).violation == "", f"seed {seed}"
 
 
 def test_seeds_that_once_failed_hold() -> None:
-    """A world that once violated an invariant violates none today."""
+    """A simulated world that once violated an invariant violates none today."""
     failed = {
         seed: result.violation for seed, chosen in read_once_failed() if (result := explore(seed, chosen)).violation
     }
@@ -59,7 +59,7 @@ def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
 
 
 def test_a_world_dies_at_the_points_at_which_it_aims() -> None:
-    """A world crashes processes at up to three of its aims; a run with the used aims has the same trace."""
+    """A world crashes at up to three requested crash points; a run with the used points has the same trace."""
     component = list_components()[0]
     aimed = explore(4, (component,), list_aims(component, with_cosmos=uses_cosmos(4)))
     assert len(aimed.points.aimed) == 3

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SimulatedStream:
-    """Open stream of a listener.
+    """Open live stream of a simulated listener.
 
     Attributes:
         user: user id of the listener.
@@ -97,7 +97,7 @@ class SimulatedWebPubSub:
         return f"wss://pubsub.example/{user}?{expires_at:%H%M}"
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake service holds no resources."""
 
     def _select(self, group: str) -> list[SimulatedStream]:
         return [stream for stream in self.streams.values() if stream.is_open and group in stream.groups]

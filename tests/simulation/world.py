@@ -191,12 +191,12 @@ class World:
             self._disturb()
 
     def step_within_job(self) -> None:
-        """Run one step while a job waits for other work, because a real thread would not block the others."""
+        """Run one step of the simulated world while a job waits, because a real thread would not block other work."""
         self.scheduler.step()
         self._disturb()
 
     def _disturb(self) -> None:
-        """Crash a process or change the clocks, if the step of the next disturbance is reached."""
+        """Crash a process or change the clocks, if the step of the next planned disturbance is reached."""
         if self._aims:
             self._crash_aimed()
         if self.scheduler.steps < self._next_disturbance:
@@ -228,7 +228,7 @@ class World:
             self._aims -= self.points.crashed
 
     def is_aimed_at(self, point: str) -> bool:
-        """Return whether the world must crash a process at the given side of a job."""
+        """Return whether the simulation must crash a process at the given side (start or end) of a job."""
         if point not in self._aims:
             return False
         self._use_aim(point)
@@ -241,7 +241,7 @@ class World:
             self._aims.clear()
 
     def record_crash(self, instance: Instance, points: Sequence[str]) -> None:
-        """Record a crash, and start a new process after a random delay."""
+        """Record the crash of a process, and start a new process after a random delay."""
         self.points.crashed.update(points)
         self.trace(f"{instance.loop.name} dies at {' '.join(points)}")
         self.scheduler.after(int(self.random.random() ** 3 * _LONGEST_RESTART), lambda: self._restart(instance))
@@ -264,7 +264,7 @@ class World:
         return self.random.choice(self._instances)
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start work outside of all simulated processes; an error in it ends the simulation."""
+        """Start work outside of all simulated processes; an error in this work ends the simulation."""
 
         def note_end(task: asyncio.Task[None]) -> None:
             if (error := task.exception()) is not None:
@@ -309,7 +309,7 @@ class World:
         return probability > 0 and self.random.random() < probability
 
     def _deliver(self, request: Request, future: "asyncio.Future[Reply]") -> None:
-        """Deliver a request after a delay; it may be lost."""
+        """Deliver a request after a random delay; the request may be lost."""
         delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
         if self._draws(self.faults.request_lost):
             self._lose(future)
@@ -368,11 +368,11 @@ class ApiReply:
 
     @property
     def code(self) -> str:
-        """Error code of a problem document; empty for another reply."""
+        """Error code of a problem document; empty for any other reply."""
         return str(self.json.get("code", "")) if self.status >= 400 else ""
 
     def get_header(self, name: str) -> str:
-        """Return a header; empty if it is missing."""
+        """Return a header of the reply; empty if it is missing."""
         return next((value for key, value in self.reply.headers.items() if key.lower() == name), "")
 
 

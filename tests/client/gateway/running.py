@@ -50,7 +50,7 @@ class FakeService:
 
 
 class Taker:
-    """Receiver of messages that stores nothing."""
+    """Fake receiver of gateway messages that stores nothing."""
 
     is_full = False
 

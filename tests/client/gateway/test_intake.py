@@ -39,7 +39,7 @@ class Bench:
         self.intake.put(Delivery(address, payload, b"m", lambda: self.acknowledged.append(number)))
 
     async def wait(self) -> None:
-        """Wait until everything is stored."""
+        """Wait until all delivered messages are stored on disk."""
         async with asyncio.timeout(WAIT_SECONDS):
             await self.intake.wait_until_stored()
 

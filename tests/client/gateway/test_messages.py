@@ -55,7 +55,7 @@ def test_numbers_are_not_changed() -> None:
     ],
 )
 def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> None:
-    """Values that pointers select become metadata and are removed from the payload."""
+    """Values at the configured pointers become metadata of the message and are removed from its payload."""
     target = Target("press", None, Fields("/h/t", form, "/h/n", "/~1unit"))
     message = {"h": {"t": value, "n": 7}, "/unit": "d-1", "value": 1}
     assert build(json.dumps(message).encode(), target) == {
@@ -88,7 +88,7 @@ def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
     ],
 )
 def test_an_invalid_message_is_rejected_with_a_code(payload: bytes, reason: str) -> None:
-    """A message that cannot be sent is rejected with a short code of the reason."""
+    """A message that cannot be sent is rejected with a short code that names the reason."""
     with pytest.raises(RejectedError) as raised:
         build(payload)
     assert raised.value.reason == reason
@@ -113,7 +113,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.li
 
 @given(st.dictionaries(st.text(max_size=9), VALUES, max_size=4))
 def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
-    """The payload is the same before and after the conversion to a message."""
+    """The conversion of an object to a telemetry message does not change the payload."""
     sent = build(json.dumps(message).encode())
     assert {name: sent[name] for name in message} == message
 

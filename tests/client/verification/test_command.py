@@ -92,7 +92,7 @@ def _create_isolated_folder(folder: Path) -> Path:
 
 @pytest.mark.usefixtures("ledger")
 def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An exported chain is valid only if the given scope is its own."""
+    """An exported chain is valid only under the scope to which the chain belongs."""
     options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
     assert main([str(tmp_path / "batch.json"), *options, BATCH.scope_key]) == 0
     assert main([str(tmp_path / "batch.json"), *options, "batch/8"]) == 1
@@ -102,7 +102,7 @@ def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
 def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """For a file that is not an export, the exit status is 2, and no verdict is printed."""
+    """For a file that is not an export, the verifier's exit status is 2, and it prints no verdict."""
     (tmp_path / "bad.json").write_text(content)
     assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
@@ -110,7 +110,7 @@ def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: p
 
 @pytest.mark.usefixtures("ledger")
 def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
-    """For a missing file, an invalid key or incomplete options, the exit status is 2."""
+    """For a missing file, an invalid key or incomplete options, the verifier's exit status is 2."""
     file = str(tmp_path / "export.json")
     assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
     assert main([file, *OPTIONS, "--key", "x"]) == 2
@@ -191,7 +191,7 @@ def test_fetch_writes_a_chain_into_one_export(
 
 
 def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the download is impossible, the exit status is 2, and no file is written."""
+    """If a chain cannot be downloaded, the exit status is 2, and no file is written."""
     out = tmp_path / "fetched.json"
     monkeypatch.delenv("OI_TOKEN", raising=False)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 2

@@ -54,7 +54,7 @@ async def test_names_differ_in_letter_case(database: DatabaseProxy) -> None:
 
 
 async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
-    """The index policy of a container can change, its partition key cannot."""
+    """The index policy of a container can be changed, but its partition key cannot."""
     container = await database.create_container("records", PartitionKey("/pk"))
     await database.replace_container(container, PartitionKey("/pk"), indexing_policy=POLICY)
     assert (await container.read())["indexingPolicy"] == POLICY
@@ -79,7 +79,7 @@ async def test_unimplemented_properties_are_refused(database: DatabaseProxy) -> 
 
 
 async def test_items_expire() -> None:
-    """An item expires after its own time to live, or else the container's; -1 means never."""
+    """An item expires after its own time to live, or else after that of its container; -1 means never."""
     ticks = [1_000_000.0]
     async with CosmosServer(clock=lambda: ticks[0]) as server, CosmosClient(server.endpoint, server.key) as client:
         database = await client.create_database("plant")

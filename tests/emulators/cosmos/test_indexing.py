@@ -54,7 +54,7 @@ def test_the_more_precise_path_decides(included: list[str], excluded: list[str],
 
 
 def test_system_properties_are_always_indexed() -> None:
-    """Items can be sorted by ``id`` and ``_ts`` with every policy, but by nothing else if indexing is disabled."""
+    """Items can be sorted by ``id`` and ``_ts`` with every policy; if indexing is disabled, by no other property."""
     disabled = {"indexingMode": "none", **_policy(["/*"], [])}
     assert _is_accepted(disabled, _key("id"))
     assert _is_accepted(disabled, _key("_ts"))

@@ -180,7 +180,7 @@ async def test_writes_can_reply_without_a_document(container: ContainerProxy) ->
 
 
 async def test_patches_change_parts(container: ContainerProxy) -> None:
-    """Patch operations, with or without a condition, follow the REST reference."""
+    """Patch operations, with or without a condition, have the results that the REST reference describes."""
     await container.create_item({"id": "a", "pk": "p", "n": 1, "list": [1, 3], "old": {"x": 1}, "gone": 1})
     operations: list[dict[str, Any]] = [
         {"op": "incr", "path": "/n", "value": 2},

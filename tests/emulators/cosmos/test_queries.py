@@ -125,7 +125,7 @@ async def test_pages_resume(filled: ContainerProxy, partition: dict[str, Any]) -
 
 
 async def test_token_is_bound_to_its_query(filled: ContainerProxy) -> None:
-    """An invalid continuation token, or a token of another query, is rejected with 400."""
+    """An invalid continuation token, or the token of a different query, is rejected with 400."""
     pages: Any = filled.query_items("SELECT * FROM c", partition_key="p1", max_item_count=1).by_page()
     await anext(pages)
     for token, query in ((pages.continuation_token, "SELECT * FROM c WHERE c.n > 1"), ("nonsense", "SELECT * FROM c")):

@@ -22,7 +22,7 @@ def test_entries_have_the_size_but_not_the_body() -> None:
 
 
 def test_requests_are_found_by_operation() -> None:
-    """The requests for an operation are returned oldest first, and counted."""
+    """The log returns the requests for an operation, oldest first, and counts them."""
     log = RequestLog()
     for operation, status in (("query", 200), ("create_item", 201), ("query", 410)):
         log.add(_request(operation), status, 0, None)
@@ -49,7 +49,7 @@ def test_the_oldest_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_requests_may_arrive_during_iteration() -> None:
-    """An iteration covers the entries at its start, although other threads add entries meanwhile."""
+    """An iteration over the log covers the entries at its start, even if other threads add entries meanwhile."""
     log = RequestLog()
     log.add(_request("query"), 200, 0, None)
     for _ in log:

@@ -19,7 +19,7 @@ def _evaluate(text: str, **parameters: Any) -> Any:
 
 
 def test_tokens_have_their_position() -> None:
-    """Each token has its kind, its text, and its place in the query; a token ``end`` follows the last one."""
+    """Each token has its kind, its text, and its place in the query; a token ``end`` follows the last real token."""
     tokens = tokenize(" c.a >= 'x' ")
     assert [(token.kind, token.text) for token in tokens] == [
         ("name", "c"),
@@ -59,7 +59,7 @@ def test_and_binds_closer_than_or(text: str, expected: object) -> None:
     ],
 )
 def test_paths_find_nested_values(text: str, expected: object) -> None:
-    """A path follows properties and indexes of arrays; its value is undefined if a step has no target."""
+    """A path selects nested properties and array elements; if a step finds nothing, the value is undefined."""
     assert _evaluate(text) == expected
 
 
@@ -76,7 +76,7 @@ def test_paths_find_nested_values(text: str, expected: object) -> None:
     ],
 )
 def test_ranges_and_lists(text: str, expected: object) -> None:
-    """BETWEEN includes its bounds, IN compares with each element, and both can be negated."""
+    """BETWEEN includes its bounds, IN compares with each element of a list, and NOT can negate both."""
     assert _evaluate(text) is expected
 
 
@@ -87,7 +87,7 @@ def test_objects_and_arrays_omit_undefined_values() -> None:
 
 
 def test_literals_and_order() -> None:
-    """Literals may have any letter case, and each comparison operator has its own result for equal values."""
+    """Literals may have any letter case; for equal values, <=, >= and = are true, and <, > and != are false."""
     assert _evaluate("[TRUE, false, Null, undefined, 'x', 1.5]") == [True, False, None, "x", 1.5]
     assert _evaluate("[c.a < 1, c.a <= 1, c.a > 1, c.a >= 1, c.a != 1, c.a <> 1]") == [
         False,
@@ -113,7 +113,7 @@ def test_parameters_have_the_values_of_the_request() -> None:
 
 
 def test_aggregates_are_collected_in_order() -> None:
-    """The calls of aggregates are collected with their arguments; each has its own total in the row of the result."""
+    """The calls of aggregates are collected with their arguments; each call has its own total in the result row."""
     reader = ExpressionReader("[SUM(c.a), COUNT(1)]", {})
     expression = reader.parse_expression()
     assert [(name, argument(SqlRow({"a": 5}))) for name, argument in reader.aggregates] == [("SUM", 5), ("COUNT", 1)]

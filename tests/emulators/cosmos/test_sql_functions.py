@@ -72,18 +72,18 @@ def test_texts_are_compared_with_case_unless_stated(name: str, text: str, part: 
     ],
 )
 def test_a_wrong_type_is_undefined(name: str, arguments: tuple[Any, ...]) -> None:
-    """The result for an argument of the wrong type is undefined instead of an error."""
+    """If an argument has the wrong type, the result of a function is undefined and not an error."""
     assert _call(name, *arguments) is UNDEFINED
 
 
 def test_lengths_case_and_absolute_values() -> None:
-    """Functions of one argument return the length, the case or the absolute value."""
+    """Functions of one argument return a length, a text in another letter case, or an absolute value."""
     assert [_call("ARRAY_LENGTH", [1, 2]), _call("LENGTH", "abc")] == [2, 3]
     assert [_call("LOWER", "Ab"), _call("UPPER", "Ab"), _call("ABS", -2)] == ["ab", "AB", 2]
 
 
 def test_an_array_contains_whole_elements_unless_partial() -> None:
-    """An object matches an element with the same members, and with ``partial`` an element with more members."""
+    """An object matches an element with the same members, and with ``partial`` also an element with more members."""
     elements = [{"a": 1, "b": {"c": 2, "d": 3}}, True]
     assert _call("ARRAY_CONTAINS", elements, {"a": 1}) is False
     assert _call("ARRAY_CONTAINS", elements, {"a": 1}, True) is True
@@ -102,12 +102,12 @@ def test_aggregates_ignore_undefined_values(name: str, expected: object) -> None
     ("name", "expected"), [("COUNT", 0), ("SUM", 0), ("MIN", UNDEFINED), ("MAX", UNDEFINED), ("AVG", UNDEFINED)]
 )
 def test_aggregates_of_nothing(name: str, expected: object) -> None:
-    """Without values, the number and the sum are 0, and the other aggregates are undefined."""
+    """Without values, COUNT and SUM are 0, and the other aggregates are undefined."""
     assert compute_aggregate(name, [UNDEFINED]) == expected
 
 
 def test_sums_of_other_types_are_undefined() -> None:
-    """A value that is not a number makes sum and average undefined; minimum and maximum order the types."""
+    """A value that is not a number makes SUM and AVG undefined; MIN and MAX compare such values by type."""
     assert compute_aggregate("SUM", [1, "a"]) is UNDEFINED
     assert compute_aggregate("AVG", [1, None]) is UNDEFINED
     assert [compute_aggregate("MIN", ["a", 1, True]), compute_aggregate("MAX", [5, "a", True])] == [True, "a"]

@@ -43,7 +43,7 @@ def test_missing_fields_match_nothing(condition: str) -> None:
 
 
 def test_or_is_true_with_an_undefined_part() -> None:
-    """OR is true if one part is true and the other undefined; AND is not."""
+    """If one operand is undefined and the other true, OR is true, but AND is undefined."""
     assert _matches("c.missing = 1 OR c.x = 1", {"x": 1})
     assert not _matches("c.missing = 1 AND c.x = 1", {"x": 1})
 

@@ -9,7 +9,7 @@ from emulators.cosmos.sql_values import UNDEFINED, are_equal, compare_equal, fin
 
 
 def test_types_have_an_order() -> None:
-    """Types are sorted: undefined, null, boolean, number, string, array, object."""
+    """Values of different types are sorted in this order: undefined, null, boolean, number, string, array, object."""
     values: list[Any] = [UNDEFINED, None, True, 1, "a", [], {}]
     for one, next_one in pairwise(values):
         assert find_type_rank(one) < find_type_rank(next_one)
@@ -18,7 +18,7 @@ def test_types_have_an_order() -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), ([{"a": 1}], [{"a": 1.0}]), ({}, {}), (None, None)])
 def test_equal_values(left: Any, right: Any) -> None:
-    """Values are equal if their types and all nested values are equal; all numbers have one type."""
+    """Values are equal if their types and all nested values are equal; integers and fractions have the same type."""
     assert are_equal(left, right)
 
 
@@ -26,7 +26,7 @@ def test_equal_values(left: Any, right: Any) -> None:
     ("left", "right"), [(1, True), (0, False), ([1], [True]), ([1], [1, 2]), ({"a": 1}, {"b": 1}), ("1", 1), (None, 0)]
 )
 def test_different_values(left: Any, right: Any) -> None:
-    """Values of different types are unequal, even a boolean and a number, and nested in other values."""
+    """Values of different types are unequal, even a boolean and a number, also if they are nested in other values."""
     assert not are_equal(left, right)
 
 

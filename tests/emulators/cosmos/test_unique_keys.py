@@ -24,7 +24,7 @@ async def test_a_value_is_taken_once_a_partition(keyed: ContainerProxy) -> None:
 
 
 async def test_a_missing_value_counts_as_null(keyed: ContainerProxy) -> None:
-    """Only one item of a partition may lack the unique value."""
+    """Only one item of a partition may lack a value for the unique key."""
     await keyed.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosResourceExistsError):
         await keyed.create_item({"id": "b", "pk": "p", "n": None})
@@ -41,7 +41,7 @@ async def test_a_released_value_can_be_reused(keyed: ContainerProxy) -> None:
 
 
 async def test_a_batch_is_refused_whole(keyed: ContainerProxy) -> None:
-    """A batch with two equal values is undone; a value that the batch releases can be used again in it."""
+    """A batch with two equal values is undone; a value that a batch releases can be used again in the same batch."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     same: list[Any] = [("create", ({"id": name, "pk": "p", "n": 2},)) for name in ("b", "c")]
     with pytest.raises(CosmosBatchOperationError) as caught:

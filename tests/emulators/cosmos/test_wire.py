@@ -39,7 +39,7 @@ def _request(*segments: str, body: bytes = b"", operation: str = "read_item", **
 
 
 def test_the_path_names_database_container_and_item() -> None:
-    """The names are at their places in the path, and None if the path is shorter."""
+    """The names of database, container and item are read from the path; a name that the path lacks is None."""
     whole = _request("dbs", "d", "colls", "c", "docs", "i")
     assert (whole.database, whole.container, whole.item) == ("d", "c", "i")
     short = _request("dbs", "d", "colls")
@@ -58,7 +58,7 @@ def test_writes_change_data(operation: str, *, expected: bool) -> None:
 
 
 def test_flags_ignore_the_case() -> None:
-    """A header is a set flag if its value is ``true`` in any letter case; a missing header is not."""
+    """A header is a set flag if its value is ``true`` in any letter case; a missing header is not a set flag."""
     request = _request(one="True", two="1")
     assert [request.has_flag(name) for name in ("one", "two", "three")] == [True, False, False]
     assert request.read_header("three", "default") == "default"
@@ -84,5 +84,5 @@ def test_errors_become_replies() -> None:
 
 @pytest.mark.parametrize(("body", "expected"), [(None, b""), (b"raw", b"raw"), ({"a": [1]}, b'{"a":[1]}')])
 def test_bodies_are_encoded_once(body: object, expected: bytes) -> None:
-    """A body of bytes is sent as it is, a JSON value is encoded, and no body is empty."""
+    """A body of bytes is sent unchanged, a JSON value is encoded, and a missing body is empty."""
     assert CosmosReply(200, body).encode_body() == expected

@@ -88,7 +88,7 @@ async def test_retries_pause_and_end(world: World, functions: SdkFunctions) -> N
 
 
 async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkFunctions) -> None:
-    """A durable timer fires when it is due, and the orchestrator's clock then has at least this time."""
+    """A durable timer fires when it is due, and the orchestrator's clock then shows at least the due time."""
 
     @functions.orchestrator
     def sleeper(context: Any) -> Steps:
@@ -105,7 +105,7 @@ async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkF
 
 
 async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctions) -> None:
-    """If an event arrives before a timer is due, the cancelled timer does not fire."""
+    """If an event arrives before a timer is due and the orchestrator cancels the timer, the timer does not fire."""
 
     @functions.orchestrator
     def race(context: Any) -> Steps:
@@ -125,7 +125,7 @@ async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctio
 
 
 async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None:
-    """If a timer is due before an event arrives, the orchestrator gets the timer."""
+    """If an orchestrator waits for a timer and an event, and the timer is due first, the timer ends the wait."""
 
     @functions.orchestrator
     def race(context: Any) -> Steps:
@@ -138,7 +138,7 @@ async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None
 
 
 async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions) -> None:
-    """Events that arrive early are stored in order, and each one ends one wait for its name."""
+    """Events that arrive early are stored in order, and each event ends one wait for the event's name."""
 
     @functions.orchestrator
     def listener(context: Any) -> Steps:

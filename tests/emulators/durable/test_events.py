@@ -20,7 +20,7 @@ def _show(*history: events.Event, show_output: bool = True) -> list[dict[str, An
 
 
 def test_a_sub_orchestration_names_its_caller() -> None:
-    """The first event names the caller of a sub-orchestration, and no caller for the instance of a client."""
+    """The first event of a sub-orchestration names the caller; an orchestration that a client started has no caller."""
     called = events.build_execution_started(_start(Parent("p1", "prun", 7)), AT)
     assert called["ParentInstance"]["TaskScheduleId"] == 7
     assert called["ParentInstance"]["OrchestrationInstance"] == {"InstanceId": "p1", "ExecutionId": "prun"}
@@ -73,7 +73,7 @@ def test_a_result_names_its_function() -> None:
 
 
 def test_outputs_are_shown_on_request() -> None:
-    """Results and inputs in the history are parsed, and shown only if the client requests them."""
+    """The history contains results and inputs as parsed JSON, and only if the client requests them."""
     history = [
         events.build_execution_started(_start(), AT),
         events.build_event_raised("go", '{"b": 2}', AT),

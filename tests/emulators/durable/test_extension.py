@@ -24,7 +24,7 @@ def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
 
 @pytest.mark.soak
 def test_storm_of_crashes_loses_nothing(durable: DurableHost) -> None:
-    """Orchestrations complete correctly although the host is killed repeatedly."""
+    """Orchestrations complete correctly although the host is killed repeatedly while they run."""
     ways = [durable.start("long_way", number) for number in range(4)]
     for crash in range(12):
         seen = len(durable.host.records())

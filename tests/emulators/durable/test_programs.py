@@ -35,7 +35,7 @@ class Crashes:
             self.due.set()
 
     async def happen(self) -> None:
-        """Crash and restart the engine if a crash is due."""
+        """Crash and restart the engine if the test has planned a crash for this call."""
         if self.due.is_set():
             self.due.clear()
             await self.world.kill()
@@ -81,7 +81,7 @@ async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
     most_at_once=st.sampled_from([1, 10]),
 )
 def test_result_does_not_depend_on_crashes(steps: list[Any], rounds: int, gaps: list[int], most_at_once: int) -> None:
-    """An orchestration has the same result with and without crashes of the engine."""
+    """Random crashes of the engine do not change the result of an orchestration."""
     program = {"steps": steps, "rounds": rounds}
     status = asyncio.run(run(program, gaps, most_at_once))
     assert (status["runtimeStatus"], status["output"]) == ("Completed", programs.compute_expected_results(program)), (

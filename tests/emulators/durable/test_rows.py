@@ -52,7 +52,7 @@ def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.
 
 
 def test_a_running_instance_is_not_replaced(connection: sqlite3.Connection) -> None:
-    """An id can be used again only after its instance has ended; the history of the old run is removed."""
+    """The id of an instance can be used again only after the instance has ended; the old history is then removed."""
     assert _start(connection, "i", "first")
     rows.append_history(connection, "i", [{"EventType": 12}, {"EventType": 0}])
     assert not _start(connection, "i", "second")
@@ -104,7 +104,7 @@ def test_the_caller_receives_the_reason_of_a_failure(
 
 
 def test_an_ended_caller_receives_nothing(connection: sqlite3.Connection) -> None:
-    """A caller that runs no longer, or runs again, gets no message of an old sub-orchestration."""
+    """A caller that has ended, or was started again, gets no message of a sub-orchestration of its earlier run."""
     _start(connection, "p", "another run")
     _notify(connection, OrchestrationStatus.COMPLETED, "1")
     assert [kind for kind, _ in _list_messages(connection, "p")] == [MessageKind.START]

@@ -14,7 +14,7 @@ type Steps = Generator[Any, Any, Any]
 
 
 async def test_pause_beyond_all_time_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
-    """A retry pause beyond the range of dates fails the orchestration."""
+    """An orchestration fails if a retry policy requests a pause beyond the range of dates."""
 
     @functions.orchestrator
     def eternal(context: Any) -> Steps:

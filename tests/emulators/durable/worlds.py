@@ -1,4 +1,4 @@
-"""Engine with the replay of the SDK and a manual clock, for tests."""
+"""Durable Task engine with the replay of the SDK and a manual clock, for tests."""
 
 import asyncio
 import json
@@ -116,7 +116,7 @@ class World:
         await self.store.close()
 
     async def start(self, name: str, given: object = None, instance: str = "one") -> bool:
-        """Start an orchestration with JSON text inside JSON as input, as the SDK's client does."""
+        """Start an orchestration whose input is JSON text inside JSON, in the form that the SDK's client sends."""
         text = None if given is None else json.dumps(json.dumps(given))
         return await self.management.start(NewInstance(instance, create_id(), name, None, text))
 

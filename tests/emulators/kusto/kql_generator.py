@@ -1,4 +1,4 @@
-"""Generator of random KQL queries with fixed seeds, and of small changes to them.
+"""Generator of random KQL queries with fixed seeds, and of versions of them with small changes.
 
 Most of the changed queries are invalid, so that half of all queries are.
 """

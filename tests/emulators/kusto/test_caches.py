@@ -46,7 +46,7 @@ def query_cached(
 
 
 def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
-    """A repeated query within the maximum age gets the cached result and the id of the first request."""
+    """A repeated query gets the cached result and the first request's id if the result is not older than allowed."""
     text = NOW + " | where n > -1"
     first, uncached = query_cached(endpoint, text, "first-request", query_results_cache_max_age="00:05:00")
     again, origin = query_cached(endpoint, text, "second-request", query_results_cache_max_age="00:05:00")
@@ -77,7 +77,7 @@ def test_a_different_request_is_computed(endpoint: Endpoint, other: dict[str, An
 
 
 def test_a_failure_is_not_cached(endpoint: Endpoint) -> None:
-    """A failed query runs again and fails again."""
+    """A query that has failed is executed again and not read from the cache."""
     text = "print toscalar(range i from 1 to 3 step 1 | where error_(i))"
     for _ in range(2):
         assert endpoint.code(text, query_results_cache_max_age="00:05:00")
@@ -111,7 +111,7 @@ def test_results_older_than_the_maximum_age_are_ignored() -> None:
 
 
 def test_the_least_recently_used_result_is_removed_first() -> None:
-    """The cache does not exceed its size limit, and a result that is too large is not stored."""
+    """The cache does not exceed its size limit, and does not store a result that is too large."""
     cache = QueryResultsCache(max_bytes=1000)
     for name in "abc":
         cache.store(create_key(name), build_cached_result(300))
@@ -140,7 +140,7 @@ def test_only_a_single_select_is_accepted(sql: str) -> None:
 
 
 def test_long_statements_displace_others() -> None:
-    """The total length of cached statements is limited, so that a long statement removes others."""
+    """The total length of cached statements is limited, so that a long statement displaces other statements."""
     statements = StatementCache()
     with duckdb.connect() as connection:
         first = statements.parse_select(connection, "SELECT 1")

@@ -29,7 +29,7 @@ _UNSUPPORTED = ("EMB0001", "EMB0003")
 
 @dataclass(slots=True)
 class Comparison:
-    """Counts and differences of a run; the language service failed to analyze ``failed`` queries."""
+    """Counts and differences of a run; ``failed`` is the number of queries that the language service cannot analyze."""
 
     compared: int = 0
     agreed: int = 0
@@ -90,7 +90,7 @@ def run_in_process(arguments: list[str], text: str = "") -> str:
 
 
 def find_symbols() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the functions and the aggregates that the engine supports and that have a result to compare."""
+    """Return the functions and aggregates that the engine supports and whose results can be compared."""
     code = (
         "import json; from scripts.kql_language import *; install_engine(); "
         "print(json.dumps({kind: sorted(names) for kind, names in find_supported(read_language()).items()}))"

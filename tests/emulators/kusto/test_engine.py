@@ -29,7 +29,7 @@ class _UninterruptibleExecution:
         self.released.wait(60)
 
     def stop(self) -> None:
-        """Ignore the interrupt."""
+        """Ignore the interrupt of the engine."""
 
 
 class _ConstantTranslator:

@@ -61,7 +61,7 @@ def get_error_message(endpoint: Endpoint, text: str) -> str:
 
 @pytest.mark.parametrize(("text", "sentence", "place"), NAMED)
 def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentence: str, place: str) -> None:
-    """The error about a name or construct contains it and its position."""
+    """The error about a name or construct contains the name or construct and its position."""
     message = get_error_message(endpoint, text)
     assert sentence in message
     assert message.endswith(f"[line:position={place}]")

@@ -64,7 +64,7 @@ def test_value_formats(kind: str, value: Any, wire: Any) -> None:
     ],
 )
 def test_the_end_of_a_day_is_its_last_tick(value: Any, wire: Any) -> None:
-    """With ends of periods, the last microsecond of a day becomes its last tick, and other times are unchanged."""
+    """With ends of periods, the last microsecond of a day becomes the day's last tick; other times are unchanged."""
     encoded = encode_rows([("c", "datetime")], [[value]], ends_of_periods=True)
     assert json.loads(b"[" + encoded + b"]") == [[wire]]
 
@@ -104,6 +104,6 @@ def test_a_failure_during_execution_replaces_the_rows() -> None:
 
 @given(st.text(max_size=30), st.one_of(st.none(), st.tuples(st.integers(1, 99), st.integers(1, 99))))
 def test_errors_can_be_transferred_between_processes(message: str, position: tuple[int, int] | None) -> None:
-    """An error that is recreated from its arguments has the same document."""
+    """An error that another process recreates from its arguments has the same error document."""
     error = semantic_error(message, position=position)
     assert QueryError(**error.to_arguments()).to_document() == error.to_document()

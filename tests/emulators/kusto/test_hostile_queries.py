@@ -97,7 +97,7 @@ def test_a_text_that_doubles_with_every_operator_is_rejected(endpoint: Endpoint)
 
 @pytest.mark.parametrize("repeats", [2, pytest.param(8, marks=pytest.mark.soak)])
 def test_repeated_greedy_queries_release_their_memory(endpoint: Endpoint, repeats: int) -> None:
-    """Ordinary queries succeed after any number of greedy ones, whose memory is released."""
+    """Ordinary queries succeed after any number of queries that use up the memory, because it is released."""
     greedy = [
         *GREEDY,
         "range i from 1 to 400 step 1 | extend s = strcat(strrep('x', 1024), i) | extend l = repeat(s, 9000)",
@@ -147,7 +147,7 @@ async def test_an_ordinary_query_succeeds_during_endless_ones(endpoint: Endpoint
 
 
 async def test_queries_beyond_the_queue_are_throttled(endpoint: Endpoint) -> None:
-    """While the queue is full, a query is rejected with 429; afterwards it succeeds."""
+    """While the queue is full, queries are rejected with 429; when the queue has space again, queries succeed."""
     async with run_hostile_queries(endpoint, MAX_RUNNING + MAX_WAITING) as client:
         response = await client.post("/v2/rest/query", json={"db": "Telemetry", "csl": "print 1"})
         assert response.status_code == 429

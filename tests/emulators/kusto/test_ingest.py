@@ -84,7 +84,7 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
 
 
 def has_processed(count: int) -> Any:
-    """Return a condition that is true once the emulator has processed this number of events since its start."""
+    """Return a condition that is true when the emulator has processed this number of events since its start."""
     return lambda stats: sum(stats["ingest"][key] for key in ("added", "copies", "unrouted", "malformed")) == count
 
 
@@ -146,7 +146,7 @@ def test_duplicates_are_removed_within_and_between_batches(installation: Install
 
 
 def test_an_id_may_be_repeated_after_a_day(installation: Installation) -> None:
-    """A message is not a duplicate of one that was received more than 24 hours ago."""
+    """A message is not a duplicate if the message with the same id was received more than 24 hours before."""
     installation.send(build_message(1))
     installation.start().wait_for_stats(has_processed(1))
     installation.end()
@@ -233,7 +233,7 @@ def test_the_offset_in_the_table_is_authoritative(installation: Installation) ->
 
 
 def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> None:
-    """If the hub's file is replaced, all events of the new file are ingested."""
+    """If the file of the event hub is replaced, all events of the new file are ingested."""
     installation.send(*(build_message(number) for number in range(10)))
     installation.start().wait_for_stats(has_processed(10))
     installation.end()
@@ -247,7 +247,7 @@ def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> No
 
 
 def test_queries_cannot_read_internal_tables(installation: Installation) -> None:
-    """A query that reads an internal table of the schema ``ingest`` is rejected."""
+    """A query that names an internal table of the database schema ``ingest`` is rejected."""
     installation.send(build_message(1))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))

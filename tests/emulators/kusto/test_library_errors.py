@@ -58,7 +58,7 @@ def test_messages_contain_no_sql() -> None:
 
 
 def test_interruption_and_memory_are_not_faults_of_the_query() -> None:
-    """An interrupted query is a timeout, and a query without memory has its own error; neither has a semantic code."""
+    """An interrupted query is a timeout, and a query without memory has its own error; neither is a semantic error."""
     interrupted = error_from_duckdb(duckdb.InterruptException("INTERRUPT Error: Interrupted!"))
     exhausted = error_from_duckdb(duckdb.OutOfMemoryException("Out of Memory Error: failed"))
     in_python = error_from_duckdb(duckdb.InvalidInputException("executing the UDF: MemoryError: "))
@@ -68,7 +68,7 @@ def test_interruption_and_memory_are_not_faults_of_the_query() -> None:
 
 
 def test_a_fatal_error_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fatal error ends the process, because DuckDB has invalidated the database."""
+    """After a fatal error of DuckDB the process ends, because DuckDB has invalidated the database."""
     ended: list[object] = []
     monkeypatch.setattr(library_errors, "abort_process", ended.append)
     error = duckdb.FatalException("FATAL Error: database invalidated")
@@ -87,7 +87,7 @@ def test_a_fatal_error_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_syntax_errors_name_the_unexpected_text(message: str, span: SourceSpan, expected: str) -> None:
-    """A syntax error names the text at its position, with the columns from 1, and few alternatives."""
+    """A syntax error names the unexpected text, its position (columns count from 1), and a few alternatives."""
     error = error_from_translator(KqlSyntaxError("?", [Diagnostic(span, message)]), "T\n| x ?")
     assert error.sentence.startswith(expected)
     assert error.position == (span.line, span.column + 1)
@@ -112,13 +112,13 @@ def test_a_wrong_number_of_arguments_is_a_semantic_error() -> None:
     ],
 )
 def test_unsupported_constructs_have_their_kql_name(construct: str, expected: str) -> None:
-    """An unsupported construct is named as the query writes it."""
+    """The error about an unsupported construct names the construct as the query writes it."""
     error = error_from_translator(KqlUnsupportedError(construct, SourceSpan(1, 4)), "T | foo x")
     assert error.sentence.startswith(f"{expected} is not supported")
 
 
 def test_hints_about_internals_are_hidden() -> None:
-    """The reason of the library is shown if it is written for users, and hidden if it mentions internals."""
+    """A reason that the translator library states for users is shown; a reason that mentions internals is hidden."""
     shown = error_from_translator(KqlUnsupportedError("let:x", None, "use DuckDB instead"), "")
     hidden = error_from_translator(KqlUnsupportedError("let:x", None, "see translate/functions"), "")
     assert "(use the engine instead)" in shown.sentence
@@ -126,6 +126,6 @@ def test_hints_about_internals_are_hidden() -> None:
 
 
 def test_a_default_value_of_another_type_has_its_own_code() -> None:
-    """A query parameter with a default value of another type is reported as such."""
+    """A default value that does not match its query parameter's type has an error code of its own."""
     assert error_from_translator(KqlSchemaError("<default>"), "").inner == "SEM0219"
     assert error_from_translator(KqlSchemaError("Col", "does not exist"), "").sentence == "Col: does not exist"

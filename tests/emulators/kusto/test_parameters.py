@@ -109,7 +109,7 @@ def test_values_of_other_types_are_rejected(kind: str, wire: Any) -> None:
     ],
 )
 def test_values_that_would_lose_digits_are_rejected(kind: str, wire: str) -> None:
-    """A decimal or timespan that would lose digits is rejected."""
+    """A decimal or timespan with more digits than can be stored is rejected."""
     with pytest.raises(QueryError, match=r"EMB0001: .* is not supported"):
         parse_parameter(wire, kind, "p")
 
@@ -122,7 +122,7 @@ def test_decimals_of_nine_places_are_exact(value: Decimal) -> None:
 
 @given(st.integers(-(2**63) // 10 + 1, 2**63 // 10))
 def test_timespans_of_whole_microseconds_are_exact(microseconds: int) -> None:
-    """A timespan in the range of Kusto is converted exactly."""
+    """A timespan of whole microseconds in the range of Kusto is converted exactly."""
     days, rest = divmod(abs(microseconds), 86_400_000_000)
     seconds, fraction = divmod(rest, 1_000_000)
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction:06d}"
@@ -132,7 +132,7 @@ def test_timespans_of_whole_microseconds_are_exact(microseconds: int) -> None:
 
 @given(TEXTS, st.sampled_from(["bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid", "dynamic"]))
 def test_any_text_is_a_value_or_a_query_error(text: str, kind: str) -> None:
-    """Any text is either converted or rejected with a QueryError."""
+    """Any text of a parameter is either converted to a value or rejected with a QueryError."""
     with contextlib.suppress(QueryError):
         parse_parameter(text, kind, "p")
 
@@ -156,7 +156,7 @@ def test_hostile_strings_are_compared_as_values(endpoint: Endpoint, value: Any) 
 
 
 def test_every_type_binds(endpoint: Endpoint) -> None:
-    """A parameter has its declared type in the query, and its default if no value is given."""
+    """In a query, a parameter has its declared type, and the default value if no value is given."""
     query = (
         "declare query_parameters(b:bool, i:int, l:long = 9, r:real, d:datetime, t:timespan = 1h, s:string = 'z',"
         " g:guid, y:dynamic); print b, i + 1, l, r * 2, d + t, t, s, g, y.a"

@@ -21,12 +21,12 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
-    """The position of an error is the first use of the name outside strings and comments."""
+    """The position of an error is the first use of the name that is outside of strings and comments."""
     assert add_position(semantic_error("x", subject=subject), text).position == place
 
 
 def test_known_positions_are_unchanged(endpoint: Endpoint) -> None:
-    """An error that has a position keeps it; an error about an unknown name gets none."""
+    """An error that already has a position keeps it; an error about a name that the query lacks gets none."""
     assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
     assert add_position(unresolved_name_error("zz"), "T | where a").position is None
 
@@ -39,5 +39,5 @@ def test_calls_are_found(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["print f", "print 'f(1)', @'f(1)', ```f(1)```", "print 1 // f(1)", "print ff(1)"])
 def test_strings_comments_and_other_names_are_no_calls(text: str) -> None:
-    """The text of a call in a comment or a string literal is no call, and neither is a name without a bracket."""
+    """The text of a call inside a comment or string literal is not a call; neither is a name without a bracket."""
     assert not has_call(text, {"f"})

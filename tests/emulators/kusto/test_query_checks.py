@@ -32,7 +32,7 @@ def test_ordinary_expressions_may_be_nested_deeply(endpoint: Endpoint) -> None:
 
 
 def test_slow_translations_fail_for_each_caller(endpoint: Endpoint) -> None:
-    """Each concurrent request with a text that takes too long to translate fails, and other queries succeed."""
+    """If a text takes too long to translate, each concurrent request with it fails, and other queries succeed."""
     text = f"let f = (a:long) {{ a + a + a + a }}; print x = {nest('f({})', 12).replace('x', '1')}"
     with ThreadPoolExecutor(4) as callers:
         errors = [callers.submit(endpoint.error, text) for _ in range(4)]

@@ -21,7 +21,7 @@ def at(hour: int) -> TimeRange:
 
 
 def test_every_stored_key_is_found() -> None:
-    """A stored key is never reported as new."""
+    """A key that was stored is always found."""
     keys = RecentKeys(SMALL)
     pairs = build_pairs(1, 2_000)
     for number in range(0, 2_000, 70):
@@ -40,7 +40,7 @@ def test_new_keys_are_nearly_always_new() -> None:
 
 
 def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
-    """Keys that are added in large batches are stored like keys in small batches."""
+    """Keys that are added in large batches are found like keys that are added in small batches."""
     pairs = build_pairs(8, 40_000)
     bulk, single = RecentKeys(), RecentKeys()
     bulk.add(to_keys(pairs), at(0))
@@ -52,7 +52,7 @@ def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
 
 
 def test_range_covers_the_generations_with_hits() -> None:
-    """The returned time range contains the time at which a found key was stored."""
+    """The returned time range contains the time at which each found key was stored."""
     keys = RecentKeys(SMALL)
     first, second = build_pairs(4, 170), build_pairs(5, 170)
     keys.add(to_keys(first), at(0))
@@ -74,7 +74,7 @@ def test_old_generations_are_forgotten() -> None:
 
 
 def test_no_keys() -> None:
-    """An empty batch of keys changes and finds nothing."""
+    """An empty batch of keys stores nothing and finds nothing."""
     keys = RecentKeys(SMALL)
     keys.add(to_keys([]), at(0))
     assert keys.find_possible(to_keys([]))[1] is None

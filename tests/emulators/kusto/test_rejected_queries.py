@@ -61,7 +61,7 @@ INEXACT = [
 
 @pytest.mark.parametrize("text", OUTSIDE)
 def test_only_the_served_tables_resolve(endpoint: Endpoint, folder: Path, text: str) -> None:
-    """A query cannot read catalog views, files, or tables under names in another case."""
+    """A query cannot read catalog views, files, or tables whose names it writes in another letter case."""
     error = endpoint.error(text.replace("{folder}", str(folder)))
     assert "Failed to resolve" in str(error), error
     assert "hidden" not in str(error)
@@ -131,7 +131,7 @@ def test_an_unknown_database_is_rejected(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("query", ["let a = 1;", "let a = 1; let f = (n:long) { n };"])
 def test_a_query_needs_an_expression(endpoint: Endpoint, query: str) -> None:
-    """Statements without an expression are rejected by both engines, and the error says what is missing."""
+    """A query that consists of statements without an expression is rejected by both engines with the reason."""
     message = str(endpoint.error(query))
     assert "The query has no expression after its let statements" in message
     assert "EMB0001" not in message

@@ -30,7 +30,7 @@ RESTRICTIONS = {
 
 @pytest.fixture(scope="module")
 def data_explorer() -> Iterator[DataExplorer]:
-    """Return a fake Data Explorer that accepts every query."""
+    """Return a fake Data Explorer cluster that accepts every query."""
     with DataExplorer() as running:
         running.answers([PRIMARY, END])
         yield running

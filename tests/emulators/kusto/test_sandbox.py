@@ -75,7 +75,7 @@ def test_cursors_have_the_settings_of_the_database(sandbox: duckdb.DuckDBPyConne
 
 
 def test_a_locked_file_is_an_error_after_the_wait(tmp_path: Path) -> None:
-    """Opening a locked database file waits, and fails if the file stays locked."""
+    """Opening a locked database file waits for the lock, and fails if the file stays locked."""
     path = tmp_path / "x.duckdb"
     script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

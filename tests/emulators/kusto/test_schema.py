@@ -49,14 +49,14 @@ def earlier(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def test_rows_of_an_earlier_version_are_ingested_now(earlier: duckdb.DuckDBPyConnection) -> None:
-    """The table of an earlier version keeps its rows; their retention period begins at the upgrade."""
+    """The rows of an earlier version's table are kept, and their retention period begins at the upgrade."""
     create_tables(earlier, NOW)
     assert earlier.execute(f'SELECT "ConnectionLookup" FROM "{TABLE}"').fetchall() == [("old",)]
     assert earlier.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(NOW,)]
 
 
 def test_new_rows_have_no_default_time_after_an_upgrade(earlier: duckdb.DuckDBPyConnection) -> None:
-    """The time of the upgrade is only for the old rows."""
+    """Rows that are added after an upgrade do not get the time of the upgrade as the time of ingestion."""
     create_tables(earlier, NOW)
     earlier.execute(f'INSERT INTO "{RAW_TABLE}" ("ConnectionLookup") VALUES (\'new\')')
     query = f'SELECT "IngestedAt" FROM "{RAW_TABLE}" WHERE "ConnectionLookup" = \'new\''
@@ -64,7 +64,7 @@ def test_new_rows_have_no_default_time_after_an_upgrade(earlier: duckdb.DuckDBPy
 
 
 def test_a_failed_upgrade_changes_nothing(earlier: duckdb.DuckDBPyConnection) -> None:
-    """An upgrade that fails leaves the table of the earlier version, because its changes are one transaction."""
+    """If an upgrade fails, the table of the earlier version is unchanged, because an upgrade is one transaction."""
     earlier.execute(f'ALTER TABLE "{TABLE}" ADD COLUMN "IngestedAt" VARCHAR')  # the upgrade cannot add it again
     with pytest.raises(duckdb.CatalogException):
         create_tables(earlier, NOW)

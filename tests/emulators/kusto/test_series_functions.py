@@ -75,13 +75,13 @@ def test_a_stopped_query_computes_no_further_row(connection: duckdb.DuckDBPyConn
 
 
 def test_other_queries_are_not_tracked(connection: duckdb.DuckDBPyConnection) -> None:
-    """A query that calls no Python function needs no tracking for cancellation."""
+    """A query that calls no Python function is not tracked for cancellation."""
     cursor = connection.cursor()
     with track_execution(cursor, "SELECT 1", STOPPED):
         assert cursor.execute("SELECT getvariable('series_execution')").fetchall() == [(None,)]
 
 
 def test_numbers_are_doubles(connection: duckdb.DuckDBPyConnection) -> None:
-    """A numeric argument reaches the Python function as a number."""
+    """A Python function receives a numeric argument as a double."""
     assert connection.execute(f"SELECT {DOUBLE.render_call('[1]', '2')}.factor").fetchall() == [(2.0,)]
     assert double(np.asarray([1.0]), 1.0)["size"] == 1

@@ -29,7 +29,7 @@ def _find(text: str) -> list[str]:
     ],
 )
 def test_each_query_statement_is_found(text: str, expected: list[str]) -> None:
-    """Query statements end at a semicolon outside of brackets and strings; ``let``, ``set`` and others do not count."""
+    """A query statement ends at a semicolon outside of brackets and strings; ``let`` and ``set`` do not count."""
     assert _find(text) == expected
 
 

@@ -40,7 +40,7 @@ def read_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
-    """A row is deleted a fixed time after its ingestion, whatever its timestamp is."""
+    """A row is deleted a fixed time after its ingestion, for any timestamp."""
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
     append(store, "a", NOW - 2 * DAY)

@@ -97,7 +97,7 @@ def test_undefined_escapes_are_errors(literal: str) -> None:
 
 @pytest.mark.parametrize("literal", ["'\\48'", "'\\u12'", "'\\U00110000'", "'\\q'", "'open", "'two\nlines'"])
 def test_an_invalid_literal_is_a_syntax_error_with_its_position(endpoint: Endpoint, literal: str) -> None:
-    """The error contains the position of the literal."""
+    """The error about an invalid literal contains the position of the literal."""
     error = endpoint.error(f"print a = 1,\n b = {literal}")
     assert "Syntax error" in str(error)
     assert "[line:position=2:6]" in str(error)

@@ -29,6 +29,6 @@ def test_short_forms_are_read(text: str, span: timedelta) -> None:
 
 @pytest.mark.parametrize("text", ["00:00:00.0000001", "99999999d"])
 def test_unrepresentable_timespans_are_rejected(text: str) -> None:
-    """A timespan out of range, or with a fraction of a microsecond, is rejected."""
+    """A timespan that is out of range, or has a fraction of a microsecond, is rejected."""
     with pytest.raises(TimespanRangeError):
         check_timespan_literal(f"time({text})")

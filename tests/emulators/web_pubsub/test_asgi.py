@@ -32,5 +32,5 @@ def test_the_token_is_in_a_bearer_header(values: list[str], token: str | None) -
     ("host", "origin"), [([], "127.0.0.1:80"), ([""], "127.0.0.1:80"), (["EXAMPLE:1"], "example:1")]
 )
 def test_the_origin_is_the_host_of_the_request(host: list[str], origin: str) -> None:
-    """The origin comes from the Host header; without this header it is the address of the server."""
+    """The origin is read from the Host header; without this header it is the address of the server."""
     assert read_origin({"server": ("127.0.0.1", 80)}, {"host": host} if host else {}) == origin

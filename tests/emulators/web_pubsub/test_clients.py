@@ -64,7 +64,7 @@ async def test_the_data_type_selects_text_or_binary_messages(join: Connect) -> N
 
 
 async def test_a_role_for_one_group_is_valid_only_there(join: Connect) -> None:
-    """A role for a group is valid for that group only; other groups are Forbidden."""
+    """A role for a group is valid for this group only; requests for other groups get the error Forbidden."""
     client = await join(json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"])
     assert (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
     assert (await ask(client, type="joinGroup", group="b", ackId=2))["error"]["name"] == "Forbidden"
@@ -145,7 +145,7 @@ async def test_events_reach_the_handler_and_responses_the_client(running: Runnin
 
 
 async def test_plain_messages_are_the_event_message(running: Running) -> None:
-    """A message of a plain client is sent as the event ``message``; a rejection closes the connection."""
+    """A message of a plain client is sent as the event ``message``; if the handler rejects it, the client is closed."""
     async with connect(running.client_url()) as client:
         running.handler.status, running.handler.body = 200, b"\x01\x02"
         running.handler.headers = {"content-type": "application/octet-stream"}

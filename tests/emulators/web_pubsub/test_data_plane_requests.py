@@ -34,7 +34,7 @@ async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -
 async def test_tokens_of_other_calls_are_refused(
     running: Running, http: httpx.AsyncClient, audience: str, changes: dict[str, Any]
 ) -> None:
-    """A token that is expired, for another URL or signed with another key is rejected."""
+    """A token is rejected if it has expired, is for another URL, or was signed with another key."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(audience.format(url=url, origin=running.url), **changes)
     reply = await http.post(url, json=1, headers=headers)
@@ -85,7 +85,7 @@ async def test_compressed_bodies_are_refused(running: Running, http: httpx.Async
 
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
-    """A body of 1 MiB is accepted; a larger one is rejected, also if it is sent in chunks."""
+    """A body of 1 MiB is accepted; a larger body is rejected, also if it is sent in chunks."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain"}
 
@@ -98,7 +98,7 @@ async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClien
 
 
 async def test_unknown_addresses_and_methods_are_refused(running: Running, http: httpx.AsyncClient) -> None:
-    """An unknown route returns 404, an unsupported method 405 with the supported ones."""
+    """An unknown route returns 404; an unsupported method returns 405 with the supported methods."""
     for path in ("/api/hubs/plain/nothing", "/api/hubs/1/:send", "/api/hubs/plain", "/elsewhere"):
         url = f"{running.url}{path}?{VERSION}"
         assert (await http.post(url, headers=build_authorization(url))).status_code == 404

@@ -38,7 +38,7 @@ async def expect_refusal(url: str, **options: Any) -> InvalidStatus:
     "changes", [{"key": "another key, which is long enough too"}, {"lives": -1}, {"aud": "http://x/client/hubs/plain"}]
 )
 async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running, changes: dict[str, Any]) -> None:
-    """An access token that is expired, for another URL or signed with another key is rejected with 401."""
+    """Before the upgrade, an expired token, a token for another URL or a token of another key is rejected with 401."""
     url = running.client_url("plain")
     audience = changes.pop("aud", url)
     error = await expect_refusal(f"{url}?access_token={issue_token_for(audience, **changes)}")
@@ -164,7 +164,7 @@ async def test_connects_and_disconnects_are_reported(running: Running) -> None:
 
 
 async def test_a_connection_ends_with_its_access_token(running: Running) -> None:
-    """A client is closed with 4401 at the ``exp`` of its token, or at its ``expires_at`` if this is earlier."""
+    """A client is closed with 4401 at its token's ``exp``, or at the ``expires_at`` of its state if this is earlier."""
     url = running.client_url("plain")
     soon = rfc3339(now() + timedelta(seconds=0.3))
     for claims in ({"lives": 1.2}, {"expires_at": soon}):
@@ -176,7 +176,7 @@ async def test_a_connection_ends_with_its_access_token(running: Running) -> None
 
 
 async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None:
-    """The member expiresAt of the connection state closes a client with 4401."""
+    """If the connection state has the member expiresAt, the client is closed with 4401 at this time."""
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=0.3))}).encode()).decode()
     running.handler.answer({}, **{"ce-connectionState": state})
     async with connect(running.client_url()) as client:
@@ -201,7 +201,7 @@ async def test_the_handler_may_extend_a_connection(running: Running) -> None:
 
 
 async def test_only_selected_events_are_sent() -> None:
-    """If a handler receives only disconnected events, clients connect without its authorization."""
+    """If a handler has selected only the event disconnected, clients connect without its authorization."""
     handler = Handler(status=403)
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
     async with serve_emulator(ServiceSettings(KEY, other_hubs=settings), handler) as running:

@@ -16,7 +16,7 @@ from tests.emulators.web_pubsub.serving import KEY, VERSION, Connect, Running, b
 
 
 def find_connection_id(running: Running, client: ClientConnection, number: int = 0) -> str:
-    """Return the id of a client; plain clients do not know theirs."""
+    """Return the connection id of a client, which plain clients do not receive."""
     return list(running.service.get_or_create_hub("plain").connections)[number]
 
 
@@ -50,7 +50,7 @@ async def test_json_clients_receive_envelopes(plain_frame: WebPubSubServiceClien
 async def test_users_and_connections_are_reached(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A message to a user reaches all connections of the user; one to a connection only this connection."""
+    """A message to a user reaches all connections of the user; a message to a connection reaches only that one."""
     first, second, other = await join(user_id="anna"), await join(user_id="anna"), await join(user_id="ben")
     await plain_frame.send_to_user("anna", "to anna", content_type="text/plain")
     await plain_frame.send_to_connection(find_connection_id(running, second, 1), "to one", content_type="text/plain")

@@ -59,7 +59,7 @@ def build_outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
 
 @given(st.lists(st.one_of(st.binary(min_size=1, max_size=70_000), st.booleans()), max_size=60))
 def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
-    """Frames arrive once and in order, however the room in the socket changes."""
+    """Frames arrive once and in order, even if the socket repeatedly has no room."""
 
     async def run() -> None:
         pipe = Pipe()
@@ -89,7 +89,7 @@ async def test_frames_of_one_turn_are_written_together() -> None:
 
 
 async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None:
-    """One message or byte above the limits closes the outbox, which then drops all frames."""
+    """A frame that exceeds the limit of messages or bytes closes the outbox, which then drops all frames."""
     for frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
         pipe = Pipe()
         box, overflows = build_outbox(pipe)
@@ -121,7 +121,7 @@ async def test_paced_frames_wait_for_earlier_frames() -> None:
 
 
 async def test_paced_frames_stop_waiting_after_a_disconnect() -> None:
-    """If the client disconnects, a sender that waits is notified, and its frame is not written."""
+    """If the client disconnects, a sender of a paced frame stops waiting, and its frame is not written."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)

@@ -87,7 +87,7 @@ async def _receive_numbers(client: ClientConnection, counts: list[int], index: i
 
 
 async def test_too_many_small_messages_close_a_client(running: Running, plain_frame: WebPubSubServiceClient) -> None:
-    """A client with more than ten thousand queued messages is closed."""
+    """A client that has more than ten thousand messages in its queue is closed."""
     slow = await connect_slow_client(running, plain_frame, "g")
     hub = running.service.get_or_create_hub("plain")
     # Large ones first, so that the network has no room left for the small ones.
@@ -105,7 +105,7 @@ async def test_too_many_small_messages_close_a_client(running: Running, plain_fr
 
 
 async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame: WebPubSubServiceClient) -> None:
-    """Paced messages of four times the limit in total arrive as the client reads."""
+    """Paced messages that exceed the limit four times in total arrive completely while the client reads."""
     slow = await connect_slow_client(running, plain_frame)
     (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
     part, count = b"z" * 500_000, 4 * MAX_BYTES // 500_000

@@ -1,4 +1,4 @@
-"""Tests of the requests to event handlers (upstreams)."""
+"""Tests of the requests that the emulator sends to event handlers (upstreams)."""
 
 import pytest
 from aiohttp import web
@@ -15,7 +15,7 @@ async def _serve(runner: web.ServerRunner) -> str:
 
 
 async def test_an_event_is_posted_to_its_address() -> None:
-    """An event is sent by POST to a URL that contains its name; redirects are not followed."""
+    """An event is sent by POST to a URL that contains the event's name; redirects are not followed."""
     seen = []
 
     async def handle(request: web.BaseRequest) -> web.Response:

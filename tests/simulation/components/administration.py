@@ -82,7 +82,7 @@ class AdministrationComponent(Component):
                 before = wanted
 
     def judge(self, folder: Path) -> None:
-        """Check that the audit events have each number from 1 to the stored one, and so each acknowledged one."""
+        """Check that the audit events have each number from 1 to the stored number, so that none is lost."""
         events = [
             record
             for record in read_chains(self.world, folder)

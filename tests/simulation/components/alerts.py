@@ -99,7 +99,7 @@ class AlertsComponent(Component):
             self.world.require(reply.status == 200 or is_deleted, f"a trial got {reply.status} {reply.reply.body!r}")
 
     def _check_list(self, known: dict[str, Any], listed: Iterable[Any]) -> None:
-        """Check a list of alerts against the previous list of the same client, and store it for the next check."""
+        """Check a list of alerts against the list that the same client got before, and store it for the next check."""
         alerts = {alert["id"]: alert for alert in listed}
         for alert_id, before in known.items():
             after = alerts.get(alert_id)
@@ -170,7 +170,7 @@ class AlertsComponent(Component):
             self.world.require(reply.status in {200, 201, 412}, f"a rule got {reply.status} {reply.reply.body!r}")
 
     async def settle(self) -> None:
-        """Raise and lower the value once more, and wait for the alerts and for all announcements."""
+        """Raise and lower the measured value once more, and wait for the alerts and for all announcements."""
         await send_until_done(self.world, "ann@t", "PUT", f"{_RULES}/edited", _build_rule(is_enabled=True))
         for value, state in ((_HOT, "firing"), (_COLD, "resolved")):
             self._set_value(value)
@@ -196,7 +196,7 @@ class AlertsComponent(Component):
         return fires == set(_THRESHOLD_RULES) and max(active.values()) == 1
 
     async def _are_announced(self) -> bool:
-        """Return whether each expected delivery of each alert exists; fail if there are other deliveries."""
+        """Return whether each alert has its expected webhook deliveries; fail if there are other deliveries."""
         deliveries = await self._list_deliveries()
         # The list is read later, because an alert is stored before it is announced.
         expected = {
@@ -218,7 +218,7 @@ class AlertsComponent(Component):
         return expected | ended <= found.keys()
 
     def _check_messages(self, known: set[str]) -> None:
-        """Check that each received message belongs to a delivery and always has the same content."""
+        """Check that each received message belongs to a webhook delivery and always has the same content."""
         for message, bodies in self.world.receiver.received.items():
             if bodies[0]["type"].startswith("alert."):
                 # A delivery that was stored after the log was read can already have arrived.
@@ -242,7 +242,7 @@ class AlertsComponent(Component):
         return acknowledged <= {record["EntityID"] for record in records}
 
     async def _check_pages(self) -> None:
-        """Check that the pages of a list with two resolved alerts contain each of them once."""
+        """Check that the pages of a list with two resolved alerts contain each alert once."""
         path = f"{_ALERTS}?state=resolved&limit=2"
         found: list[str] = []
         cursor = ""
@@ -256,7 +256,7 @@ class AlertsComponent(Component):
         self.world.require(len(found) == len(set(found)) and resolved <= set(found), f"pages contain {found}")
 
     def judge(self, folder: Path) -> None:
-        """Check the acknowledgements, their audit events, and the number of alerts."""
+        """Check the acknowledgements of alerts, their audit events, and the number of alerts."""
         events: dict[str, list[Any]] = defaultdict(list)
         for record in read_chains(self.world, folder):
             if record.get("ActionType") == "Alert.Acknowledged":

@@ -97,7 +97,7 @@ class AmendmentsComponent(Component):
         self.world.require(known == decision, f"{amendment} was decided twice: {known}, {decision}")
 
     async def settle(self) -> None:
-        """Decide about each pending amendment; afterwards none is pending."""
+        """Decide about each pending amendment, so that afterwards no amendment is pending."""
         for amendment, (scope, record_id, author) in list(self._created.items()):
             member = next(each for each in _MEMBERS if each != author)
             path = f"{_PATH}/{record_id}/approve?scopeKey={scope}"

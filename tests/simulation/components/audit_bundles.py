@@ -183,7 +183,7 @@ class AuditBundlesComponent(Component):
         order.status = status
 
     async def settle(self) -> None:
-        """Wait until all bundles have ended, request a last one, and wait until all have expired."""
+        """Wait until all bundles have ended, request one more bundle, and wait until all bundles have expired."""
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
             for each in listed.json["bundles"]:

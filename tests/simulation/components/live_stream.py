@@ -34,7 +34,7 @@ _LONGEST_AGE: Final = timedelta(minutes=2)
 
 @dataclass
 class _Listener:
-    """Listener of a live stream.
+    """Simulated listener of a live stream.
 
     Attributes:
         connections: connections that it listens to.
@@ -128,7 +128,7 @@ class LiveStreamComponent(TelemetryComponent):
         self._archived.update(json.loads(event.body)["ID"] for event in batch)
 
     async def _add_to_table(self, impulse: Any) -> None:
-        """Add a message to the query table, which on Azure reads the hub without the service."""
+        """Add a message to the query table, which on Azure receives messages from the hub without the service."""
         name = impulse["ID"]
         await self.world.sleep(self.world.random.random() * _LONGEST_LAG_SECONDS)
         if name not in self._tabled:
@@ -177,7 +177,7 @@ class LiveStreamComponent(TelemetryComponent):
         return await self.world.send("", "POST", _PATH, body, {**headers, "ce-type": f"azure.webpubsub.sys.{kind}"})
 
     def _check_replay(self, listener: _Listener) -> None:
-        """Check that a stream has received the messages of the table and those published up to seconds ago."""
+        """Check that a stream has received all messages of the table and those that were published seconds ago."""
         stream, received = listener.stream, set[str]()
         for message in listener.stream.received:
             name, connection = message["ID"], message["Metadata"]["ConnectionLookup"]

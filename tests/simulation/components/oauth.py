@@ -37,7 +37,7 @@ _CERTAIN_LIFE: Final = 1_800 * MICROSECONDS
 
 @dataclass
 class _Token:
-    """Access token, its time of issue, and the clock shift of the world at that time."""
+    """Access token, its time of issue, and the shift of the simulated clocks at that time."""
 
     text: str
     made_at: int
@@ -46,7 +46,7 @@ class _Token:
 
 @dataclass
 class _Family:
-    """Tokens that were issued because of one consent.
+    """Tokens that were issued because of one consent of a member.
 
     Attributes:
         newest: newest refresh token that was acknowledged.
@@ -107,7 +107,7 @@ class OAuthComponent(Component):
             yield self._disturb_families(choices.randint(1, 4))
 
     async def _hold_family(self, member: str, count: int) -> None:
-        """Start a token family, then refresh and use its tokens."""
+        """Start a token family, refresh its tokens repeatedly, and use them."""
         family = await self._sign_in(member)
         for _ in range(count if family is not None else 0):
             assert family is not None
@@ -117,7 +117,7 @@ class OAuthComponent(Component):
             await self._use(family, self.world.random.choice(family.access))
 
     async def _disturb_families(self, count: int) -> None:
-        """Reuse an old refresh token, send the newest one twice concurrently, or revoke it."""
+        """Reuse an old refresh token, send the newest refresh token twice at once, or revoke it."""
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 30)
             if not self._families:
@@ -220,7 +220,7 @@ class OAuthComponent(Component):
             family.ended_at = self.world.scheduler.now
 
     async def _use(self, family: _Family, token: _Token) -> bool | None:
-        """Use an access token; return True if it is accepted, False if rejected, None without a final reply."""
+        """Use an access token; return True if it is accepted, False if it is rejected, None without a final reply."""
         sent_at, ended_at = self.world.scheduler.now, family.ended_at
         headers = {"authorization": f"Bearer {token.text}"}
         try:

@@ -58,7 +58,7 @@ class _Limiter:
 
 @dataclass(frozen=True)
 class _Admission:
-    """Time of an admitted request, and the clock shift of the world at that time."""
+    """Time of an admitted request, and the shift of the simulated clocks at that time."""
 
     at: int
     clock_shift: timedelta
@@ -96,7 +96,7 @@ class RateBudgetsComponent(Component):
             await self._send()
 
     async def _send(self) -> int | None:
-        """Send a request; return 0 if admitted, the seconds to wait if rejected, None without a reply."""
+        """Send a request; return 0 if it is admitted, the seconds to wait if it is rejected, None without a reply."""
 
         async def admit(services: Services) -> int:
             if services not in self._limiters:

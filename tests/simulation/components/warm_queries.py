@@ -160,7 +160,7 @@ class WarmQueriesComponent(Component):
         return True
 
     async def settle(self) -> None:
-        """Execute the stored queries, and make one more change, which appends the event of the previous one."""
+        """Execute the stored queries, and make one more change, which appends the event of the previous change."""
         await self.world.sleep(_VISIBLE / MICROSECONDS + 1)
         listed = await send_until_done(self.world, "ann@t", "GET", _PATH)
         for query in [each for each in listed.json["warmQueries"] if each["lookup"] in _LOOKUPS]:

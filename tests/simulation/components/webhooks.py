@@ -63,7 +63,7 @@ class WebhooksComponent(Component):
         await send_until_final(self.world, "ann@t", "POST", "oi-api/provenance/amendments", body, key=text)
 
     async def settle(self) -> None:
-        """Wait until every event was received; a delivery that failed often waits for hours."""
+        """Wait until every event was received; after many failures, the next attempt of a delivery is hours later."""
         self.world.slow_ticks()
         listed = await send_until_done(self.world, "ann@t", "GET", "oi-api/webhooks")
         webhook = next(each for each in listed.json["webhooks"] if each["eventTypes"] == ["amendment.pending"])

@@ -77,7 +77,7 @@ class Plant:
         self.start_engine()
 
     def hub(self) -> HubWriter:
-        """Open the hub's log another time and return it."""
+        """Open the log of the hub a second time and return it."""
         return HubWriter(self._folder / "hub.sqlite")
 
     def start_engine(self) -> None:

@@ -37,7 +37,7 @@ def azure_deployment(plant: Plant) -> Deployment:
 
 @pytest.fixture
 async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], Instance]]:
-    """Yield a function that starts an instance; requests go to the latest one. All are closed after the test."""
+    """Yield a function that starts an instance of the app; requests go to the instance that was started last."""
     started: list[Instance] = []
 
     def start_instance() -> Instance:

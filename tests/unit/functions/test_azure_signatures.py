@@ -73,7 +73,7 @@ def summarise(reply: Any) -> tuple[int, str]:
 async def test_amendments_are_signed(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """A sign-in can sign one amendment, a retry gets the first reply, and the fifth refused attempt locks."""
+    """A sign-in can sign one amendment, a retry gets the first reply, and a fifth refused attempt locks the member."""
     await apply_text(SIGNED)
     app = instances()
     author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
@@ -115,7 +115,7 @@ async def test_simultaneous_signatures(
 async def test_changes_by_another_process_apply_at_once(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """A signature follows the current policy, name and rights of the member, not those of a cached catalog."""
+    """A signature uses the member's current policy, name and rights, not those of a cached catalog."""
     app = instances()
     admin, editor, quality = [await app.token(keys[member]) for member in (ADMIN, EDITOR, QUALITY)]
     of_editor, of_admin = await propose(app, editor), await propose(app, admin)

@@ -26,7 +26,7 @@ def _build_context(parent: str | None, state: str | None) -> Any:
 def test_the_trace_context_of_the_host_is_read(
     parent: str | None, state: str | None, expected: Mapping[str, str]
 ) -> None:
-    """The trace context has the values of the host, and empty texts for missing values."""
+    """The trace context of a batch has the values of the host, and empty texts in place of missing values."""
     assert batch_span.read_trace_context(_build_context(parent, state)) == expected
 
 

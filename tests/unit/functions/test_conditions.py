@@ -13,7 +13,7 @@ def build(**headers: str) -> Request:
 
 
 def test_a_request_without_conditions_is_unconditional() -> None:
-    """A request without conditional headers is executed, whichever version is stored."""
+    """A request without conditional headers is executed for any stored version."""
     assert parse_condition(build()).is_empty
 
 

@@ -25,7 +25,7 @@ NO_DECISIONS = {
 
 
 def is_decision(operation: Operation) -> bool:
-    """Return whether an operation, by its right or route, decides about the work of other people."""
+    """Return whether an operation, judged by its right or route, decides about the work of other people."""
     needs_approval = any(right.endswith(".Approve") for right in operation.rights)
     return needs_approval or operation.route.rpartition("/")[2] in VERBS
 
@@ -36,7 +36,7 @@ def name_all(operations: Iterable[Operation]) -> dict[str, Operation]:
 
 
 async def test_every_decision_can_be_signed() -> None:
-    """Each deciding operation accepts `signature`, documents its refusals and is in the list of this test."""
+    """Each operation for decisions accepts `signature`, documents the refusals, and is in this test's list."""
     operations = name_all(await load_operations(GROUPS))
     found = {name for name, operation in operations.items() if is_decision(operation)} - NO_DECISIONS.keys()
     assert found == SIGNED

@@ -41,7 +41,7 @@ def client() -> Iterator[Client]:
 
 
 async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
-    """The orchestration has the job's id, so a second start of the same job starts no second orchestration."""
+    """The orchestration has the id of the job, so that a second start of the same job has no effect."""
     runner = DurableRunner("cold_download")
     await runner.start("j1")
     await runner.stop("j1")
@@ -49,7 +49,7 @@ async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
 
 
 async def test_only_a_failed_start_is_an_error(client: Client) -> None:
-    """A failed start raises an error; a failed stop does not, because a cancelled job ends at its next step."""
+    """A failed start of an orchestration is an error; a failed stop is not, because a cancelled job ends by itself."""
     client.is_failing = True
     with pytest.raises(WorkspaceError) as raised:
         await DurableRunner("x").start("j1")

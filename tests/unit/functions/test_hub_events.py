@@ -58,14 +58,14 @@ def test_invalid_enqueued_times_raise_the_sdks_error(text: str) -> None:
 
 
 def test_other_time_formats_use_the_sdks_parser() -> None:
-    """Time formats other than ISO 8601 are parsed by the SDK; a missing time becomes None."""
+    """The SDK's parser reads time formats other than ISO 8601; a missing time becomes None."""
     assert parse_enqueued_time("01/05/2026 08:00:00Z") == parse_with_sdk("01/05/2026 08:00:00Z")
     assert parse_enqueued_time(None) is None
     assert parse_enqueued_time("") is None
 
 
 def test_events_of_a_batch() -> None:
-    """Body, position, time, properties and the IoT Hub's device id are read from the batch and its metadata."""
+    """Body, position, time, properties and the IoT Hub device id of each event are read from the batch's metadata."""
     assert read_hub_events(decode_batch()) == [
         HubEvent(BODIES[0], "5", 41, datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"messageId": "m"}, "", "rig"),
         HubEvent(BODIES[1], "5", 42, datetime(2026, 1, 5, 8, 0, 1, 500000, UTC), {"line": "3", "on": "true"}),
@@ -82,14 +82,14 @@ def test_partition_keys_are_read_without_the_events() -> None:
 
 
 def test_metadata_as_json_text() -> None:
-    """Metadata may be JSON text within JSON; a batch without properties has events without properties."""
+    """Metadata may be JSON text within JSON; if a batch has no properties, its events have none."""
     assert read_hub_events(decode_batch(PropertiesArray=json.dumps(PROPERTIES))) == read_hub_events(decode_batch())
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=None))] == [{}, {}, {}]
     assert read_hub_events([]) == []
 
 
 def test_the_batch_has_the_events_of_the_sdk() -> None:
-    """As a sequence, the batch contains the objects that the SDK creates."""
+    """As a sequence, the batch contains event objects that equal those that the SDK creates."""
     batch = decode_batch()
     assert [event.get_body() for event in batch] == BODIES
     assert (batch[0].sequence_number, batch[0].partition_key) == (41, "rig")
@@ -127,6 +127,6 @@ def test_a_batch_of_texts_is_rejected() -> None:
     ],
 )
 def test_a_batch_without_positions_fails(changes: dict[str, Any]) -> None:
-    """A batch without partition, sequence numbers or times fails, because its ids would change on redelivery."""
+    """A batch without partition, sequence numbers or times fails, because its message ids would not be stable."""
     with pytest.raises(ValueError):  # noqa: PT011  zip raises it with its own message
         read_hub_events(decode_batch(**changes))

@@ -59,14 +59,14 @@ def test_every_module_with_a_group_is_listed() -> None:
     ],
 )
 def test_a_list_that_differs_from_the_module_fails(declared_group: Group, name: str, addresses: list[str]) -> None:
-    """Loading a group fails if its module declares other operations than the list."""
+    """Loading an endpoint group fails if its module declares other operations than the list."""
     declared_group.endpoint("GET", "things")(_reply)
     with pytest.raises(LookupError, match="GROUPS lists"):
         _ = LazyGroup(name, MODULE, *addresses).operations
 
 
 async def test_a_failed_import_affects_only_its_group(declared_group: Group, caplog: pytest.LogCaptureFixture) -> None:
-    """If a group's import fails, only its requests get 500; the log has the reason."""
+    """If the import of an endpoint group fails, only requests to this group get 500; the log has the reason."""
     declared_group.endpoint("GET", "things", access=Access.PUBLIC)(_reply)
     groups = LazyGroup("sample", MODULE, "GET things"), LazyGroup("lost", "no_such_module", "GET lost")
     served = RequestPipeline(

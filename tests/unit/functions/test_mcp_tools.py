@@ -12,12 +12,12 @@ TEMPORARY = {"THROTTLED", "CHECKPOINT_NOT_FOUND"}
 
 
 async def run(_: object) -> ToolResult:
-    """Return an empty result, as a tool that does nothing."""
+    """Return an empty result: this tool does nothing."""
     return ToolResult({})
 
 
 def test_errors_that_a_caller_can_correct_name_the_correction() -> None:
-    """Advice to repeat the same call later is given only for temporary errors of a tool's operation."""
+    """The advice to repeat the same call later is given only for temporary errors of a tool's operation."""
     tool = Tool("tool", "t", "d", {"properties": {}}, {}, run)
     lists = {spec.name for spec in ROUTE_TOOLS}
     names = [*(spec.operation for spec in ROUTE_TOOLS), "execute_warm_query"]

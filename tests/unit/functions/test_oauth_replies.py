@@ -21,7 +21,7 @@ def test_errors_have_the_form_of_rfc_6749() -> None:
 
 
 def test_the_lifetime_is_that_of_the_token_claims() -> None:
-    """`expires_in` equals `exp` minus `iat`, so it is exactly 3600 for a token of 60 minutes."""
+    """`expires_in` equals `exp` minus `iat` of the token, so that it is exactly 3600 for a token of 60 minutes."""
     issued_at = datetime(2026, 1, 5, 8, 0, 0, 900_000, UTC)
     token = NewToken("header.claims.signature", datetime(2026, 1, 5, 9, 0, 0, 0, UTC), (), issued_at, "id")
     assert json.loads(bytes(build_token_reply(token).body))["expires_in"] == 3600

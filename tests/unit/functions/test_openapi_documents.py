@@ -39,7 +39,7 @@ def build_catalog(queries: int) -> Catalog:
 
 
 def test_paths_are_serialised_one_by_one() -> None:
-    """Each path is serialised when it is built, so that no serialiser call is long; the document is the same."""
+    """Each path is serialised separately, so that no call of the serialiser is long; the document does not change."""
     operations = [operation for group in GROUPS for operation in group.operations]
     catalog = build_catalog(5)
     columns = {"q1": (Column("n", "long"),)}

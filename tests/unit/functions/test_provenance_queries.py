@@ -67,7 +67,7 @@ def test_a_window_has_dates_and_sequences() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "0x10"])
 def test_a_sequence_must_be_a_number(text: str) -> None:
-    """A sequence that is not a number is rejected, because a default would return unexpected records."""
+    """A sequence number that is not a number is rejected, because a default would return unexpected records."""
     with pytest.raises(ValidationError):
         SequenceQuery.model_validate({"fromSequence": text})
 

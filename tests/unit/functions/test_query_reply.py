@@ -114,7 +114,7 @@ def test_empty_result_has_columns() -> None:
 
 
 class Threads:
-    """Fake services whose runtime calls functions in the current thread instead of a worker thread."""
+    """Fake services whose runtime calls functions in the current thread."""
 
     @property
     def runtime(self) -> "Threads":
@@ -128,7 +128,7 @@ class Threads:
 
 @pytest.mark.parametrize("row_format", list(RowFormat))
 async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch, row_format: RowFormat) -> None:
-    """Replies with equal results have the same length; a header of every format has the execution time."""
+    """Equal results give replies of equal length; in every format a header has the execution time."""
     monkeypatch.setattr(query_reply, "services", Threads)
     request = Request("GET", "/q", "", {}, b"")
     fast = make_result(ROW)
@@ -155,5 +155,5 @@ async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch,
     ],
 )
 def test_only_parquet_and_arrow_need_columns(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
-    """Values by column are needed only for Parquet and Arrow; the parameter for the format precedes Accept."""
+    """Values by column are used only for Parquet and Arrow; the format parameter has priority over Accept."""
     assert wants_columns(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected

@@ -18,14 +18,14 @@ class Json:
         self.count = 0
 
     def __call__(self, version: Version) -> dict[str, Any]:
-        """Return a short value."""
+        """Return a short JSON value, and count the call."""
         self.count += 1
         return {"name": version[0], "state": version[1]}
 
 
 @pytest.mark.parametrize("threshold", [0, 50])
 async def test_unchanged_items_are_serialised_once(monkeypatch: pytest.MonkeyPatch, threshold: int) -> None:
-    """A text is built again only if a part of the item's version changes."""
+    """The JSON text of an item is built again only if a part of the item's version changes."""
     monkeypatch.setattr(module, "MIN_IN_THREAD", threshold)
     build = Json()
     cache = SerializedItems[Version](build)

@@ -64,7 +64,7 @@ class IngestRecorder:
         self.runs: list[tuple[str, int]] = []
 
     async def run(self, source: str, events: Sequence[HubEvent]) -> None:
-        """Record the source and the number of events."""
+        """Record the source and the number of events of a batch."""
         self.runs.append((source, len(events)))
 
 
@@ -89,7 +89,7 @@ def test_entries_of_the_setting_are_parsed() -> None:
 
 @pytest.mark.parametrize("entry", ["press", "press/", "/oi", "a/b/c", "pr ess/oi", "press/$Other", "oven.2/oi"])
 def test_invalid_entries_are_skipped(entry: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A malformed entry, or one whose function name is taken, is logged and skipped."""
+    """An entry that is malformed, or whose function name is already used, is logged and skipped."""
     with caplog.at_level(logging.ERROR, "workspace"):
         sources = parse_event_hub_sources(f"oven-2/oi,{entry}")
     assert [source.name for source in sources] == ["oven-2/oi"]

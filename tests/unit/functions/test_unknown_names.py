@@ -1,4 +1,4 @@
-"""Tests of the policy of each operation for unknown parameters and body members."""
+"""Tests of the policy of each operation for unknown parameters and unknown members of the body."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def build_unknown_names(operation: Operation) -> list[str]:
 
 @parametrize_operations(UnknownNames.REJECT)
 async def test_rejecting_operations_list_unknown_names(operation: Operation) -> None:
-    """An operation that rejects unknown names returns 400 and lists each of them."""
+    """An operation that rejects unknown names returns 400 and lists each unknown name."""
     reply = await send_unknown_names(operation)
     assert reply.status == 400
     messages = {error["field"]: error["message"] for error in json.loads(reply.body)["errors"]}

@@ -99,7 +99,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_documented_results(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """An aggregate returns the documented result."""
+    """An aggregate function returns the result that Kusto's documentation states."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -131,7 +131,7 @@ def test_default_column_names(endpoint: Endpoint, aggregate: str, names: list[st
 
 
 def test_result_types(endpoint: Endpoint) -> None:
-    """An aggregate has the documented type, also for an empty input."""
+    """The result of an aggregate has the documented type, also if the input is empty."""
     query = (
         "datatable(i:int, d:timespan, t:datetime, r:real)[] | summarize sum(i), avg(i), sum(d), avg(d), avg(t),"
         " minif(t, true), make_list(t), percentiles(r, 5), count_distinct(i), stdevp(i), percentile(i, 50)"
@@ -167,7 +167,7 @@ def test_lists_have_the_order_of_a_sort(endpoint: Endpoint) -> None:
 
 
 def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
-    """All columns of arg_max() are from one row, even if all compared values are null."""
+    """All columns of arg_max() come from the same row, even if all compared values are null."""
     query = (
         "datatable(g:long, t:long, a:long, b:long)[1, 1, 7, 7, 1, 2, long(null), 8, 2, long(null), 5, 5]"
         " | summarize arg_max(t, a, b) by g | order by g asc"

@@ -31,7 +31,7 @@ def test_project_by_names(endpoint: Endpoint, specifiers: str, expected: dict[st
 
 @pytest.mark.parametrize("names", ["['Country']", "['Country', 'NonExistent']"])
 def test_column_names_of_a_parameter(endpoint: Endpoint, names: str) -> None:
-    """The columns of a tabular parameter are those of the table that is passed in the call."""
+    """Inside a function, ``column_names_of`` of a tabular parameter returns the columns of the table in the call."""
     table = endpoint.table(LOOKUP.replace("{names}", names))
     assert [each.column_name for each in table.columns] == ["Name", "Data", "Country"]
     assert table.raw_rows == [["Peter", "Source-data", "USA"]]

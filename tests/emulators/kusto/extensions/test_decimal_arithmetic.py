@@ -32,7 +32,7 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_decimals(endpoint: Endpoint, expression: str, expected: str | None) -> None:
-    """Arithmetic with decimals is exact to nine digits after the point and returns decimals."""
+    """Arithmetic with decimals is exact to nine digits after the decimal point, and its result is a decimal."""
     table = endpoint.table(f"print x = {expression}")
     assert table.columns[0].column_type == "decimal"
     assert table.raw_rows == [[expected]]

@@ -56,12 +56,12 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("query", "row"), ROWS)
 def test_rows(endpoint: Endpoint, query: str, row: list[Any]) -> None:
-    """The operator or function returns the expected row; merged intermediate results equal direct aggregation."""
+    """Operators and functions return the expected rows; merged intermediate results equal direct aggregation."""
     assert endpoint.rows(query)[-1] == row
 
 
 def test_a_large_digest_is_small_and_close() -> None:
-    """A digest of many values has at most 1,000 centroids, and its percentiles an error below 0.2 %."""
+    """A t-digest of many values has at most 1,000 centroids, and its percentiles have an error below 0.2 %."""
     (percentile,) = (each.run for each in functions if each.name == "kql_call_percentile_tdigest")
     text = summarize_values(np.arange(100_000.0), None)["digest"]
     assert text.count(",") < 2 * MAX_CENTROIDS + 3

@@ -14,7 +14,7 @@ let begin = datetime(2024-01-01); let end_ = datetime(2024-01-02);
 
 
 def test_funnel_completion(endpoint: Endpoint) -> None:
-    """The result has the number of ids that reached each state within each period."""
+    """The result has the number of ids that reached each state of the funnel within each period."""
     query = (
         f"{STEPS} let p = dynamic([1h, 4h]); Steps | evaluate funnel_sequence_completion(id, t, begin, end_, 1d, s, "
         "dynamic(['A', 'B', 'C']), p) | project s, Period, dcount"
@@ -26,7 +26,7 @@ def test_funnel_completion(endpoint: Endpoint) -> None:
 
 
 def test_funnel_sequence(endpoint: Endpoint) -> None:
-    """The three results count ids by the state before and after the sequence."""
+    """The three result tables count ids by the state before and after the sequence of the funnel."""
     query = f"{STEPS} Steps | evaluate funnel_sequence(id, t, begin, end_, 4h, 1d, s, dynamic(['B']))"
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         tables = client.execute_query("Telemetry", query).primary_results

@@ -32,7 +32,7 @@ def _find_type(text: str, word: str) -> int:
     ],
 )
 def test_serialize_without_arguments_gets_a_placeholder(query: str, expected: list[str]) -> None:
-    """``serialize`` without expressions gets one placeholder, and ``serialize`` with expressions stays as it is."""
+    """``serialize`` without expressions gets one placeholder; ``serialize`` with expressions is unchanged."""
     texts = _read_texts(query)
     assert [text for text in texts if text != "<EOF>"] == expected
 
@@ -63,7 +63,7 @@ def test_each_bound_of_between_gets_parentheses(query: str, expected: str) -> No
     ],
 )
 def test_keywords_may_be_names(query: str, word: str, kind: int) -> None:
-    """A keyword is a name at the places where no statement with the keyword can stand."""
+    """A keyword can be used as a name at each place where no statement with the keyword is possible."""
     assert _find_type(query, word) == kind
 
 
@@ -75,7 +75,7 @@ def test_properties_of_parse_kv_are_names_only_in_parse_kv() -> None:
 
 
 def test_the_star_of_an_output_schema_is_a_column() -> None:
-    """The star of an output schema becomes a column of type long with the placeholder as its name."""
+    """The star of an output schema becomes a placeholder column of type long."""
     assert _read_texts("f:(*, a:long)")[2:6] == ["(", NOTHING, ":", "long"]
     assert "*" in _read_texts("T | where * has 'a'")
 
@@ -101,7 +101,7 @@ def test_pack_all_in_the_project_of_find_is_pack() -> None:
 
 
 def test_tokens_stand_where_the_query_has_them() -> None:
-    """The positions of all original tokens stay the same, so that errors name the right place."""
+    """The tokens of a query keep their positions although others are added, so that errors name the right place."""
     query = "T | serialize | where x between (1 .. 2)"
     for token in _read_tokens(query):
         if token.text in ("where", "1", "2", "between"):

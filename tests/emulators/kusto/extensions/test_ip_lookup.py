@@ -33,13 +33,13 @@ def test_unmatched_rows(endpoint: Endpoint, flag: str) -> None:
 
 
 def test_ipv6(endpoint: Endpoint) -> None:
-    """IPv6 addresses match IPv6 networks; an IPv4 address matches in its mapped form."""
+    """IPv6 addresses match IPv6 networks; an IPv4 address matches them in its IPv4-mapped form."""
     rows = endpoint.rows(f"{V6} IPs | evaluate ipv6_lookup(IP_Data, ip, network) | project country_name")
     assert rows == [["United States"], ["Plant"]]
 
 
 def test_network_in_network(endpoint: Endpoint) -> None:
-    """A network matches a network that contains it or that it contains; invalid texts match nothing."""
+    """A network matches each network that contains it and each network inside it; invalid texts match nothing."""
     query = (
         "datatable(ip:string)['10.0.0.0/8', '10.1.2.0/24', '11.0.0.0', 'x', '', '10.0.0.0/33', '::1'] | evaluate "
         "ipv4_lookup((datatable(net:string)['10.1.0.0/16', 'y', '', '1.2.3']), ip, net)"
@@ -48,7 +48,7 @@ def test_network_in_network(endpoint: Endpoint) -> None:
 
 
 def test_extra_keys_and_equal_names(endpoint: Endpoint) -> None:
-    """Extra keys must be equal; a lookup column with the name of an input column gets a number as suffix."""
+    """A row matches only if the extra keys are equal; a lookup column whose name is taken gets a number as suffix."""
     query = (
         "let f = (k:string) { datatable(ip:string, site:long)['10.1.2.3', 1, '10.1.2.3', 2] | evaluate ipv4_lookup("
         "(print net = '10.0.0.0/8', site = 2, ip = k), ip, net, site) }; f('abc')"

@@ -19,7 +19,7 @@ HOURS = "datatable(t:datetime, v:long)[datetime(2026-01-01T00:30:00), 1, datetim
 
 
 def test_the_documented_example(endpoint: Endpoint) -> None:
-    """The series contain the average of each day, and 0 for days without rows."""
+    """``make-series`` returns the average of each day, and 0 for days without rows."""
     table = endpoint.table(METRICS + "data | make-series avg(metric) on timestamp from stime to etime step interval")
     assert [(each.column_name, each.column_type) for each in table.columns] == [
         ("avg_metric", "dynamic"),
@@ -35,7 +35,7 @@ def test_a_range_includes_its_stop(endpoint: Endpoint) -> None:
 
 
 def test_empty_input_with_and_without_kind(endpoint: Endpoint) -> None:
-    """An empty input gives no series, or with ``kind=nonempty`` a series of defaults."""
+    """An empty input gives no series; with ``kind=nonempty`` it gives a series of default values."""
     ending = "avg(metric) default=1.0 on timestamp from stime to etime step interval"
     assert endpoint.rows(METRICS + f"data | take 0 | make-series {ending} | count") == [[0]]
     assert endpoint.rows(METRICS + f"data | take 0 | make-series kind=nonempty {ending}") == [[[1.0] * 9, DAYS]]

@@ -70,7 +70,7 @@ def test_pack_all_without_empty_values(endpoint: Endpoint) -> None:
     ],
 )
 def test_wrong_arguments_of_functions_over_columns(endpoint: Endpoint, call: str) -> None:
-    """A column name must be a string literal, and unknown columns are errors, even if the value is not used."""
+    """A column name must be a string literal, and an unknown column is an error, even if its value is not used."""
     assert "SEM" in str(endpoint.error(f"Telemetry | project x = {call}"))
 
 

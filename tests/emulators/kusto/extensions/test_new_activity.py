@@ -59,7 +59,7 @@ def test_new_activity_by_week(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("table", ["back", "(Users | where user in (2, 5))"])
 def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, table: str) -> None:
-    """The cohort selects a window, the dimension splits it, and ids seen in the lookback are not new."""
+    """The cohort selects a window, the dimension splits it, and ids that occur in the lookback period are not new."""
     query = (
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, datetime(2019-11-02), 1d, s, side, {table})"
     )

@@ -34,7 +34,7 @@ def test_texts_cannot_be_compared_with_numbers(endpoint: Endpoint, query: str) -
     "condition", ['"a" < "b"', "d.a > d.b", 'd.a < "x"', "d.a > datetime(2024-01-01)", "s < s", "d > d", "d == d"]
 )
 def test_texts_and_dynamics_have_no_order(endpoint: Endpoint, condition: str) -> None:
-    """``<`` and ``>`` between two texts or two dynamics are errors."""
+    """Comparing two texts or two dynamics with ``<`` or ``>`` is an error."""
     error = str(endpoint.error(f'print d = dynamic({{"a": 10, "b": 9}}), s = "x" | where {condition}'))
     assert "Semantic error" in error
 
@@ -137,7 +137,7 @@ def test_division_depends_on_the_types_of_columns(endpoint: Endpoint, expression
 
 
 def test_division_depends_on_the_types_of_aggregates(endpoint: Endpoint) -> None:
-    """A quotient of aggregates has the type that follows from the types of the aggregates."""
+    """The type of a quotient of two aggregates follows from the types of the aggregates."""
     rows = "datatable(t:timespan, n:long, v:real)[1h, 1, 1.0, 2h, 4, 2.0]"
     query = f"{rows} | summarize sum(t) / count(), sum(n) / count(), sum(v) / count(), sum(t) / 2 / count()"
     assert endpoint.rows(query) == [["01:30:00", 2, 1.5, "00:45:00"]]
@@ -145,7 +145,7 @@ def test_division_depends_on_the_types_of_aggregates(endpoint: Endpoint) -> None
 
 @pytest.mark.parametrize("start", ["1h", "toint('7')", "x"])
 def test_nested_divisions_take_linear_time(endpoint: Endpoint, start: str) -> None:
-    """Each nested division adds a constant amount of SQL."""
+    """Each nested division adds the same amount of SQL."""
     assert (
         len(endpoint.rows(f"print x = 7 | extend y = {start}{' / 2' * 40}", servertimeout=timedelta(seconds=20))) == 1
     )

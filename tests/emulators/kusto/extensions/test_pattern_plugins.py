@@ -36,12 +36,12 @@ ROWS = (
     ],
 )  # fmt: skip
 def test_patterns(endpoint: Endpoint, query: str, expected: list[list[object]]) -> None:
-    """A pattern has the common values of its rows and wildcards for other values."""
+    """A pattern has the values that its rows share, and wildcards in place of all other values."""
     assert endpoint.rows(ROWS + query) == expected
 
 
 def test_columns(endpoint: Endpoint) -> None:
-    """The result has the measures and then the input columns; ``diffpatterns`` omits the split column."""
+    """The result has the measures before the input columns; ``diffpatterns`` omits the split column."""
     table = endpoint.table(ROWS + "T | project a, s | evaluate diffpatterns(s, 'A', 'B')")
     assert [column.column_name for column in table.columns] == [
         "SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB", "a",
@@ -49,7 +49,7 @@ def test_columns(endpoint: Endpoint) -> None:
 
 
 def test_clusters_prefer_size_or_values(endpoint: Endpoint) -> None:
-    """A larger size weight makes ``autocluster`` prefer patterns with more rows and fewer values."""
+    """With a larger size weight, ``autocluster`` prefers patterns that have more rows and fewer values."""
     query = "T | project a, b, c | evaluate autocluster({}) | take 1 | project Count"
     assert endpoint.rows(ROWS + query.format(1)) == [[60]]
     assert endpoint.rows(ROWS + query.format(0)) == [[30]]

@@ -59,7 +59,7 @@ def test_top_by_a_dynamic_is_not_supported(endpoint: Endpoint, operator: str) ->
     ["max(d)", "min(d)", "maxif(d, true)", "percentile(d, 50)", "arg_max(d, *)", "arg_min(e.a, *)", "max(e.a)"],
 )
 def test_dynamics_have_no_maximum(endpoint: Endpoint, aggregate: str) -> None:
-    """An aggregate that compares dynamics is an error that names it."""
+    """An aggregate that would compare dynamics is an error that names the aggregate."""
     error = str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | summarize {aggregate}'))
     assert "EMB0001" in error or "SEM0219" in error
     assert aggregate.partition("(")[0] in error

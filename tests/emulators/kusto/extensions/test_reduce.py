@@ -33,7 +33,7 @@ CITIES = (
     ],
 )
 def test_patterns(endpoint: Endpoint, query: str, expected: list[list[object]]) -> None:
-    """Texts that share frequent words have one pattern; all other texts have none."""
+    """Texts that share frequent words have one pattern; a text without such words has no pattern."""
     assert endpoint.rows(query) == expected
 
 
@@ -50,7 +50,7 @@ def test_rows_with_patterns(endpoint: Endpoint) -> None:
 
 
 def test_too_many_texts(endpoint: Endpoint) -> None:
-    """More distinct texts than the limit are an error."""
+    """``reduce`` over more distinct texts than the limit is an error."""
     assert "more than 100000" in str(endpoint.error("range x from 1 to 100001 step 1 | reduce by tostring(x)"))
 
 

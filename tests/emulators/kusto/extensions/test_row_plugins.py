@@ -29,7 +29,7 @@ def test_rolling_percentile(endpoint: Endpoint) -> None:
 
 
 def test_rolling_percentile_by_dimension(endpoint: Endpoint) -> None:
-    """Each value of the dimension has percentiles of its own."""
+    """For each value of the dimension, the percentiles are computed separately."""
     rows = endpoint.rows(f"{HOURS} | evaluate rolling_percentile(val, 50, Timestamp, 1d, 3, parity)")
     assert [row[2] for row in rows if row[1] == "Even"] == [12, 24, 36, 60, 84, 108, 132, 156, 180, 204]
     assert [row[2] for row in rows if row[1] == "Odd"] == [11, 23, 35, 59, 83, 107, 131, 155, 179, 203]
@@ -46,7 +46,7 @@ def test_rolling_percentile_by_dimension(endpoint: Endpoint) -> None:
     ],
 )
 def test_rows_near(endpoint: Endpoint, call: str, expected: list[int]) -> None:
-    """The rows before and after each matching row are returned in order and once."""
+    """``rows_near`` returns the rows before and after each matching row, in order and each once."""
     assert endpoint.rows(f"{STATES} | evaluate {call} | project Value") == [[each] for each in expected]
 
 
@@ -67,7 +67,7 @@ def test_rows_near_requires_sorted_rows(endpoint: Endpoint) -> None:
 
 
 def test_sequences(endpoint: Endpoint) -> None:
-    """Each pair of events within the limits and with equal dimension is returned once."""
+    """Each pair of events within the time limits and with an equal dimension is returned once."""
     call = "sequence_detect(StartTime, 5d, 5d, heat=(EventType == 'Heat'), fire=(EventType == 'Wildfire'), State)"
     table = endpoint.table(f"{STORMS} | evaluate {call}")
     assert [each.column_name for each in table.columns] == ["State", "heat_StartTime", "fire_StartTime", "Duration"]

@@ -132,7 +132,7 @@ def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
 def test_the_query_for_one_step_equals_the_general_one(
     endpoint: Endpoint, declared: str, step: str, *, partitioned: bool
 ) -> None:
-    """The faster SQL for one step returns the same rows as the general SQL."""
+    """The faster SQL for scans with one step returns the same rows as the SQL for any number of steps."""
     results = []
     for steps in (f"step s: {step};", f"step s: {step}; step never: false;"):
         scan = f"sort by x asc | scan with_match_id = m {declared} with ({steps})"

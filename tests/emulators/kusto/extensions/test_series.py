@@ -72,7 +72,7 @@ def test_functions_compute_each_element(endpoint: Endpoint, expression: str, exp
     ],
 )
 def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
-    """Gaps are filled from neighbouring elements, and the elements keep their type."""
+    """Gaps in a series are filled from neighbouring elements, and the elements keep their type."""
     assert evaluate(endpoint, expression) == pytest.approx(expected)
 
 

@@ -80,7 +80,7 @@ NULL_OF_LONG = {
 
 @pytest.mark.parametrize("series", SERIES)
 def test_any_value_gives_a_result(endpoint: Endpoint, series: str) -> None:
-    """Every series function returns a result for a value that is no ordinary series."""
+    """Every series function returns a result, not an error, for a value that is not an ordinary series."""
     [row] = endpoint.rows(f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {name_results(CALLS)}")
     assert len(row) > len(CALLS)
 
@@ -96,7 +96,7 @@ def test_long_series(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
 
 
 def name_results(calls: Iterable[str]) -> str:
-    """Return KQL in which the result of each call has a name."""
+    """Return KQL in which the result of each call has its own name."""
     return ", ".join(f"r{index} = {call}" for index, call in enumerate(calls))
 
 

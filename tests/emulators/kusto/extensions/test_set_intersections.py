@@ -6,7 +6,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def test_intersections_of_sets(endpoint: Endpoint) -> None:
-    """The numbers of values that several sets share equal the documented numbers."""
+    """The numbers of values that several sets share equal the numbers in the documentation."""
     query = (
         "range x from 1 to 100 step 1"
         " | summarize a = hll(iff(x % 2 == 0, x, 0), 2), b = hll(iff(x % 3 == 0, x, 0)), c = hll(iff(x % 5 == 0, x, 0))"

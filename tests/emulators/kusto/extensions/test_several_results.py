@@ -95,7 +95,7 @@ def test_cached_results(endpoint: Endpoint) -> None:
     ],
 )
 def test_rejected_queries(endpoint: Endpoint, query: str) -> None:
-    """An operator with several results must be the last one, and the number of results is limited."""
+    """An operator with several results is rejected if it is not the last one; the number of results is limited."""
     assert endpoint.code(query).startswith(("General_BadRequest", "BadRequest"))
 
 

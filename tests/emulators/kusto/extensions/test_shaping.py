@@ -110,7 +110,7 @@ def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
 
 
 def test_probes_use_query_parameters(endpoint: Endpoint) -> None:
-    """The result's columns depend on the parameters of each request, even for an unchanged query text."""
+    """The columns of a result follow the parameters of each request, even if the query text is unchanged."""
     query = f"declare query_parameters(least:long); {SALES} | where v >= least | evaluate pivot(s, count(), k)"
     for least, names in (("2", ["k", "x", "y"]), ("5", ["k", "x"]), ("2", ["k", "x", "y"])):
         columns = endpoint.table(query, {"least": least}).columns

@@ -40,6 +40,6 @@ def test_welch_test(endpoint: Endpoint) -> None:
     ],
 )
 def test_special_samples(endpoint: Endpoint, arguments: str, expected: object) -> None:
-    """Equal means have the p-value 1; samples without variance or with one value have no p-value."""
+    """If the means are equal, the p-value is 1; samples without variance or with one value have no p-value."""
     ((found,),) = endpoint.rows(f"print welch_test({arguments})")
     assert found == (pytest.approx(expected, abs=1e-12) if isinstance(expected, float) else expected)

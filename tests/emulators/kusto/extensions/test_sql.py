@@ -21,19 +21,19 @@ def test_a_text_is_quoted(text: str) -> None:
 
 
 def test_short_arguments_are_not_bound() -> None:
-    """Names and constants are repeated as they are, because binding them costs time."""
+    """Names and constants are repeated in the SQL, because binding them to a variable costs time."""
     assert bind_once(['"a"', "1"], lambda a, b: f"{a} + {b}") == '("a" + 1)'
 
 
 def test_a_call_is_evaluated_once() -> None:
-    """An argument that is neither name nor constant occurs once in the SQL, and its value is used each time."""
+    """An argument that is neither a name nor a constant is evaluated once in the SQL, and its value is reused."""
     sql = bind_once(["2 * (3 + 4)", "1"], lambda a, b: f"{a} * {a} + {b}")
     assert sql.count("2 * (3 + 4)") == 1
     assert _evaluate(sql) == 14 * 14 + 1
 
 
 def test_nested_calls_stay_short() -> None:
-    """The length of nested calls grows with the depth, not with its power of two."""
+    """The length of the SQL for nested calls grows linearly with the depth of the nesting, not exponentially."""
     sql = "(1 + 1)"
     for _ in range(20):
         sql = bind_once([sql], lambda a: f"{a} + {a}")
@@ -41,7 +41,7 @@ def test_nested_calls_stay_short() -> None:
 
 
 def test_constant_arguments_are_not_bound() -> None:
-    """An argument that the caller declares constant is repeated, although it is not simple."""
+    """An argument that the caller declares constant is repeated in the SQL, even if it is an expression."""
     assert bind_once(["[1, 2]"], lambda a: f"len({a}) + len({a})", constants={0}) == "(len([1, 2]) + len([1, 2]))"
     assert bind_once(["[1, 2]"], lambda a: f"len({a})").startswith("list_transform")
 

@@ -31,7 +31,7 @@ def test_nested_nodes_are_replaced() -> None:
 
 
 def test_an_expression_without_the_node_does_not_change() -> None:
-    """An expression in which nothing is replaced stays the same; one without lists is not even copied."""
+    """An expression in which no node is replaced stays the same; an expression without lists is not even copied."""
     comparison = ir.BinaryOp("==", ir.ColumnRef("x"), TEXT)
     assert replace_nodes(comparison, _expand) is comparison
     call = ir.FunctionCall("not", (comparison,))

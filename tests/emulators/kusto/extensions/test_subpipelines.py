@@ -60,13 +60,13 @@ PARTITION: list[tuple[str, list[list[Any]]]] = [
 
 @pytest.mark.parametrize(("query", "rows"), MV_APPLY)
 def test_mv_apply(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
-    """The subquery runs over the elements of each row, and its results get the row's other columns."""
+    """The subquery runs over the elements of each row, and its result rows also get the row's other columns."""
     assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)
 
 
 @pytest.mark.parametrize(("pipeline", "rows"), PARTITION)
 def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> None:
-    """The subquery runs over the rows of each value, with every strategy."""
+    """``partition`` runs its subquery over the rows of each column value, with every strategy."""
     assert sorted(endpoint.rows(f"{PAIRS} | partition {pipeline}"), key=str) == sorted(rows, key=str)
 
 
@@ -90,5 +90,5 @@ def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> 
     ],
 )
 def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:
-    """Operators without support for groups, and internal tables, are errors."""
+    """Inside a subquery, operators that cannot run per group and internal tables are rejected."""
     assert code in str(endpoint.error(query))

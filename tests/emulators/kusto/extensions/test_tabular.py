@@ -49,7 +49,7 @@ def test_a_sample_contains_distinct_rows(endpoint: Endpoint) -> None:
 
 
 def test_the_order_of_columns(endpoint: Endpoint) -> None:
-    """Columns keep the order of the input; ``project-reorder`` uses the order of the patterns."""
+    """The result columns keep the order of the input; ``project-reorder`` puts them into the order of its patterns."""
     source = "print b = 1, a2 = 2, a10 = 3, c = 4 | "
     wanted = {
         "project-keep c, a*": ["a2", "a10", "c"],

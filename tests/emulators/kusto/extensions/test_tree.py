@@ -15,7 +15,7 @@ CALL = "NamedFunctionCallExpression"
 
 
 def test_rules_are_found_in_the_order_of_the_query() -> None:
-    """The nodes of a rule are found in the order of the query, without nodes inside of a match."""
+    """The nodes of a grammar rule are found in the order of the query; nodes inside a found node are omitted."""
     calls = find_rules(parser.parse(QUERY).tree, CALL)
     assert [call.getText() for call in calls] == ["f(g(1))", "h(3)"]
     assert {get_rule_name(call) for call in calls} == {CALL}
@@ -28,7 +28,7 @@ def test_positions_count_from_one() -> None:
 
 
 def test_children_exclude_tokens() -> None:
-    """The children of a call are its name and its arguments, without parentheses and commas."""
+    """The child nodes of a call are its name and its arguments, without parentheses and commas."""
     [call] = find_rules(parser.parse("print f(a, 1)").tree, CALL)
     assert [child.getText() for child in get_child_rules(call)] == ["f", "a", "1"]
 

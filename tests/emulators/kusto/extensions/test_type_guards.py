@@ -29,13 +29,13 @@ def test_numbers_are_recognised(value: str, expected: object) -> None:
 
 
 def test_a_type_test_accepts_any_of_its_types() -> None:
-    """A test of several types is true if the expression has one of them."""
+    """A test for several types is true if the expression has one of these types."""
     assert _evaluate(render_type_test("'a'", (*TEXTS, *DYNAMICS))) is True
     assert _evaluate(render_type_test("'a'::JSON", TEXTS)) is False
 
 
 def test_a_long_expression_has_no_test() -> None:
-    """An expression that is too long to be repeated has no test, and a guard without test adds nothing."""
+    """A type test is omitted if its expression is too long to be repeated; a guard without a test adds no SQL."""
     long = "+".join(["1"] * 200)
     assert render_type_test(long, TEXTS) == ""
     assert render_number_test(long) == ""
@@ -43,7 +43,7 @@ def test_a_long_expression_has_no_test() -> None:
 
 
 def test_a_guard_raises_its_error_for_the_type_only() -> None:
-    """The error of a guard reaches the caller with its code and message if the type test is true."""
+    """If the type test of a guard is true, the caller gets the guard's error with its code and message."""
     failure = render_error("SEM0001", "it's a text")
     guarded = [add_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
     assert _evaluate(guarded[0]) == 1
@@ -54,7 +54,7 @@ def test_a_guard_raises_its_error_for_the_type_only() -> None:
 
 
 def test_joined_tests_skip_missing_tests() -> None:
-    """OR omits missing tests; AND is missing as soon as one of its tests is missing."""
+    """An OR of type tests omits missing tests; an AND is missing if one of its tests is missing."""
     assert join_with_or("a", "", "b") == "(a) OR (b)"
     assert join_with_and("a", "b") == "a AND b"
     assert join_with_and("a", "") == ""

@@ -61,13 +61,13 @@ def test_each_type_of_a_column_is_a_column(
 
 
 def test_union_types_do_not_depend_on_parameters(endpoint: Endpoint) -> None:
-    """A union of different types works for any value of a query parameter."""
+    """A union of columns with different types works for any value of a query parameter."""
     query = 'declare query_parameters(n:long); union (print a = n), (print a = "x") | where isnotnull(a_long)'
     assert [endpoint.rows(query, {"n": n}) for n in (1, 2)] == [[[1, ""]], [[2, ""]]]
 
 
 def test_unions_of_types_in_repeated_functions_are_rejected(endpoint: Endpoint) -> None:
-    """A function that is called twice and unites columns of different types is an error, not a conversion."""
+    """Calling a function twice that unites columns of different types is an error."""
     query = 'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | union (f(2))'
     assert "EMB0001" in str(endpoint.error(query))
 

@@ -69,7 +69,7 @@ def test_operators_that_lose_the_order_are_rejected(endpoint: Endpoint) -> None:
     ],
 )
 def test_values(endpoint: Endpoint, expression: str, values: list[Any]) -> None:
-    """Each window function returns the documented values, also nested in others."""
+    """Each window function returns the documented values, also if it is nested in other window functions."""
     table = 'datatable(a:string,v:long)["x",3,"x",3,"x",5,"y",5,"y",6]'
     assert endpoint.rows(f"{table} | serialize | extend w = {expression} | project w") == [[each] for each in values]
 
@@ -145,7 +145,7 @@ def test_sessions(
     gap: int,
     ascending: bool,  # noqa: FBT001  a drawn value
 ) -> None:
-    """Sessions follow the documented rules for sorted and unsorted values, nulls and restarts."""
+    """Session starts follow the documented rules for sorted and unsorted values, nulls and restarts."""
     minutes = [at for at, _ in rows]
     if ascending:
         minutes = sorted(minutes, key=lambda at: -1 if at is None else at)

@@ -33,6 +33,6 @@ def test_beta_distribution(endpoint: Endpoint, call: str, expected: object) -> N
 
 @pytest.mark.parametrize("probability", [1e-12, 0.001, 0.3, 0.999])
 def test_inverse_of_beta_distribution(endpoint: Endpoint, probability: float) -> None:
-    """The inverse returns the value whose cumulative probability is the argument."""
+    """The inverse of the beta distribution returns the value whose cumulative probability is its argument."""
     query = f"print beta_cdf(beta_inv({probability}, 0.5, 3), 0.5, 3)"
     assert endpoint.rows(query) == [[pytest.approx(probability, rel=1e-9)]]

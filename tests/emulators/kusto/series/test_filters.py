@@ -33,17 +33,17 @@ def test_a_centred_window_contains_later_points() -> None:
 
 @pytest.mark.parametrize("weights", [None, _array(), _array(1, np.nan), _array(1, np.inf)])
 def test_unusable_weights_give_null(weights: np.ndarray | None) -> None:
-    """Missing, empty and infinite weights have the result null instead of an error."""
+    """Missing, empty or infinite weights give the result null instead of an error."""
     assert filter_finite(POINTS, weights, None, center=False) is None
 
 
 def test_negative_weights_cannot_be_normalised() -> None:
-    """A requested normalisation of negative weights has the result null."""
+    """If a query requests the normalisation of negative weights, the result is null."""
     assert filter_finite(POINTS, _array(1, -1), normalize=True, center=False) is None
 
 
 def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parts of a long series have the same results as the whole series, also at the borders of parts."""
+    """The result of a long series, which is filtered in parts, equals that of the whole series, also between parts."""
     values, weights = np.arange(23.0), _array(1, 2, 3)
     whole = filter_finite(values, weights, normalize=False, center=True)["filtered"]
     monkeypatch.setattr(filters, "_PRODUCTS", 15)
@@ -56,7 +56,7 @@ def test_feedback_uses_previous_results() -> None:
 
 
 def test_the_first_denominator_scales_the_filter() -> None:
-    """All coefficients are divided by the first denominator."""
+    """All coefficients of the filter are divided by the first denominator."""
     assert filter_recursively(POINTS, _array(2), _array(2, -2))["filtered"].tolist() == [1, 3, 7, 15]
 
 
@@ -71,5 +71,5 @@ def test_a_filter_of_second_order_uses_two_previous_results() -> None:
     [(None, _array(1)), (_array(), _array(1)), (_array(1), _array()), (_array(1), _array(0, 1)), (_array(1), None)],
 )
 def test_unusable_coefficients_give_null(numerators: np.ndarray | None, denominators: np.ndarray | None) -> None:
-    """Missing coefficients and a first denominator of zero have the result null."""
+    """Missing coefficients, or a first denominator of zero, give the result null."""
     assert filter_recursively(POINTS, numerators, denominators) is None

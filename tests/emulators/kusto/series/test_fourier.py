@@ -6,7 +6,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def test_the_inverse_transform_restores_the_series(endpoint: Endpoint) -> None:
-    """The transform of a sine wave has two frequencies, and its inverse is the wave."""
+    """The Fourier transform of a sine wave has two frequencies, and the inverse transform returns the wave."""
     query = (
         "range x from 0 to 7 step 1 | summarize y = make_list(sin(2 * pi() / 8 * x))"
         " | extend (re, im) = series_fft(y) | extend (back, none) = series_ifft(re, im) | project y, re, im, back, none"

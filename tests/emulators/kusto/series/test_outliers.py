@@ -1,4 +1,4 @@
-"""Tests of the scores of anomalous points."""
+"""Tests of the anomaly scores of the points of a series."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,14 @@ SERIES = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 30.0])
 
 
 def test_points_between_the_percentiles_have_no_score() -> None:
-    """Only points above the high or below the low percentile have a score: positive above, negative below."""
+    """Points above the high percentile have a positive score, points below the low percentile a negative one."""
     scores = compute_scores(SERIES, (25.0, 75.0))
     assert scores[3:7].tolist() == [0, 0, 0, 0]
     assert scores[-1] > 0 > scores[0]
 
 
 def test_the_score_of_tukey_is_the_distance_in_quartile_ranges() -> None:
-    """For the quartiles, the score is the distance to the quartile in interquartile ranges."""
+    """For the percentiles 25 and 75, the score is the distance to the quartile, in interquartile ranges."""
     low, high = np.percentile(SERIES, [25, 75])
     assert compute_scores(SERIES, (25.0, 75.0))[-1] == pytest.approx((30 - high) / (high - low))
 
@@ -28,7 +28,7 @@ def test_the_factor_of_custom_percentiles_is_the_one_of_kusto() -> None:
 
 
 def test_the_kind_selects_the_percentiles() -> None:
-    """The kind ``tukey`` ignores stated percentiles; ``ctukey`` uses them, by default 10 and 90."""
+    """The kind ``tukey`` ignores the given percentiles; ``ctukey`` uses them, with the defaults 10 and 90."""
     assert get_percentiles("tukey") == (25.0, 75.0)
     assert get_percentiles("ctukey") == (10.0, 90.0)
 
@@ -57,6 +57,6 @@ def test_tested_points_do_not_influence_the_percentiles() -> None:
 
 
 def test_a_series_without_points_has_no_scores() -> None:
-    """A null series has a null result; a series of missing points only has the score 0 for each."""
+    """The scores of a null series are null; in a series of missing points, each point has the score 0."""
     assert score_outliers(None, "tukey", None, None, None, None) is None
     assert score_outliers(np.array([np.nan, np.nan]), "tukey", None, None, None, None)["scores"].tolist() == [0, 0]

@@ -12,7 +12,7 @@ TRAFFIC = (
 
 
 def test_periods_of_traffic(endpoint: Endpoint) -> None:
-    """The known period of 14 points is found with the documented score; unused places are 0."""
+    """The known period of 14 points is found with the documented score; places without a period are 0."""
     table = endpoint.table(f"print y = {TRAFFIC} | project series_periods_detect(y, 0.0, 50.0, 2)")
     names = [each.column_name for each in table.columns]
     assert names == ["series_periods_detect_y_periods", "series_periods_detect_y_scores"]

@@ -34,7 +34,7 @@ def test_a_series_is_split_where_two_lines_fit_best(endpoint: Endpoint) -> None:
     ],
 )
 def test_polynomials(endpoint: Endpoint, arguments: str, expected: list[object]) -> None:
-    """The coefficients start with the highest power; a polynomial that the points do not determine is null."""
+    """The coefficients of a polynomial start with the highest power; if the points do not determine it, it is null."""
     names = "(rsquare, coefficients, variance, rvariance, fit)"
     (row,) = endpoint.rows(f"print y = 1 | extend {names} = series_fit_poly({arguments}) | project-away y")
     for found, wanted in zip(row, expected, strict=True):

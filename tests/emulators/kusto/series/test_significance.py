@@ -17,14 +17,14 @@ from emulators.kusto.series.significance import (
 @pytest.mark.parametrize("x", [0.001, 0.25, 0.5, 0.9, 0.999])
 @pytest.mark.parametrize(("a", "b"), [(1, 5), (3, 1), (2, 3)])
 def test_incomplete_beta_equals_binomial_sums(x: float, a: int, b: int) -> None:
-    """For whole parameters, the incomplete beta function is a sum of binomial probabilities."""
+    """If its parameters are whole numbers, the incomplete beta function equals a sum of binomial probabilities."""
     number = a + b - 1
     expected = sum(math.comb(number, j) * x**j * (1 - x) ** (number - j) for j in range(a, number + 1))
     assert compute_incomplete_beta(x, a, b) == pytest.approx(expected, rel=1e-12)
 
 
 def test_incomplete_beta_is_a_distribution_function() -> None:
-    """The function is 0 up to 0, 1 from 1 on, and grows in between."""
+    """The incomplete beta function is 0 for arguments up to 0, 1 from 1 on, and grows in between."""
     values = [compute_incomplete_beta(x / 20, 0.5, 40) for x in range(-1, 22)]
     assert (values[0], values[1], values[-2], values[-1]) == (0, 0, 1, 1)
     assert all(one <= following for one, following in itertools.pairwise(values))
@@ -32,19 +32,19 @@ def test_incomplete_beta_is_a_distribution_function() -> None:
 
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (100, 69), (100, 71), (1000, 2), (0.001, 3)])
 def test_log_beta_of_small_and_large_parameters(a: float, b: float) -> None:
-    """The logarithm of the beta function is the same by gamma functions and by their logarithms."""
+    """For small and large parameters, the logarithm of the beta function equals that from gamma functions."""
     assert compute_log_beta(a, b) == pytest.approx(math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b), abs=1e-9)
 
 
 def test_null_arguments_give_null() -> None:
-    """The functions have the result null if an argument is null."""
+    """If an argument is null, the result of each function is null."""
     assert compute_erf(None) is None
     assert compute_erfc(None) is None
     assert compute_welch_test(1, 1, 10, None, 1, 10) is None
 
 
 def test_welch_test_treats_both_samples_alike() -> None:
-    """The p-value stays the same if the samples change places, and falls with the distance of the means."""
+    """The p-value is the same if the samples are exchanged, and decreases with the distance of their means."""
     near = compute_welch_test(1, 2, 10, 2, 5, 20)["value"]
     assert compute_welch_test(2, 5, 20, 1, 2, 10)["value"] == pytest.approx(near, rel=1e-12)
     assert compute_welch_test(1, 2, 10, 4, 5, 20)["value"] < near
@@ -52,5 +52,5 @@ def test_welch_test_treats_both_samples_alike() -> None:
 
 @pytest.mark.parametrize("sample", [(1.0, -1.0, 10.0), (math.inf, 1.0, 10.0), (1.0, 1.0, 1.0)])
 def test_welch_test_is_undefined_for_impossible_samples(sample: tuple[float, float, float]) -> None:
-    """A negative variance, an infinite mean or a single value has no p-value."""
+    """Samples with a negative variance, an infinite mean or a single value have no p-value."""
     assert math.isnan(compute_welch_test(*sample, 2, 1, 10)["value"])

@@ -4,7 +4,7 @@ from functions.replies.oauth import ServerMetadata, build_metadata
 
 
 def test_all_addresses_have_the_base() -> None:
-    """The issuer is the base URL, as RFC 8414 requires, and the metadata has all members of its declared type."""
+    """All addresses in the metadata begin with the base URL, which is the issuer, as RFC 8414 requires."""
     metadata = build_metadata("https://plant.example")
     assert metadata.keys() == ServerMetadata.__annotations__.keys()
     assert metadata["issuer"] == "https://plant.example"

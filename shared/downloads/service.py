@@ -34,6 +34,11 @@ START_TIMEOUT: Final = timedelta(seconds=30)
 """Time after which a pending job is started again: the process that stored it may have crashed before starting it."""
 
 
+def is_stalled(since: datetime, now: datetime) -> bool:
+    """Return whether a pending job should have started; a time in the future means that clocks were set back."""
+    return abs(now - since) > START_TIMEOUT
+
+
 @dataclass(frozen=True, slots=True)
 class LinkedFile:
     """File of a download with a temporary link.
@@ -205,7 +210,7 @@ class DownloadService:
 
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
         """Start a job's work again if the job has been pending for too long; otherwise do nothing."""
-        if job.status is JobStatus.PENDING and self._runtime.now() - job.created_at > START_TIMEOUT:
+        if job.status is JobStatus.PENDING and is_stalled(job.created_at, self._runtime.now()):
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 

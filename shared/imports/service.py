@@ -24,7 +24,7 @@ from shared.downloads.models import (
     build_job_not_found_error,
 )
 from shared.downloads.ports import JobRunner, JobStore
-from shared.downloads.service import START_TIMEOUT, DownloadService
+from shared.downloads.service import DownloadService, is_stalled
 from shared.errors import Kind, WorkspaceError
 from shared.imports.uploads import build_upload_name, require_upload
 from shared.observability import logs
@@ -190,7 +190,7 @@ class ImportService:
     async def restart_if_stalled(self, job: Job, runner: JobRunner) -> None:
         """Start an import's work again if the import has been pending for too long; otherwise do nothing."""
         started_at = get_import_request(job).started_at
-        if job.status is JobStatus.PENDING and started_at and self._runtime.now() - started_at > START_TIMEOUT:
+        if job.status is JobStatus.PENDING and started_at and is_stalled(started_at, self._runtime.now()):
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
 

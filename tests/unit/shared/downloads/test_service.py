@@ -10,7 +10,7 @@ from shared.catalog.models import Connection, ConnectionType, Member, Surface
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus, Part, StoredFile
-from shared.downloads.service import DownloadService, list_file_names
+from shared.downloads.service import DownloadService, is_stalled, list_file_names
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import Runtime
 from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory
@@ -141,6 +141,12 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
     await environment.run(job.id)
     await downloads.restart_if_stalled(await environment.stored(job.id), runner)
     assert runner.started == [job.id]
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(-31, True), (-30, False), (0, False), (30, False), (31, True)])
+def test_job_is_stalled_after_half_a_minute(seconds: int, *, expected: bool) -> None:
+    """A pending job is stalled half a minute after its creation, or if clocks were set back by more than that."""
+    assert is_stalled(START, START + timedelta(seconds=seconds)) is expected
 
 
 async def test_a_repeated_start_returns_the_same_job(environment: Environment) -> None:

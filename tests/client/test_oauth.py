@@ -13,6 +13,7 @@ import pytest
 from oi import ApiError, NotFoundError, ServerError, SignInError, UnreachableError
 from oi.cli import browser_login, stored_grant
 from oi.cli.browser_login import sign_in
+from oi.cli.main import execute
 from oi.cli.stored_grant import StoredGrant, store_grant
 from oi.cli.stored_login import find_login, get_path, read_login, remove_login
 from oi.oauth import AuthorizationRequest, AuthorizationServer, Grant, find_server, refresh_grant
@@ -123,6 +124,19 @@ def test_an_unknown_client_is_explained(server: FakeServer) -> None:
     assert server.issuer == URL
     with pytest.raises(NotFoundError, match=r"(?s)oauthClients:.*id: other"):
         sign_in(URL, "other", [])
+
+
+def test_the_explanation_of_an_unknown_client_has_lines(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command prints the lines for the workspace document as lines, below the error."""
+    assert execute(["login", server.issuer, "--browser", "--client-id", "other"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("error: ")
+    assert lines[2:4] == [
+        "  oauthClients:",
+        "    - {id: other, name: Command line oi, redirectUris: [http://127.0.0.1/callback]}",
+    ]
 
 
 def test_another_issuer_is_refused(server: FakeServer) -> None:

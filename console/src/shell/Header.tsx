@@ -26,6 +26,8 @@ export function Header({ who, navOpen, onToggleNav }: Props) {
     async (signal) => (readable ? (await fetchWorkspace(api, signal)).name : undefined),
     [who.workspace, readable],
   );
+  // Empty until the name is loaded, because another text would be replaced at once.
+  const title = named.data ?? (readable && named.loading ? "" : (who.workspace ?? "Workspace"));
   return (
     <header class={css.header}>
       <span class={css.menu}>
@@ -41,7 +43,7 @@ export function Header({ who, navOpen, onToggleNav }: Props) {
       </span>
       <span class={css.workspace}>
         <img src="/console/favicon.svg" alt="" width="20" height="20" />
-        <strong>{named.data ?? who.workspace ?? "Workspace"}</strong>
+        <strong>{title}</strong>
         {named.data && <span class={css.id}>{who.workspace}</span>}
       </span>
       <span class={css.who}>

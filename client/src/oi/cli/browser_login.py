@@ -49,7 +49,8 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         try:
             check_client(client, server, request)
         except NotFoundError as error:
-            raise NotFoundError(error.status, error.code, f"{error.detail}\n{_explain_client(client_id)}") from None
+            error.add_note(_explain_client(client_id))
+            raise
         receiver.expect(request, server)
         address = request.build_url(server)
         click.echo(f"Sign in on this page; it opens in your browser:\n  {address}", err=True)

@@ -102,7 +102,7 @@ def execute(arguments: list[str]) -> int:
 
 def _report_error(error: Exception) -> int:
     """Print an error of the service for the user; return the exit code of the command."""
-    from oi.control_characters import escape_controls  # noqa: PLC0415  only commands that ran need it
+    from oi.control_characters import escape_controls, escape_text  # noqa: PLC0415  only commands that ran need it
     from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  as above
 
     if isinstance(error, UnreachableError):
@@ -112,6 +112,8 @@ def _report_error(error: Exception) -> int:
         click.echo(f"error: {escape_controls(str(error))}", err=True)
         for each in error.errors:
             click.echo(escape_controls(f"  {each.get('field')}: {each.get('message')}"), err=True)
+        for note in getattr(error, "__notes__", ()):
+            click.echo(escape_text(note), err=True)
         if error.trace_id:
             click.echo(f"  trace id {escape_controls(error.trace_id)}", err=True)
         return REFUSED

@@ -5,7 +5,7 @@ import { Status } from "@/components/Badge.tsx";
 export function Verdict({ verdict }: { verdict: AuditScope["lastVerdict"] }) {
   switch (verdict) {
     case "valid":
-      return <Status tone="good">Valid</Status>;
+      return <Status tone="good">Intact</Status>;
     case "broken":
       return <Status tone="bad">Broken</Status>;
     default:

@@ -126,9 +126,7 @@ def test_an_unknown_client_is_explained(server: FakeServer) -> None:
         sign_in(URL, "other", [])
 
 
-def test_the_explanation_of_an_unknown_client_has_lines(
-    server: FakeServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_explanation_of_an_unknown_client_has_lines(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints the lines for the workspace document as lines, below the error."""
     assert execute(["login", server.issuer, "--browser", "--client-id", "other"]) == 1
     lines = capsys.readouterr().err.splitlines()

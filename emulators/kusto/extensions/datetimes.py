@@ -1,10 +1,12 @@
 """KQL functions over datetimes and timespans, and ``bin``."""
 
+import dataclasses
 import re
 from collections.abc import Callable
 
 from duckdb_kql import ir, lower, timespans, translate
 from duckdb_kql.errors import KqlUnsupportedError
+from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
 
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.registry import (
@@ -91,6 +93,9 @@ def install() -> None:
     replace_attribute(timespans, "_UNIT", lambda _: _SPACED_UNIT)
     replace_attribute(lower, "_datetime_parts_to_iso", _patch_datetime_text)
     replace_attribute(translate, "render_literal", _patch_render_literal)
+    replace_attribute(translate, "_TODATETIME", _add_rfc_formats)
+    conversion = SCALAR_FUNCTIONS["todatetime"]
+    SCALAR_FUNCTIONS["todatetime"] = dataclasses.replace(conversion, template=_add_rfc_formats(conversion.template))
     replace_attribute(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
     replace_attribute(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
 
@@ -106,6 +111,20 @@ def _patch_datetime_text(default: Callable[[str], str]) -> Callable[[str], str]:
         return default(_SPACED_DATE.sub(r"\1-\2-\3", text, count=1))
 
     return read_text
+
+
+_RFC_FORMATS = tuple(
+    f"{date} {time}{zone}"
+    for date in ("%a, %-d %b %y", "%-d %b %y", "%A, %-d-%b-%y", "%-d-%b-%y")
+    for time in ("%H:%M:%S", "%H:%M")
+    for zone in (" GMT", "")
+)
+"""Formats of RFC 822 and RFC 850 with two digits of the year, such as ``Sat, 8 Nov 14 15:05:02 GMT``."""
+
+
+def _add_rfc_formats(sql: str) -> str:
+    """Return the template of ``todatetime`` with more formats, before a format that reads `14` as the year 14."""
+    return sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
 
 
 _PLAIN_DATE = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-([01]\d|2[0-8])")

@@ -44,11 +44,14 @@ type Pairs = list[tuple[float, float]]
 
 
 def summarize_values(values: Numbers | None, weights: Numbers | None) -> Any:
-    """Build the t-digest of numbers, without NaN; each number has the weight 1 if ``weights`` is None."""
+    """Build the t-digest of numbers, without NaN; null if there are none.
+
+    Each number has the weight 1 if ``weights`` is None.
+    """
     given = np.zeros(0) if values is None else values
     counts = np.ones(len(given)) if weights is None else weights
     known = np.isfinite(given) & (counts > 0)
-    return {"digest": _build_digest(given[known], counts[known])}
+    return {"digest": _build_digest(given[known], counts[known]) if known.any() else None}
 
 
 def _build_digest(values: Numbers, weights: Numbers) -> str:
@@ -75,11 +78,11 @@ def merge_digests(digests: Sequence[str | None] | None) -> Any:
     """Merge t-digests, which are JSON texts, into one; null if no text is a t-digest."""
     found = [orjson.loads(each) for each in digests or () if each is not None]
     valid = [each for each in map(_try_digest, found) if each is not None]
-    if found and not valid:
+    if not valid:
         return {"merged": None}
     # One conversion of all pairs would hold the interpreter for too long.
     parts = [np.array(each, dtype=float).reshape(-1, 2) for each in valid]
-    pairs = np.concatenate(parts) if parts else np.zeros((0, 2))
+    pairs = np.concatenate(parts)
     return {"merged": _build_digest(pairs[:, 0], pairs[:, 1])}
 
 
@@ -117,8 +120,8 @@ def _find_percent_rank(digest: Any, value: float) -> float | None:
 
 
 def summarize_hashes(hashes: Hashes | None) -> Any:
-    """Build a set of hashes (result of ``hll``) from hash values, of which each occurs once."""
-    return {"hashes": _build_hash_set(np.zeros(0, np.int64) if hashes is None or not len(hashes) else hashes)}
+    """Build a set of hashes (result of ``hll``) from hash values, of which each occurs once; null if there are none."""
+    return {"hashes": None if hashes is None or not len(hashes) else _build_hash_set(hashes)}
 
 
 def _build_hash_set(hashes: Hashes) -> str:
@@ -159,9 +162,8 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
     """Merge sets of hashes (results of ``hll``), which are JSON texts; None if no text is such a set."""
     hashes: set[int] = set()
     registers: Hashes | None = None
-    is_valid = is_given = False
+    is_valid = False
     for each in sets or ():
-        is_given = is_given or each is not None
         if each is None or (found := _read_hash_set(each)) is None:
             continue
         is_valid = True
@@ -169,7 +171,7 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
         if found[1]:
             dense = np.array(found[1], np.int64)
             registers = dense if registers is None else np.maximum(registers, dense)
-    if is_given and not is_valid:
+    if not is_valid:
         return None
     listed = np.array(sorted(hashes), np.int64)
     return _build_hash_set(listed) if registers is None else _dump_registers(_fill_registers(listed, registers))

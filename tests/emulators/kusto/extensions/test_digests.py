@@ -27,6 +27,8 @@ ROWS: list[tuple[str, list[Any]]] = [
     ("range x from 1 to 9 step 1 | summarize h = hll_if(x, x > 5) | project dcount_hll(h)", [4]),
     ("print a = 1 | summarize t = tdigest(a, 5), h = hll(a) | project t, h[0]", [[[7], [1.0], [5]], [1024, 14]]),
     ("print a = real(null) | summarize t = tdigest(a) | project percentile_tdigest(t, 50)", [None]),
+    ("datatable(x:long)[] | summarize t = tdigest(x), h = hll(x), i = hll_if(x, x > 1)", [None, None, None]),
+    ("datatable(d:dynamic)[] | summarize t = tdigest_merge(d), h = hll_merge(d)", [None, None]),
     (
         (
             "union (print v = dynamic({'x': 1, 'y': 3.5})), (print v = dynamic({'x': 'a', 'z': [1, 2]})) "

@@ -200,3 +200,14 @@ test("the columns of render are the axis and the lines of a chart", () => {
   const rendered = { visualization: "timechart", xColumn: "u", yColumns: ["w"], anomalyColumns: null };
   expect(assignRoles(columns, rendered)).toMatchObject({ time: "u", values: ["v", "w"], chosen: ["w"] });
 });
+
+test("a chart of anomalies first draws the columns before them, not their scores", () => {
+  const rendered = { visualization: "anomalychart", xColumn: null, yColumns: null, anomalyColumns: ["flag"] };
+  const build = (names: readonly string[]) => [
+    { name: "t", type: "datetime" },
+    ...names.map((name) => ({ name, type: "real" })),
+  ];
+  const roles = assignRoles(build(["v", "flag", "score", "baseline"]), rendered);
+  expect(roles).toMatchObject({ values: ["v", "flag", "score", "baseline"], chosen: ["v"] });
+  expect(assignRoles(build(["flag", "v", "w"]), rendered)).toMatchObject({ chosen: ["v", "w"] });
+});

@@ -41,7 +41,11 @@ export function assignRoles(columns: readonly QueryColumn[], rendered?: Visualiz
   const anomalies = values.filter((name) => rendered?.anomalyColumns?.includes(name));
   const lines = (measured.length > 0 ? measured : values).filter((name) => !anomalies.includes(name));
   const named = lines.filter((name) => rendered?.yColumns?.includes(name));
-  return { time, values, chosen: named.length > 0 ? named : lines, names: of(NAMING), anomalies };
+  const [first] = anomalies;
+  // The columns after the anomalies are their scores and baselines; scores would set the scale of the chart.
+  const measurements = first === undefined ? [] : lines.filter((name) => values.indexOf(name) < values.indexOf(first));
+  const chosen = [named, measurements, lines].find((found) => found.length > 0) ?? lines;
+  return { time, values, chosen, names: of(NAMING), anomalies };
 }
 
 /** Converts rows to lines: one for each chosen column and combination of names; at most the twelve longest. */

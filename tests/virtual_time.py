@@ -27,11 +27,11 @@ class VirtualTime:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start; small, because a large number has no exact microseconds as a float."""
+        """Seconds since the start; a small number, because a large float has no exact microseconds."""
         return (self.now - self._start).total_seconds()
 
     def advance(self, seconds: float) -> None:
-        """Move the clocks forwards and wake the code whose sleep ends."""
+        """Advance both clocks, and wake the code whose sleep ends."""
         self.now += timedelta(seconds=seconds)
         for sleeper in [each for each in self._sleepers if each[0] <= self.now]:
             self._sleepers.remove(sleeper)

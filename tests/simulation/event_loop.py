@@ -78,7 +78,7 @@ class SimulatedLoop:
             self.scheduler.current = None
 
     def die(self) -> None:
-        """Crash: drop all queued callbacks, so that no coroutine continues and no ``finally`` block runs."""
+        """Crash the process: drop queued callbacks, so that no coroutine continues and no ``finally`` block runs."""
         self.is_dead = True
         self.ready.clear()
         self.scheduler.remove(self)

@@ -77,7 +77,7 @@ async def test_rejecting_operations_list_unknown_names(operation: Operation) -> 
 
 @parametrize_operations(UnknownNames.REPORT)
 async def test_reporting_operations_list_ignored_names(operation: Operation) -> None:
-    """An operation that reports unknown names executes the request and lists each of them in a header."""
+    """An operation that reports unknown names executes the request and lists each unknown name in a header."""
     reply = await send_unknown_names(operation)
     assert (reply.status, reply.headers[IGNORED]) == (204, ", ".join(build_unknown_names(operation)))
 
@@ -92,7 +92,7 @@ async def test_ignoring_operations_do_not_mention_unknown_names(operation: Opera
 
 
 def iterate_objects(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield all object schemas within a schema that have named members."""
+    """Yield each object schema within a schema that has named members."""
     if isinstance(schema, dict):
         if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
             yield schema
@@ -105,7 +105,7 @@ def iterate_objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 @parametrize_operations(UnknownNames.REJECT)
 def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
-    """The OpenAPI document of a rejecting operation forbids additional body members and lists the 400 reply."""
+    """The OpenAPI document of an operation that rejects unknown names forbids other members and lists the 400 reply."""
     schemas = SchemaRegistry()
     body_only = replace(operation, docs=replace(operation.docs, replies=()))
     described = build_operation(body_only, schemas)
@@ -120,7 +120,7 @@ def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
     "start", ["workspace/api/keys", "oi-api/warm-queries", "oi-api/downloads", "oi-api/live-stream"]
 )
 def test_security_and_data_operations_reject_unknown_names(start: str) -> None:
-    """Operations reject unknown names if ignoring a name could extend access or change the data."""
+    """An operation rejects unknown names if ignoring a name could extend access or change the wrong data."""
     found = [one for one in OPERATIONS if one.route.startswith(start) and not one.route.endswith("/events")]
     assert found
     assert {one.unknown for one in found} == {UnknownNames.REJECT}

@@ -10,7 +10,7 @@ DESCRIPTIONS: TypeAdapter[str] = TypeAdapter(Description)
 
 
 def is_accepted(text: str) -> bool:
-    """Return whether a text is a valid description."""
+    """Return whether a text is a valid description of a webhook."""
     try:
         DESCRIPTIONS.validate_python(text)
     except ValidationError:
@@ -26,7 +26,7 @@ def test_descriptions_follow_their_pattern() -> None:
 
 
 def test_descriptions_have_line_breaks_but_no_other_controls() -> None:
-    """A line break is accepted; other control characters and characters that reverse the display are rejected."""
+    """In descriptions, line breaks are valid; other control characters and characters that reverse text are not."""
     assert is_accepted("Shift\nleader")
     refused = ("\t", "\r", "\x1b", "\x7f", "\u2028", "\u202a", "\u202e", "\u2066", "\u2069")
     assert [each for each in refused if is_accepted(f"Shift{each}leader")] == []

@@ -15,7 +15,7 @@ from shared.backends.embedded.file_links import FileLinks
 
 @asynccontextmanager
 async def serve_files(data_dir: Path) -> AsyncIterator[FileLinks]:
-    """Serve the files of a data directory and yield the builder of links."""
+    """Serve the files of a data directory, and yield the object that creates links to them."""
     listener = open_listening_socket("127.0.0.1", 0)
     links = FileLinks(build_server_url("127.0.0.1", listener), data_dir / "files-key")
     server = Server(HttpApp(RouteTable(), Admin({}, {}), Files(data_dir / "blobs", links)), 1)

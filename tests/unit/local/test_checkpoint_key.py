@@ -28,7 +28,7 @@ def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_an_invalid_key_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An invalid key file is not replaced, because earlier signatures could then never be verified."""
+    """An invalid key file is not replaced, because signatures of the old key could then never be verified."""
     path = tmp_path / "checkpoint-key.pem"
     path.write_text("not a key", encoding="utf-8")
     assert main(["rotate", "--data-dir", str(tmp_path)]) == 1

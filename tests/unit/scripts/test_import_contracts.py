@@ -17,7 +17,7 @@ ALLOWED = ["azure.functions", "azure.durable_functions"]
     ],
 )
 def test_allowed_imports(statement: str) -> None:
-    """The Azure Functions programming model may be imported with any form of import statement."""
+    """Any form of import statement may import the Azure Functions programming model."""
     assert is_import_allowed(statement, ALLOWED)
 
 

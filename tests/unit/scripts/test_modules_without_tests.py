@@ -15,7 +15,7 @@ def write(folder: Path, path: str, text: str = "") -> None:
 
 
 def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
-    """A module counts as tested only if a test module with its name is at the mirrored path."""
+    """A module counts as tested only if a test module has its name and is in the mirrored folder."""
     write(tmp_path, "shared/auth/tokens.py", FUNCTION)
     write(tmp_path, "shared/auth/jose.py", FUNCTION)
     write(tmp_path, "tests/unit/shared/auth/test_tokens.py")
@@ -40,7 +40,7 @@ def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
 
 
 def test_both_adapters_share_a_contract_suite(tmp_path: Path) -> None:
-    """A contract suite is named after its adapters without their prefix; tests of emulators are in their own folder."""
+    """The tests of a port's contract count for its adapters; tests of emulators are in a folder of their own."""
     write(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)
     write(tmp_path, "shared/backends/embedded/places.py", FUNCTION)
     write(tmp_path, "emulators/kusto/store.py", FUNCTION)

@@ -99,7 +99,7 @@ def test_weak_tags_match_only_in_if_none_match() -> None:
     ],
 )
 def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allowed: set[str | None]) -> None:
-    """A write is allowed only if the stored ETag satisfies the condition."""
+    """A write is allowed only if the stored ETag satisfies the write's condition."""
     assert {state for state in ('"a"', None) if condition.is_satisfied_by(state)} == allowed
     for state in {'"a"', None} - allowed:
         with pytest.raises(WorkspaceError) as caught:

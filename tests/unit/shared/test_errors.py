@@ -39,7 +39,7 @@ def test_collected_errors_are_raised_together() -> None:
 
 
 def test_a_code_that_clients_check_for_comes_first() -> None:
-    """The error code for a body that is not JSON precedes codes about parameters, because clients check for it."""
+    """An error code that clients check for has priority: the code for a body that is not JSON over other codes."""
     faults = ValidationErrors()
     faults.add(invalid("limit", "is wrong", code="LIMIT"))
     faults.add(invalid("body", "is not JSON", code="BODY_NOT_JSON"))
@@ -56,7 +56,7 @@ def test_further_rules_are_checked_only_on_valid_fields() -> None:
 
 
 def test_errors_of_the_caller_come_before_failures_of_the_service() -> None:
-    """Errors of the caller are reported before failures of the service, because a retry cannot help the caller then."""
+    """Errors of the caller are reported before failures of the service, because a retry would not help the caller."""
     faults = ValidationErrors()
     with pytest.raises(WorkspaceError) as alone, faults.collect():
         raise UNAVAILABLE

@@ -66,12 +66,12 @@ def test_a_restarting_search_is_found(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(?:^|;)\s*+\.", r"\b\w++: ", r"^(/([^/~]|~[01])*)*$", r'"[^"]*"', r"\W+"])
 def test_a_linear_expression_has_no_fault(pattern: str) -> None:
-    """A pattern is accepted if other characters separate its repetitions."""
+    """A pattern is accepted if other characters separate its repetitions from each other."""
     assert find_broken_rules(pattern, is_anchored=False) == []
 
 
 def test_the_patterns_of_routes_are_linear() -> None:
-    """The generated expression of each route takes linear time."""
+    """The regular expression that is generated for each route takes linear time."""
     routes = {operation.route for group in GROUPS for operation in group.operations}
     assert [route for route in routes if find_broken_rules(router._compile_pattern(route).pattern)] == []
 

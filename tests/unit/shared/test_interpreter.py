@@ -52,7 +52,7 @@ async def test_module_is_imported_outside_the_event_loop(tmp_path: Path, monkeyp
 
 
 def test_memory_of_arrow_is_released_only_if_arrow_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow releases its unused memory; a process without Arrow does not import it for this."""
+    """Arrow releases its unused memory; a process that has not loaded Arrow does not import Arrow for this."""
     arrow = Mock()
     monkeypatch.setitem(sys.modules, "pyarrow", arrow)
     release_unused_memory()

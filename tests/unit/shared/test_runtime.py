@@ -16,7 +16,7 @@ from tests.inline_executor import InlineExecutor
 
 
 def test_large_work_runs_in_a_thread() -> None:
-    """A function on a large text runs in another thread, on a small text in the event loop."""
+    """A function on a large text runs in another thread; a function on a small text runs in the event loop."""
 
     async def threads() -> tuple[int, int]:
         run = SYSTEM_RUNTIME.run_in_worker
@@ -45,7 +45,7 @@ async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
 
 
 async def test_executors_can_run_inline() -> None:
-    """If the executors run inline, no work leaves the thread of the event loop."""
+    """If the executors of a runtime run inline, all work runs in the thread of the event loop."""
     runtime = Runtime(threads=InlineExecutor(), open_pool=lambda _count, _name: InlineExecutor())
     assert await runtime.run_in_thread(threading.get_ident) == threading.get_ident()
     assert await runtime.run_in_worker(LARGE, threading.get_ident) == threading.get_ident()
@@ -62,7 +62,7 @@ def test_ids_and_tokens_come_from_the_random_bytes() -> None:
 
 
 async def test_a_scratch_folder_is_deleted_by_a_worker_thread(tmp_path: Path) -> None:
-    """A scratch folder lies in the given parent; a worker thread creates it and deletes it with its files."""
+    """A scratch folder is in the given parent folder; a worker thread creates it, and deletes it with its files."""
 
     class CountingExecutor(InlineExecutor):
         """Executor that counts its jobs."""

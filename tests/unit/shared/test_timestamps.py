@@ -11,7 +11,7 @@ from shared.timestamps import from_microseconds, parse_iso8601, parse_rfc3339, r
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_formatted_timestamp_is_parsed_back(instant: datetime) -> None:
-    """Formatting and parsing a time restores it in any year, and formatted times sort like the times."""
+    """Formatting a time and parsing the text restores the time in any year; the texts sort like the times."""
     text = rfc3339(instant)
     assert parse_rfc3339(text) == instant
     assert len(text) == 27

@@ -49,7 +49,7 @@ async def test_a_change_is_seen_after_the_maximum_age() -> None:
 
 
 async def test_an_invalidated_value_is_read_again() -> None:
-    """After an invalidation the next call reads the version, whatever the age of the value."""
+    """After an invalidation, the next call reads the version of the value, for any age of the cached value."""
     store = Store()
     cache = build_cache(store, VirtualTime())
     await cache.current()
@@ -85,7 +85,7 @@ async def test_a_value_is_never_older_than_the_limit_while_the_store_fails() -> 
 
 
 async def test_a_failing_store_without_a_cached_value_is_an_error() -> None:
-    """The first read raises the error of the store."""
+    """If the store fails at the first read, the error of the store is raised."""
     store = Store()
     store.is_down = True
     with pytest.raises(OSError, match="down"):

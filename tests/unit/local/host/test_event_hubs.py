@@ -102,7 +102,7 @@ def test_batch_has_its_metadata(start_host: Any) -> None:
 
 
 def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
-    """Batches respect the limit of host.json and contain every event once, in order."""
+    """Batches have at most the size of host.json, and contain every event once and in order."""
     host = start_host("", HUB="telemetry")
     send(host.data_dir, [str(number).encode() for number in range(25)])
     assert host.terminate() == 0
@@ -136,7 +136,7 @@ def test_failed_batch_is_repeated_until_success(start_host: Any) -> None:
 
 
 def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
-    """After its retries a batch is logged, dropped and committed, as on the Functions host."""
+    """A batch that fails in all its retries is logged, dropped and committed, as on the Functions host."""
     retry = '@app.retry(strategy="fixed_delay", max_retry_count="2", delay_interval="00:00:00")'
     host = start_host(FAILING.format(retry=retry))
     send(host.data_dir, [b"bad"])
@@ -148,7 +148,7 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
 
 
 def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
-    """After kill -9, the running batch is delivered again, but no committed batch is."""
+    """After kill -9, the batch that was running is delivered again, but no committed batch is."""
     host = start_host(BLOCKING)
     send(host.data_dir, [b"taken"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
@@ -162,7 +162,7 @@ def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
 
 
 def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
-    """On SIGTERM, the HTTP server stops only after the triggers, because a running batch may still call it."""
+    """On SIGTERM the HTTP server stops after the triggers, because a running batch may still send requests to it."""
     host = start_host(CALLING)
     send(host.data_dir, [b"event"])
     assert host.process.wait(timeout=30) == 0

@@ -27,7 +27,7 @@ class ShutdownAtFirstPause(ShutdownSignal):
         self.pauses: list[float] = []
 
     async def wait_for(self, seconds: float) -> bool:
-        """Record the pause and report that the host stops."""
+        """Record a pause, and report that the host stops."""
         self.pauses.append(seconds)
         self.set()
         return True

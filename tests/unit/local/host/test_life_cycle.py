@@ -80,7 +80,7 @@ def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> 
 
 
 def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Path) -> None:
-    """The app reads its settings from the environment; local.settings.json supplies missing ones."""
+    """The app reads its settings from the environment; local.settings.json supplies settings that are missing there."""
     (tmp_path / "app").mkdir()
     values = {"FROM_FILE": "file", "FROM_BOTH": "file"}
     (tmp_path / "app" / "local.settings.json").write_text(json.dumps({"IsEncrypted": False, "Values": values}))

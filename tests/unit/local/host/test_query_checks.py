@@ -35,7 +35,7 @@ class Engine:
         self.running: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the columns of a query, raise a timeout while failures remain, or reject the one query."""
+        """Return the columns of a query; raise a timeout while failures remain, or an error for the rejected query."""
         self.running = list_background_work()
         if self.failures:
             self.failures -= 1
@@ -94,7 +94,7 @@ async def test_readiness_reports_running_checks() -> None:
 
 
 async def test_checks_fill_the_cache() -> None:
-    """After the check, the columns of all queries are cached, so the engine is not called for them."""
+    """After the check the columns of all queries are cached, so that the engine is not called for them again."""
     engine = Engine()
     columns = await run_checks(engine, first_start=True)
     engine.failures = 1

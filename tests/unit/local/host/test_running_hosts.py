@@ -52,7 +52,7 @@ def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "x"])
 def test_a_record_without_an_address_is_ignored(tmp_path: Path, content: str) -> None:
-    """A locked record file that contains no address is ignored."""
+    """A record file that is locked, but contains no address, is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         record.write_text(content)
@@ -74,7 +74,7 @@ def test_a_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
 
 
 def test_hosts_of_one_folder_have_a_record_each(tmp_path: Path) -> None:
-    """A second host of a folder gets its own record and does not replace the first one."""
+    """A second host of a folder gets its own record and does not replace the record of the first host."""
     with record_host(tmp_path, ADDRESS), record_host(tmp_path, "http://127.0.0.1:7098"):
         assert len(list((tmp_path / "hosts").iterdir())) == 2
         assert find_host(tmp_path) is not None

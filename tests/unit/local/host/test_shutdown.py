@@ -6,7 +6,7 @@ from local.host.shutdown import ShutdownSignal
 
 
 async def test_all_waiting_tasks_end() -> None:
-    """Tasks that wait, with and without a limit, end when the host stops."""
+    """When the host stops, tasks that wait for the shutdown end, with and without a time limit."""
     signal = ShutdownSignal()
     waiting = [asyncio.create_task(signal.wait()), asyncio.create_task(signal.wait_for(3_600))]
     await asyncio.sleep(0)

@@ -39,7 +39,7 @@ RARE = {"RARE": "0 0 0 29 2 *"}
 
 
 def test_timer_runs_on_request(start_host: Any, http: httpx.Client) -> None:
-    """POST /admin/functions/{name} returns 202 and runs the timer once, not past due."""
+    """POST /admin/functions/{name} returns 202 and runs the timer function once, with past due set to false."""
     host = start_host(TIMERS, **RARE)
     host.wait_until(lambda: host.records() == ["first"])
     assert http.post(f"{host.url}/admin/functions/rare", json={"input": ""}).status_code == 202
@@ -52,7 +52,7 @@ def test_timer_runs_on_request(start_host: Any, http: httpx.Client) -> None:
 
 
 def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> None:
-    """An unknown function returns 404, a function that is no timer 400, and web pages are rejected."""
+    """An unknown function returns 404, a function without a timer 400, and requests of web pages are rejected."""
     host = start_host(TIMERS, **RARE)
     admin = f"{host.url}/admin/functions"
     assert http.post(f"{admin}/unknown").status_code == 404
@@ -95,7 +95,7 @@ def test_unset_setting_is_named(start_host: Any) -> None:
 
 
 class CountedPauses(ShutdownSignal):
-    """Fake shutdown signal that is set after a number of pauses and records the pauses."""
+    """Fake shutdown signal that records the pauses and is set after a number of pauses."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

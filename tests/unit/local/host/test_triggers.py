@@ -30,7 +30,7 @@ def test_a_disabled_function_does_not_run(
 
 @pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])
 def test_only_the_archive_lets_events_gather(group: str, *, gathers: bool) -> None:
-    """Only the archive function waits after a partial batch, because it writes one file per connection."""
+    """Only the archive function waits for more events after a partial batch, because it writes a file per batch."""
     functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
     (setting,) = sort_functions(functions, HostJson("", 100)).event_hubs
     assert bool(setting.collect_seconds) == gathers
@@ -51,7 +51,7 @@ def test_broken_host_json_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_settings_fill_in_binding_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a binding, %NAME% is replaced by the app setting NAME; the error of a missing setting names it."""
+    """In a binding, %NAME% is replaced by the app setting NAME; the error about a missing setting names the setting."""
     monkeypatch.setenv("HUB", "impulses")
     assert resolve_settings("a-%HUB%-%HUB%") == "a-impulses-impulses"
     with pytest.raises(StartError, match="NO_SUCH"):

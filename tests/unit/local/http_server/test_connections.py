@@ -23,7 +23,7 @@ type Address = tuple[str, int]
 
 
 class App:
-    """Application that returns the length of the body."""
+    """Application that replies with the length of the body."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
@@ -33,7 +33,7 @@ class App:
         self.headers: list[tuple[bytes, bytes]] = []
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serve one request: reply with the length of its body."""
         self.called.set()
         size = 0
         message: Message = {"more_body": True}
@@ -119,7 +119,7 @@ async def test_408_carries_the_request_id(address: Address) -> None:
 
 
 async def test_function_is_notified_of_a_stalled_caller(app: App, address: Address) -> None:
-    """An application that waits for a body is notified of the timeout."""
+    """If a caller stops sending a body, the application that waits for the body is notified of the timeout."""
     await exchange(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
     async with asyncio.timeout(DEADLINE):
         while not app.gone:  # noqa: ASYNC110  a counter has no event
@@ -146,7 +146,7 @@ async def test_headers_share_one_timeout(address: Address) -> None:
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=1.0)])
 async def test_slow_body_is_accepted(address: Address) -> None:
-    """A slow body is accepted while data arrive."""
+    """A body that arrives slowly is accepted as long as data arrive."""
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
     answer = await exchange(address, head, *[b"x"] * 6, pause=0.25)
     assert answer.startswith(b"HTTP/1.1 200 ")
@@ -214,7 +214,7 @@ async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) ->
 
 
 async def test_streams_leave_connections_to_requests() -> None:
-    """WebSockets can use at most four fifths of the connections, so that requests are still served."""
+    """WebSockets can use at most four fifths of the connections, so that other requests are still served."""
 
     async def serve(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -258,7 +258,7 @@ async def test_idle_connection_has_no_request_timeout(address: Address) -> None:
 
 
 async def test_trailers_are_dropped(app: App, address: Address) -> None:
-    """Trailers of a chunked body become headers of neither this request nor the next one."""
+    """Trailers of a chunked body do not become headers of this request or of the next request."""
     chunked = (
         b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: x\r\n\r\n"
     )

@@ -16,7 +16,7 @@ def test_request_id_is_taken_over(given: bytes) -> None:
 
 @pytest.mark.parametrize("given", [[], [b""], [b"a" * 129], [b"a b"], [b"\xe9"], [b"a\n"], [b"a", b"b"]])
 def test_other_request_ids_are_replaced(given: list[bytes]) -> None:
-    """A missing, repeated or invalid request id is replaced by a new one."""
+    """If a request id is missing, repeated or invalid, the error reply has a new one."""
     made = choose_request_id([(b"x-request-id", value) for value in given])
     assert len(made) == 32
     assert made.encode() not in given

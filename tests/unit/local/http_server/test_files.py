@@ -17,7 +17,7 @@ CONTENT = bytes(range(256)) * 4000
 
 @pytest.fixture
 async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
-    """Return the builder of links for a running server."""
+    """Return the object that creates links to the files of a running server."""
     async with serve_files(tmp_path) as made:
         yield made
 
@@ -32,7 +32,7 @@ async def url(tmp_path: Path, links: FileLinks) -> str:
 
 @pytest.fixture
 async def anyone() -> AsyncIterator[httpx.AsyncClient]:
-    """Return a client without a token."""
+    """Return an HTTP client without a token."""
     async with httpx.AsyncClient() as client:
         yield client
 
@@ -62,7 +62,7 @@ async def test_ranges(anyone: httpx.AsyncClient, url: str, wanted: str, status: 
 
 
 async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
-    """An unchanged file returns 304; a range of another version returns the whole file; HEAD ignores ranges."""
+    """If the file is unchanged, the reply is 304; if a range is of another version, the reply is the whole file."""
     etag = (await anyone.get(url)).headers["etag"]
     assert (await anyone.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
     assert (await anyone.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
@@ -97,7 +97,7 @@ async def test_each_rejection_has_its_error_code(anyone: httpx.AsyncClient, link
 async def test_a_signed_link_reads_only_blobs(
     anyone: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
 ) -> None:
-    """A link with a valid signature can read only files in the blob folder."""
+    """A link with a valid signature can be used only to read files in the folder of blobs."""
     signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
     assert (await anyone.get(url.partition("/files/")[0] + path)).status_code in {403, 404}

@@ -73,7 +73,7 @@ def test_host_header_is_required_once() -> None:
     ],
 )
 def test_names_of_this_machine(host: str, *, here: bool) -> None:
-    """Only loopback addresses and localhost refer to this machine."""
+    """Only loopback addresses and the name localhost are recognised as names of this machine."""
     assert is_loopback_host(host.encode()) is here
 
 
@@ -122,7 +122,7 @@ def test_a_target_received_in_parts_is_limited(parts: list[int]) -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 12_000)), max_size=MAX_HEADERS + 5))
 def test_headers_are_limited_by_number_and_size(headers: list[tuple[int, int]]) -> None:
-    """The first header that exceeds the maximum number or total size causes the rejection."""
+    """The first header that exceeds the maximum number or total size of headers causes the rejection."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()
     for number, (name, value) in enumerate(headers, 1):
@@ -137,7 +137,7 @@ def test_headers_are_limited_by_number_and_size(headers: list[tuple[int, int]]) 
 
 
 def test_each_request_has_its_own_limits() -> None:
-    """Limits apply to each request of a connection separately."""
+    """The limits of targets and headers apply to each request of a connection separately."""
     sizes = HeadSizeCounter()
     for _ in range(5):
         sizes.begin_request()
@@ -147,7 +147,7 @@ def test_each_request_has_its_own_limits() -> None:
 
 
 def test_buffered_input_is_limited() -> None:
-    """Input that the parser buffers without output is limited; any output resets the counter."""
+    """Input that the parser buffers without producing output is limited; any output resets the count."""
     sizes = HeadSizeCounter()
     assert sizes.add_data(MAX_HEADER_BYTES)
     sizes.note_output()
@@ -158,7 +158,7 @@ def test_buffered_input_is_limited() -> None:
 
 
 def test_an_idempotency_key_is_sent_once() -> None:
-    """Two Idempotency-Key headers are rejected, because joined they would be a key that no client sent."""
+    """Two Idempotency-Key headers are rejected, because their joined value would be a key that no client sent."""
     one = (b"idempotency-key", b"k")
     check_single_headers([(b"host", b"a"), one, (b"prefer", b"wait=1"), (b"prefer", b"x")])
     with pytest.raises(WorkspaceError) as error:

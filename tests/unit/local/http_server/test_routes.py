@@ -47,13 +47,13 @@ def test_most_specific_template_wins(path: str, expected: tuple[str, dict[str, s
 
 
 def test_matching_backtracks_to_a_parameter() -> None:
-    """If a literal segment leads to no match, a parameter at its place is tried."""
+    """If a literal segment of a path leads to no match, a parameter in its place is tried."""
     routes = build_table("x/literal/end", "x/{id}/other")
     assert find_match(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
 
 
 def test_other_method_finds_the_next_template() -> None:
-    """A template with other methods is skipped; a template without methods accepts every method."""
+    """A template for other methods is skipped, and a template without methods accepts every method."""
     routes = build_table("a", "{any}", a=["POST"])
     assert find_match(routes, "/a", "POST") == ("a", {})
     assert find_match(routes, "/a", "GET") == ("{any}", {"any": "a"})
@@ -68,7 +68,7 @@ def test_optional_parameter_may_be_missing() -> None:
 
 
 def test_prefix_and_root() -> None:
-    """Every route starts with the prefix; an empty route is the prefix itself."""
+    """Every route starts with the route prefix, and an empty route is equal to the prefix."""
     assert find_match(build_table("", prefix="api"), "/api") == ("", {})
     assert find_match(build_table("", prefix=""), "/") == ("", {})
 

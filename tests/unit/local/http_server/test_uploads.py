@@ -19,14 +19,14 @@ from tests.unit.local.serving import serve_files
 
 @pytest.fixture
 async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
-    """Return the builder of links for a running server."""
+    """Return the object that creates links for the uploads of a running server."""
     async with serve_files(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
 def store(tmp_path: Path, links: FileLinks) -> FolderBlobStore:
-    """Return the store of the uploads."""
+    """Return the store that receives the uploads."""
     return FolderBlobStore(tmp_path / "blobs" / "downloads", links)
 
 
@@ -38,18 +38,18 @@ async def url(store: FolderBlobStore) -> str:
 
 @pytest.fixture
 async def anyone() -> AsyncIterator[httpx.AsyncClient]:
-    """Return a client without a token."""
+    """Return an HTTP client without a token."""
     async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as client:
         yield client
 
 
 def block_url(url: str, name: bytes) -> str:
-    """Return the address of a block."""
+    """Return the URL for the upload of a block."""
     return str(httpx.URL(url).copy_merge_params({"comp": "block", "blockid": base64.b64encode(name).decode()}))
 
 
 async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp_path: Path) -> None:
-    """An upload with an incomplete body stores neither a file nor a draft."""
+    """An upload whose body is incomplete stores neither a file nor a draft of it."""
     target = httpx.URL(url)
     reader, writer = await asyncio.open_connection(target.host, target.port)
     head = (
@@ -87,7 +87,7 @@ async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, m
 
 
 async def test_limits(monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient, url: str) -> None:
-    """A file over the limit is rejected, whole or in blocks; a full disk has a separate error code."""
+    """A file over the size limit is rejected, whole or in blocks; a full disk has its own error code."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 10)
     assert (await anyone.put(url, content=b"x" * 11)).json()["code"] == "UPLOAD_TOO_LARGE"
     assert (await anyone.put(block_url(url, b"1"), content=b"x" * 6)).status_code == 201

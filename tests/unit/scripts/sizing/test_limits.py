@@ -31,7 +31,7 @@ PAGE = ROOT / "docs" / "how-to" / "size-a-deployment.md"
     ],
 )
 def test_an_exceeded_limit_has_a_remedy(limit: str, load: Load) -> None:
-    """Each exceeded limit is reported by name with a remedy, and docs/how-to/size-a-deployment.md has its row."""
+    """Each exceeded limit is reported by name with a remedy, and docs/how-to/size-a-deployment.md lists it."""
     found = {each.name: each for each in find_exceeded_limits(size_deployment(load))}
     assert limit in found
     assert found[limit].remedy

@@ -67,7 +67,7 @@ def _compute_capacities(sizes: Sizes) -> dict[str, float]:
 
 @given(LOADS, st.sampled_from(GROWING), st.floats(1, 10))
 def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -> None:
-    """If one part of the load grows, no size shrinks, except the request units of connection states."""
+    """If one part of the load grows, no size of the deployment shrinks, except the units for connection states."""
     grown = getattr(load, field) * factor
     larger = replace(load, **{field: type(getattr(load, field))(min(grown, MAX_VALUE))})
     before, after = size_deployment(load), size_deployment(larger)
@@ -78,7 +78,7 @@ def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -
 
 @given(LOADS)
 def test_partitions_suffice(load: Load) -> None:
-    """The computed partitions process the load with headroom, and one partition less does not."""
+    """The computed partitions process the load with a reserve, but one partition less would not."""
     hubs = size_deployment(load).event_hubs
     needed = facts.HEADROOM * load.messages_each
     assert hubs.partitions * compute_partition_rate(load.connections_each, hubs.partitions) >= needed * (1 - 1e-9)
@@ -94,7 +94,7 @@ def test_every_quantity_has_a_meter(load: Load) -> None:
 
 @given(st.integers(1, 100))
 def test_equal_deployments_have_equal_sizes(count: int) -> None:
-    """Two deployments with twice the load have the sizes of one, and twice its quantities."""
+    """For twice the load, two deployments have the sizes of one deployment, and twice the quantities."""
     one = Load(listeners=10, messages_per_second=100.0, audit_events_per_second=1.0)
     shared = ("connections", "messages_per_second", "listeners", "http_requests_per_second", "audit_events_per_second")
     totals = (*shared, "audit_scopes", "log_gb_per_day")

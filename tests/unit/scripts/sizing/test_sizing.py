@@ -31,7 +31,7 @@ def _read_default(name: str, text: str) -> str:
 
 
 def test_facts_repeat_the_templates() -> None:
-    """Each number of the model that repeats a default of the Bicep templates or host.json equals this default."""
+    """Each number of the sizing model that comes from the Bicep templates or host.json equals the value there."""
     main_text = (BICEP / "main.bicep").read_text(encoding="utf-8")
     assert int(_read_default("hubPartitions", main_text)) == facts.LEAST_PARTITIONS
     assert int(_read_default("maximumInstances", main_text)) == facts.DEFAULT_INSTANCES

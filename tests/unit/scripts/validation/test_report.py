@@ -53,7 +53,7 @@ def test_a_test_that_did_not_run_is_never_passed(outcome: Outcome) -> None:
 
 
 def test_a_version_that_changed_during_the_run_is_not_passed() -> None:
-    """If the version changes during the run, the report does not pass, because its results mix several versions."""
+    """If the version of the code changes during the run, the report does not pass, because its results are mixed."""
     validation = replace(VALIDATION, is_unchanged=False)
     assert not validation.is_passed()
     assert "changed during the run" in render_report(validation)

@@ -1,4 +1,4 @@
-"""Workspace with alert rules, stores in memory and a clock that tests move."""
+"""Workspace with alert rules, stores in memory and a clock that tests set."""
 
 import asyncio
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class Queries:
     async def execute(
         self, lookup: str, time_range: Any, limit: int, arguments: Any, label: Any, *, use_cache: bool
     ) -> QueryResult:
-        """Return the result, or raise the error, that the test has set for a query."""
+        """Return the result for a query, or raise the error, that the test has set."""
         del limit, label
         assert not use_cache
         self.calls.append((lookup, (time_range, dict(arguments))))
@@ -100,7 +100,7 @@ class Plant:
         return Alerts(self._current, self.store, evaluation, notifications, runtime=self.time.runtime)
 
     async def run(self, seconds: float = 60) -> list[tuple[str, str]]:
-        """Run the scheduler after some seconds; return all transitions that were published so far."""
+        """Run the scheduler after some seconds, and return all alert transitions that were published so far."""
         self.time.advance(seconds)
         await self.scheduler.run()
         return self.outbox.list_transitions()

@@ -103,7 +103,7 @@ class MemoryAlertStore:
     async def save(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
-        """Store a change of a record, unless another change was stored meanwhile."""
+        """Store a change of a record, unless the record was changed meanwhile."""
         self._fail()
         if self._tokens.get(record.rule, "") != record.token:
             return None

@@ -13,7 +13,7 @@ from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build
 
 
 def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
-    """Return the value of a single row, and whether it meets a condition."""
+    """Return the value of a single row, and whether the row meets a condition."""
     rule = build_rule(condition={"column": "value", "operator": operator, "value": limit})
     [group] = find_row_groups(rule, build_result({"value": value}, value=kind))
     return group.value, group.matches
@@ -77,14 +77,14 @@ def test_each_combination_is_a_group() -> None:
 
 @pytest.mark.parametrize(("rows", "count", "matches"), [("any", 2, True), ("any", 0, False), ("none", 0, True)])
 def test_conditions_on_the_number_of_rows(rows: str, count: int, *, matches: bool) -> None:
-    """`rows: any` matches if a row exists, `rows: none` if no row exists; the value is the number of rows."""
+    """`rows: any` matches if there is a row, and `rows: none` if there is no row; the value is the number of rows."""
     rule = build_rule(condition={"rows": rows})
     [group] = find_row_groups(rule, build_result(*({"value": 1} for _ in range(count))))
     assert (group.labels, group.value, group.matches) == ({}, count, matches)
 
 
 def test_rows_are_counted_for_each_group() -> None:
-    """With `rows: any` each combination has an alert with the number of its rows."""
+    """With `rows: any` and groups, each combination of values has an alert with the number of its rows."""
     rule = build_rule(condition={"rows": "any"}, groupBy=["device"])
     groups = find_row_groups(rule, build_result({"device": "a"}, {"device": "b"}, {"device": "a"}))
     assert [(group.labels["device"], group.value, group.matches) for group in groups] == [
@@ -144,7 +144,7 @@ def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]
 def test_silence_counts_from_the_last_message_or_the_creation(
     last: Any, created: Any, silence: float, *, matches: bool
 ) -> None:
-    """Silence is the time since the last message, or since the creation; a message from the future counts as now."""
+    """Silence begins at the last message, or else at the creation; a message from the future counts as just arrived."""
     [group] = find_connection_groups(build_absence_rule(), ["press"], {"press": last}, created, AT)
     assert (group.labels, group.value, group.matches) == ({"connection": "press"}, silence, matches)
     assert group.connection == "press"

@@ -23,7 +23,7 @@ def test_the_next_due_time_is_within_one_interval(at: datetime, every: str) -> N
 
 
 def test_a_late_rule_is_due_once() -> None:
-    """After an outage of many intervals, the next due time is in the future: missed evaluations are skipped."""
+    """After an outage of many intervals, a rule is evaluated once, and its next due time is in the future."""
     rule = build_rule()
     state = RuleState(rule="hot", revision="r", due_at=AT)
     late = AT + timedelta(hours=3)
@@ -33,7 +33,7 @@ def test_a_late_rule_is_due_once() -> None:
 
 
 def test_rules_with_the_same_data_are_due_together() -> None:
-    """Rules with equal query, parameters and time range have equal due times; those of other rules differ."""
+    """Rules with equal query, parameters and time range are due at the same times; other rules are due at others."""
     first, second = build_rule(timeRange="PT5M"), build_rule(lookup="x", timeRange="PT5M", severity="info")
     assert build_source_key(first) == build_source_key(second)
     assert compute_next_due(first, AT) == compute_next_due(second, AT)

@@ -43,7 +43,7 @@ async def test_a_failing_query_neither_fires_nor_resolves(plant: Plant, error: W
 
 
 async def test_a_missing_query_or_column_is_an_error(plant: Plant) -> None:
-    """If its query was deleted or lacks a column, a rule gets the state error."""
+    """If a rule's query was deleted, or lacks a column of the rule, the rule gets the state error."""
     plant.queries.result = build_result({"other": 9.0})
     await plant.run(0)
     assert plant.store.states["hot"].error == "The query has no column 'value'."
@@ -54,7 +54,7 @@ async def test_a_missing_query_or_column_is_an_error(plant: Plant) -> None:
 
 
 async def test_silence_fires_for_each_connection() -> None:
-    """An absence rule fires after the silent time of a connection and resolves at a message, without a query."""
+    """An absence rule fires when a connection was silent for its time, resolves at a message, and runs no query."""
     plant = Plant(build_catalog(build_entry(build_absence_rule())))
     plant.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
     assert await plant.run(60) == []

@@ -29,7 +29,7 @@ async def is_audited() -> bool:
 
 
 def build_alert(number: int) -> Alert:
-    """Return an alert that has just fired; every second one has also resolved."""
+    """Return an alert that has just fired; every second alert has also resolved."""
     ended = number % 2 == 1
     return Alert(
         id=f"a{number}",
@@ -49,7 +49,7 @@ def build_alert(number: int) -> Alert:
 
 
 async def test_many_transitions_are_published_in_parts() -> None:
-    """Thousands of transitions are published in parts, in order per alert; one write removes all marks."""
+    """Thousands of transitions are published in parts, in order for each alert, and marked as done in one write."""
     store, outbox = MemoryAlertStore(), CountingOutbox()
     notifications = Notifications(store, outbox, ListAuditLog(), is_audited)
     number = 3 * MAX_PUBLISHED

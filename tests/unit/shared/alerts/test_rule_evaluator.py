@@ -1,4 +1,4 @@
-"""Tests of storing evaluations: changed, disabled and deleted rules, and unpublished transitions."""
+"""Tests of storing evaluations: changed, disabled and deleted rules, and transitions that were not published."""
 
 from datetime import timedelta
 
@@ -54,7 +54,7 @@ async def test_a_failing_rule_that_was_created_again_has_no_old_alerts(plant: Pl
 
 
 async def test_an_acknowledgement_during_an_evaluation_is_audited(plant: Plant) -> None:
-    """If an acknowledgement's audit event failed, an evaluation that runs at that time appends it."""
+    """If the audit event of an acknowledgement was not appended, an evaluation at that time appends the event."""
     plant.queries.result = HOT
     await plant.run(0)
     [alert_id] = plant.store.alerts

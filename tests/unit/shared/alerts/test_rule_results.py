@@ -8,14 +8,14 @@ from tests.unit.shared.alerts.fakes import AT, SECOND, build_entry, build_rule
 
 
 def test_a_new_rule_is_due_at_once() -> None:
-    """Before its first evaluation, a rule has the state ok and is due; a disabled rule is never due."""
+    """A rule that was never evaluated has the state ok and is due; a disabled rule is never due."""
     assert report_status(build_entry(build_rule()), None) == RuleStatusReport(RuleStatus.OK, None, None, AT)
     disabled = report_status(build_entry(build_rule(enabled=False)), None)
     assert (disabled.status, disabled.due_at) == (RuleStatus.OK, None)
 
 
 def test_an_evaluated_rule_shows_its_result() -> None:
-    """A rule shows its stored result; a rule that changed after the result is due at the time of its change."""
+    """An evaluated rule shows its stored result; a rule that was changed since then is due since the change."""
     entry = build_entry(build_rule())
     state = RuleState(
         rule="hot",

@@ -89,7 +89,7 @@ async def test_the_time_of_a_rule_survives_a_restart() -> None:
 
 
 async def test_a_failing_store_does_not_stop_other_rules() -> None:
-    """If the result of a rule cannot be stored, the other rules are evaluated, and this one later again."""
+    """If the result of a rule cannot be stored, other rules are still evaluated, and this rule is evaluated later."""
     rules = build_rule(every="PT15S"), build_rule(lookup="x", timeRange="PT5M", every="PT15S")
     plant = Plant(build_catalog(*map(build_entry, rules)))
     plant.queries.result = HOT

@@ -87,7 +87,7 @@ async def test_a_trial_changes_nothing(plant: Plant) -> None:
 
 
 async def test_a_trial_considers_the_time_of_a_rule() -> None:
-    """In a trial evaluation of a rule with `for`, only an alert that was pending for this time would fire."""
+    """In a trial of a rule with `for`, only an alert that has been pending for this time would fire."""
     entry = build_entry(build_rule(**{"for": "PT1M"}))
     plant = Plant(build_catalog(entry))
     plant.queries.result = HOT

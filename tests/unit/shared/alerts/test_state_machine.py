@@ -49,7 +49,7 @@ class Plant:
 
 
 def test_an_alert_fires_and_resolves() -> None:
-    """Without `for` an alert fires at the first match; it resolves when the condition no longer holds."""
+    """Without `for` an alert fires at the first match, and resolves when the condition is no longer met."""
     plant = Plant()
     assert plant.evaluate({"a": True, "b": False}) == [FIRING]
     assert plant.evaluate({"a": True}) == [FIRING]
@@ -80,7 +80,7 @@ def test_a_pending_alert_starts_again_after_the_clock_was_set_back() -> None:
 
 
 def test_the_condition_must_hold_for_the_time() -> None:
-    """With `for`, an alert is pending until its condition has held for this time, and then fires."""
+    """With `for`, an alert is pending until its condition has been met for this time, and then fires."""
     plant = Plant("PT2M")
     assert [plant.evaluate({"a": True}) for _ in range(3)] == [[PENDING], [PENDING], [FIRING]]
     assert [alert.marks for alert in plant.history["1"]] == [(), (Mark.FIRING,)]
@@ -89,7 +89,7 @@ def test_the_condition_must_hold_for_the_time() -> None:
 
 
 def test_a_pending_alert_that_ends_leaves_nothing() -> None:
-    """If its condition stops before the hold time is over, a pending alert is deleted and not announced."""
+    """If the condition of a pending alert ends before the hold time, the alert is deleted and not announced."""
     plant = Plant("PT2M")
     plant.evaluate({"a": True})
     assert plant.evaluate({"a": False}) == []
@@ -108,7 +108,7 @@ def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
 
 
 def test_a_flapping_value_has_one_alert_for_each_period() -> None:
-    """Each period in which the condition holds is a separate alert; `for` suppresses short periods."""
+    """Each period in which the condition is met is a separate alert; `for` suppresses short periods."""
     plant, patient = Plant(), Plant("PT2M")
     for index in range(6):
         plant.evaluate({"a": index % 2 == 0})
@@ -138,7 +138,7 @@ def test_ten_thousand_groups() -> None:
 
 
 def test_a_fired_alert_has_the_facts_of_the_changed_rule() -> None:
-    """If a rule changes while an alert is pending, the alert fires with the new name and severity."""
+    """If a rule changes while its alert is pending, the alert fires with the new name and severity of the rule."""
     plant = Plant("PT1M")
     plant.evaluate({"a": True})
     plant.rule = plant.rule.model_copy(update={"name": "Hotter", "severity": "info"})

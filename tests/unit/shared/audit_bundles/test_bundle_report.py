@@ -67,7 +67,7 @@ def test_the_readme_lists_the_digests_by_name() -> None:
 
 
 def test_the_readme_describes_receipts_only_if_there_are_any() -> None:
-    """A bundle with a key set has receipts, and its README describes them."""
+    """The README of a bundle describes receipts only if the bundle has a key set."""
     assert "receipts/" in build_readme(NAMES, {KEY_SET: "1"}).decode()
     assert "receipts/" not in build_readme(NAMES, {"a.json": "1"}).decode()
 
@@ -103,7 +103,7 @@ async def test_the_report_states_the_result_of_each_chain(
 
 
 async def test_the_report_names_its_filters(store: SqliteChainStore) -> None:
-    """The filters of the bundle are listed, and ``none`` if there are none."""
+    """The report lists the filters of the bundle, or ``none`` if the bundle has no filter."""
     assert "Filters: from 2026, entity B-1." in await _render(store, [], **{"from": "2026", "to": "", "entity": "B-1"})
     assert "Filters: none." in await _render(store, [], to="")
 
@@ -118,7 +118,7 @@ async def _append(store: SqliteChainStore, *contents: Mapping[str, Any]) -> None
 
 
 async def test_amendments_are_shown_with_their_decision(store: SqliteChainStore) -> None:
-    """Each amendment of a chain is one article; its decision is part of it and no article of its own."""
+    """Each amendment of a chain is one article of the report, which also contains the decision about the amendment."""
     await _append(store, AMENDMENT, DECISION)
     page = await _render(store, [_build_chain("DomainAmendments")])
     assert "<h2>Amendments of scope line-1</h2>" in page
@@ -127,7 +127,7 @@ async def test_amendments_are_shown_with_their_decision(store: SqliteChainStore)
 
 
 async def test_chains_of_events_have_no_amendments(store: SqliteChainStore) -> None:
-    """Only a chain of amendments has a section of its own."""
+    """In the report, only a chain of amendments has a section of its own."""
     assert "<h2>" not in await _render(store, [_build_chain()])
 
 

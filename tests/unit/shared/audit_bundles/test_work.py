@@ -51,7 +51,7 @@ async def processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
 async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     monkeypatch: pytest.MonkeyPatch, processes: tuple[Services, Services]
 ) -> None:
-    """If two processes build one bundle, the file of the first to complete stays, and no other file remains."""
+    """If two processes build one bundle, the file of the process that completes first is stored, and no other."""
     slow, fast = processes
     upload = slow.downloads.blobs.upload
 
@@ -73,7 +73,7 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
 
 
 async def test_a_step_of_a_cancelled_bundle_deletes_its_files(processes: tuple[Services, Services]) -> None:
-    """If a cancellation stopped before it deleted the files of a bundle, the next step deletes them."""
+    """If a cancellation was interrupted before it deleted the bundle's files, the bundle's next step deletes them."""
     services, _ = processes
     await services.downloads.blobs.create(f"{JOB}/audit-bundle.zip", b"unfinished")
     await services.downloads.jobs.change(JOB, Job.cancel)

@@ -75,7 +75,7 @@ class Workspace:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Record an audit event; an append id that was recorded before is ignored."""
+        """Record an audit event, unless an event with its append id was recorded before."""
         if append_id not in [event["append_id"] for event in self.trail]:
             self.trail.append({"target": target, "user": user_id, "append_id": append_id, "scope": scope_key, **event})
         return event
@@ -94,6 +94,6 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
 
 @pytest.fixture(params=[build_own_target, build_entra_target], ids=["own", "entra"])
 def target(request: pytest.FixtureRequest) -> AttackTarget:
-    """Return each kind of token that the tests attack."""
+    """Return the token target of each kind: tokens of the service and Entra ID tokens."""
     attack_target: AttackTarget = request.param()
     return attack_target

@@ -79,7 +79,7 @@ class AttackTarget:
         return {name: value for name, value in members.items() if value is not ...}
 
     def token(self, header: Any = None, payload: Any = None, sign: Callable[[bytes], bytes] | None = None) -> str:
-        """Return a token, validly signed by default."""
+        """Return a token, which has a valid signature by default."""
         message = f"{encode_part(self.header() if header is None else header)}.{encode_part(payload or self.claims)}"
         return f"{message}.{encode_part((sign or self.sign)(message.encode()))}"
 

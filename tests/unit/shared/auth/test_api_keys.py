@@ -40,5 +40,5 @@ def test_a_seed_determines_the_key() -> None:
     ],
 )
 def test_other_texts_are_not_keys(text: str) -> None:
-    """A text with another length or alphabet is not an API key."""
+    """A text whose length or characters differ from those of API keys is not an API key."""
     assert parse_key(text) is None

@@ -49,7 +49,7 @@ async def get_error(
 
 
 def forge(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
-    """Return a token with changed header or payload members and the original signature."""
+    """Return a token with changed members of the header or payload, and with the original signature."""
     head, body, signature = token.split(".")
     parts = [
         {**json.loads(base64.urlsafe_b64decode(part + "==")), **change}
@@ -59,7 +59,7 @@ def forge(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
 
 
 async def test_token_identifies_principal(workspace: Workspace) -> None:
-    """A valid token authenticates the member with exactly the token's rights."""
+    """A valid token authenticates the member with exactly the rights of the token."""
     principal = await workspace.authenticator(f"Bearer {await issue_token(workspace, EDITOR.id)}", JWT_ONLY)
     assert (principal.member_id, principal.identity, principal.via) == (EDITOR.id, EDITOR.id, CredentialKind.JWT)
     assert principal.rights == ROLE_RIGHTS[Role.EDITOR]
@@ -73,7 +73,7 @@ async def test_service_token_has_no_identity(workspace: Workspace) -> None:
 
 
 async def test_verified_token_is_cached(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second use of a valid token is answered from the cache, without parsing the token."""
+    """The second use of a valid token is accepted from the cache; the token is not parsed again."""
     token = await issue_token(workspace, EDITOR.id)
     first = await workspace.authenticator(f"Bearer {token}", JWT_ONLY)
 
@@ -108,7 +108,7 @@ async def test_unsigned_token_is_rejected(workspace: Workspace) -> None:
 
 
 async def test_token_signed_with_public_key_as_secret_is_rejected(workspace: Workspace) -> None:
-    """HS256 with the public key as secret is rejected in every published form of the key."""
+    """HS256 with the public key as secret is rejected, in every published form of the public key."""
     token = await issue_token(workspace, EDITOR.id)
     jwk = dict((await workspace.key.load_public_keys())[0])
     public = jwt.PyJWK(jwk).key
@@ -120,7 +120,7 @@ async def test_token_signed_with_public_key_as_secret_is_rejected(workspace: Wor
 
 
 async def test_key_in_token_header_is_not_used(workspace: Workspace) -> None:
-    """A token signed by a key in its own header (jwk, jku, x5u) is rejected with any key id."""
+    """A token that is signed with a key from its own header (jwk, jku, x5u) is rejected, for any key id."""
     mine = ec.generate_private_key(ec.SECP256R1())
     payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(mine.public_key()))
@@ -174,7 +174,7 @@ async def test_tampered_token_is_rejected(workspace: Workspace) -> None:
 
 
 async def test_padding_and_unused_bits_are_rejected(workspace: Workspace) -> None:
-    """A token has exactly one valid spelling: padding and other values of unused bits are rejected."""
+    """A token with padding, or with other values of unused bits, is rejected, so that each token has one spelling."""
     token = await issue_token(workspace, EDITOR.id)
     last = jose._ALPHABET.index(token[-1])
     for spelling in (f"{token}=", f"{token}==", token[:-1] + jose._ALPHABET[last ^ 1], f" {token} ".replace(" ", "\t")):
@@ -235,7 +235,7 @@ async def test_wrong_secret_and_unknown_key_give_same_error(workspace: Workspace
 async def test_wrong_secret_and_unknown_key_reload_equally(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong secret and an unknown key id both reload the stored keys, so timing reveals no existing ids."""
+    """For a wrong secret and for an unknown key id the stored keys are reloaded, so that timing reveals nothing."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     await workspace.authenticator(f"Bearer {key}", KEYS)
     version_calls = 0

@@ -1,4 +1,4 @@
-"""Tests that tokens and API keys end when their member is disabled or removed."""
+"""Tests of credentials that end with their member, and of the creators of API keys."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -33,7 +33,7 @@ async def is_accepted(workspace: Workspace, credential: str) -> bool:
 
 
 async def test_tokens_from_before_a_cutoff_stay_ended(workspace: Workspace) -> None:
-    """After a cutoff, earlier tokens and their streams are rejected; later tokens and API keys are accepted."""
+    """After a member's cutoff time, earlier tokens and streams are rejected; later tokens and API keys are accepted."""
     key = await workspace.api_keys.create(build_caller(EDITOR.id), "mine")
     principal = await workspace.authenticator(f"Bearer {key.api_key}", ANY)
     earlier = await workspace.issuer.mint(principal, Decimal(5), None)
@@ -50,7 +50,7 @@ async def test_tokens_from_before_a_cutoff_stay_ended(workspace: Workspace) -> N
 
 
 async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: Workspace) -> None:
-    """A token whose id has no time, from an earlier version, counts as older than any cutoff."""
+    """A token of an earlier version, whose id contains no time, counts as older than any cutoff time."""
     expires_at = now() + timedelta(hours=1)
     claims = Claims("0af7651916cd43dd8448eb211c80319c", EDITOR.id, EDITOR.id, "plant-a", frozenset(), expires_at)
     token = await workspace.codec.sign(claims, now())
@@ -88,7 +88,7 @@ async def test_a_token_has_the_creators_of_its_key(workspace: Workspace) -> None
 
 
 async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace) -> None:
-    """In decisions, the creator of a service's API key also counts as the service; with a person's key it does not."""
+    """The creator of a service's API key counts as the service in decisions; with a person's key it does not."""
     lineage = CredentialLineage(workspace.store)
     for member in (SERVICE, EDITOR):
         await workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])

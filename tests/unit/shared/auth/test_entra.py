@@ -68,7 +68,7 @@ async def test_both_versions_and_audience_forms_are_accepted(
     ids=str,
 )
 async def test_other_issuers_and_audiences_are_rejected(target: AttackTarget, claims: dict[str, object]) -> None:
-    """The version selects the issuer, and no other audience or tenant is accepted."""
+    """A token is accepted only from the issuer of its token version, and for no other audience or tenant."""
     await assert_rejected(target, target.changed(**({"aud": CLIENT_ID, "iss": ISSUER} | claims)))
 
 

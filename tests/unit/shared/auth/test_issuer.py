@@ -39,7 +39,7 @@ async def test_missing_scope_is_reported(workspace: Workspace, scope: str) -> No
 
 
 async def test_token_cannot_exceed_the_requesting_token(workspace: Workspace) -> None:
-    """A token cannot live longer than the token with which it was requested; a longer request is an error."""
+    """A token cannot expire later than the token with which it was requested; a longer lifetime is an error."""
     parent = build_caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes=10)
     capped = await workspace.issuer.mint(parent, None, None)
     assert capped.expires_at == parent.expires_at
@@ -62,7 +62,7 @@ async def test_revoked_token_is_rejected(workspace: Workspace) -> None:
 
 
 async def test_revoking_token_of_other_member_requires_right(workspace: Workspace) -> None:
-    """A member can revoke only its own tokens; an administrator can revoke any."""
+    """Members can revoke their own tokens; an administrator can revoke any token."""
     minted = await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, None)
     token_id = (await workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
     assert (

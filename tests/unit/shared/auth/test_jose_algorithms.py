@@ -79,7 +79,7 @@ async def test_other_algorithms_are_rejected(target: AttackTarget) -> None:
 
 
 async def test_keys_in_token_headers_are_rejected(target: AttackTarget) -> None:
-    """A key, certificate or URL in the header is not used, with any key id."""
+    """A key, certificate or URL in the header of a token is never used, for any key id."""
     mine, key = (OTHER_RSA, "RSA") if target.alg == "RS256" else (OTHER, "EC")
     algorithm: Any = getattr(jwt.algorithms, f"{key}Algorithm")
     jwk = json.loads(algorithm.to_jwk(mine.public_key()))

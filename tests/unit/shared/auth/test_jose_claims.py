@@ -42,7 +42,7 @@ from tests.unit.shared.auth.targets import (
     ids=lambda value: repr(value)[:12],
 )
 async def test_invalid_times_are_rejected(target: AttackTarget, name: str, value: Any) -> None:
-    """A time must be a number of seconds before the year 10000; other types are rejected."""
+    """A time claim must be a number of seconds before the year 10000; other types of values are rejected."""
     if name != "exp" and value == -(10**400):
         value = 10**400
     await assert_rejected(target, target.changed(**{name: value}))
@@ -67,7 +67,7 @@ async def test_missing_claims_are_rejected(target: AttackTarget, name: str) -> N
     ids=str,
 )  # fmt: skip
 async def test_claims_of_another_issuer_or_audience_are_rejected(target: AttackTarget, claims: Json) -> None:
-    """Issuer, audience and times must match exactly; lists are rejected."""
+    """Issuer and audience must be exactly the expected texts; lists of them are rejected."""
     await assert_rejected(target, target.changed(**claims))
 
 

@@ -44,7 +44,7 @@ async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> N
 @pytest.mark.parametrize("r", ["0", "1", "n-1", "n", "n+1", "p", "2^256-1", "good", "-good", "good+n"])
 @pytest.mark.parametrize("s", ["0", "1", "n-1", "n", "n+1", "2^256-1", "good"])
 async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> None:
-    """Signature numbers r and s outside 1 to the group order are rejected; some libraries accepted zeros."""
+    """Signature numbers r and s must be from 1 to the group order; some libraries accepted zeros."""
     target = build_own_target()
     head, body, signature = target.token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")

@@ -12,7 +12,7 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
 async def test_key_of_command_has_no_credential_in_event(workspace: Workspace) -> None:
-    """The audit event of an API key that the deployment's command created names no credential."""
+    """The audit event of an API key that the deployment command created contains no credential of a caller."""
     await workspace.api_keys.issue("command", EDITOR.id, "k")
     [event] = workspace.trail
     assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
@@ -36,7 +36,7 @@ async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None
 
 
 async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
-    """If the caller or the principal lacks a right of the new key, the error names which of them lacks it."""
+    """The error about a right that a new key cannot have states whether the caller or the principal lacks it."""
     approve, export, manage = AccessRight.AMENDMENT_APPROVE, AccessRight.COLD_DATA_EXPORT, AccessRight.KEYS_MANAGE
     admin = build_caller(ADMIN.id, Role.ADMIN)
     manager = replace(admin, rights=admin.rights - {export, approve})
@@ -50,7 +50,7 @@ async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
 
 
 async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> None:
-    """A token with restricted rights cannot create a key with all rights."""
+    """A token with restricted rights cannot create an API key with all rights."""
     full = await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
     cut = await workspace.authenticator(f"Bearer {full.token}", KEYS)
     key = await workspace.api_keys.create(cut, "k")
@@ -85,7 +85,7 @@ async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
 
 
 async def test_attempts_of_a_request_create_one_key(workspace: Workspace) -> None:
-    """Retries with one seed return the same API key and create one event, also after the key was used."""
+    """Retries of a request with one seed return the same API key and create one event, also after the key was used."""
     first = await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
     assert await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8) == first
     assert list((await workspace.store.load()).keys.values()) == [first.key]

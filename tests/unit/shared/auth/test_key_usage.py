@@ -55,7 +55,7 @@ async def test_use_is_stored_once_a_minute(store: SqliteCredentialStore) -> None
 async def test_locked_store_is_logged_once(
     tmp_path: Path, store: SqliteCredentialStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While another process locks the file, uses are skipped with one warning; afterwards they are stored."""
+    """While another process locks the file, last uses are skipped with one warning; later uses are stored."""
     uses = KeyUsageRecorder(store)
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
     other.execute("BEGIN IMMEDIATE")
@@ -87,7 +87,7 @@ class UnresponsiveStore(SqliteCredentialStore):
 
 
 async def test_number_of_waiting_writes_is_limited(database: SqliteDatabase) -> None:
-    """Last uses are written one key at a time, and at most a fixed number of keys waits."""
+    """Last uses are written one at a time, and the number of keys that wait for their write is limited."""
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive)
     for number in range(MAX_WAITING + 10):

@@ -39,7 +39,7 @@ class Events:
         self.is_down = False
 
     async def find(self, append_id: str) -> Mapping[str, Any] | None:
-        """Return an event."""
+        """Return the event with an append id."""
         self.requests.append(append_id)
         if self.is_down:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
@@ -85,7 +85,7 @@ class Events:
 async def test_creators_are_those_of_the_events(
     events: dict[str, dict[str, Any]], creators: tuple[str, ...] | None
 ) -> None:
-    """The creators of a key are read from its own event and from those of the credentials that created it."""
+    """The creators of a key are read from its audit event and from the events of the credentials that created it."""
     found = Events(events)
     older_keys = OlderKeyCreators(found.find)
     assert await older_keys.find(KEY) == creators
@@ -96,7 +96,7 @@ async def test_creators_are_those_of_the_events(
 
 
 async def test_outage_is_not_remembered() -> None:
-    """While the audit log does not respond, the creators are unknown; seconds later they are read again."""
+    """While the audit log does not respond, the creators are unknown; seconds later the events are read again."""
     time = VirtualTime(now())
     events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
     older_keys = OlderKeyCreators(events.find, runtime=time.runtime)

@@ -31,7 +31,7 @@ def build_key(revoked_at: datetime | None = None) -> ApiKey:
 def test_a_key_ends_with_the_first_of_revocation_and_removal(
     removed_at: datetime | None, revoked_at: datetime | None, end: datetime | None
 ) -> None:
-    """An API key ends at its revocation or its member's removal; later keys for the same id are valid."""
+    """An API key ends when it is revoked or its member is removed; later keys of the same member id are valid."""
     team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(keys=removed_at)})
     assert team.find_key_end(build_key(revoked_at)) == end
 

@@ -19,13 +19,13 @@ def build_sign_in(age: float) -> SignIn:
 
 @pytest.mark.parametrize(("max_age", "age"), [(300, 0), (300, 300), (300, -120), (0, 60), (0, -120), (3600, 3600)])
 def test_recent_sign_in(max_age: int, age: float) -> None:
-    """A sign-in is accepted up to the maximum age, and up to 120 s in the future because clocks differ."""
+    """A sign-in up to the maximum age is accepted, also one up to 120 s in the future, because clocks differ."""
     check_sign_in_age(build_sign_in(age), max_age, NOW)
 
 
 @pytest.mark.parametrize(("max_age", "age"), [(300, 300.1), (300, -120.1), (0, 60.1), (0, -120.1), (1, 2)])
 def test_old_sign_in(max_age: int, age: float) -> None:
-    """A sign-in is rejected if it is over the maximum age or more than 120 s in the future."""
+    """A sign-in over the maximum age, or more than 120 s in the future, is rejected."""
     with pytest.raises(WorkspaceError) as refused:
         check_sign_in_age(build_sign_in(age), max_age, NOW)
     assert (refused.value.kind, refused.value.code) == (Kind.UNAUTHENTICATED, "REAUTHENTICATION_REQUIRED")

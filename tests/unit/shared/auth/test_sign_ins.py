@@ -54,7 +54,7 @@ async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("via", [CredentialKind.CLIENT_CREDENTIALS, CredentialKind.LINK])
 async def test_other_credentials_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
-    """Tokens from client credentials and sign-in links have no sign-in, and neither have their descendants."""
+    """Tokens from client credentials or sign-in links have no sign-in; neither have the tokens issued with them."""
     token = await mint(workspace, await mint(workspace, build_caller(via)))
     assert token.sign_in == NO_SIGN_IN
 
@@ -67,7 +67,7 @@ async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspac
 
 
 async def test_token_that_is_not_personal_stays_so(workspace: Workspace) -> None:
-    """A token from a key that another person created is marked as not personal, and so are its descendants."""
+    """A token of a key that another person created is marked as not personal; so are the tokens issued with it."""
     first = await mint(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
     second = await mint(workspace, first)
     assert (first.personal, second.personal) == (False, False)

@@ -31,7 +31,7 @@ def test_other_credentials_have_no_binding() -> None:
     [{"Connections": "pump"}, {"Connections": None}, {"Devices": ["a"]}, {"Connections": ["a"], "Devices": "a"}],
 )
 def test_a_malformed_binding_is_not_unbound(claims: dict[str, Any]) -> None:
-    """A token with a malformed binding is rejected, because as an unbound token it would have more rights."""
+    """A token with a malformed binding is rejected, because without a binding it would have more rights."""
     with pytest.raises(ValueError, match="list of strings"):
         binding_from_claims(claims)
 

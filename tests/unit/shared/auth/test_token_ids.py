@@ -20,7 +20,7 @@ def test_an_id_has_the_time_of_issue(microseconds: int) -> None:
 
 
 def test_ids_are_unique_and_sorted_by_time() -> None:
-    """Token ids of one moment differ, and token ids of later moments are greater."""
+    """Token ids of the same moment differ, and token ids of later moments are greater."""
     ids = [build_token_id(SYSTEM_RUNTIME, AT + timedelta(microseconds=number // 2)) for number in range(200)]
     assert len(set(ids)) == 200
     assert [one[:16] for one in ids] == sorted(one[:16] for one in ids)

@@ -47,7 +47,7 @@ async def _build_token(key: SlowKey) -> tuple[TokenCodec, str]:
 
 
 async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
-    """After a start, concurrent token checks share one load of the public keys, and all tokens are verified."""
+    """After the start, concurrent checks of tokens share one load of the public keys, and all tokens are verified."""
     codec, token = await _build_token(key)
     verified = [asyncio.create_task(codec.verify(token)) for _ in range(8)]
     await key.waited_for.wait()
@@ -84,14 +84,14 @@ async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
 
 
 async def _sign(key: SlowKey, lead: timedelta, left: timedelta) -> str:
-    """Return a token that an instance signs whose clock is ahead by ``lead``, valid for ``left``."""
+    """Return a token of an instance whose clock is ahead by ``lead``; the token is valid for ``left``."""
     key.let_go.set()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + left)
     return await TokenCodec(key, "issuer", "audience").sign(claims, now() + lead)
 
 
 async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(key: SlowKey) -> None:
-    """A new token is accepted at once by an instance whose clock is slower than that of the issuer."""
+    """A new token is accepted at once by an instance whose clock is slower than the clock of the issuer."""
     token = await _sign(key, timedelta(seconds=60), timedelta(hours=1))
     assert (await TokenCodec(key, "issuer", "audience").verify(token)).token_id == "id"
 

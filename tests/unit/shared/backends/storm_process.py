@@ -33,7 +33,7 @@ def _store(kind: str, address: str) -> ChainStore:
 
 
 async def _append(log: EventLog, name: str, number: int) -> AppendResult:
-    """Append an event like a client with an Idempotency-Key: retry while the service is unavailable."""
+    """Append an event as a client with an Idempotency-Key does: retry while the service is unavailable."""
     event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
     while True:
         try:

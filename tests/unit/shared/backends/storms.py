@@ -95,7 +95,7 @@ class Crew:
 
 
 def run_storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Acknowledgements:
-    """Let groups of writers append for a while and kill some at random; return the replies.
+    """Let groups of writers append for a while, kill some of them at random, and return the replies to them.
 
     Args:
         place: kind and address of the store.

@@ -32,7 +32,7 @@ class Tenant:
         return web.json_response(self.discovery or {"issuer": "https://issuer/", "jwks_uri": f"{self.url}/keys"})
 
     async def list_keys(self, _: web.Request) -> web.Response:
-        """Return the tenant's public keys."""
+        """Return the public keys of the tenant."""
         return web.json_response({"keys": self.keys})
 
 
@@ -70,7 +70,7 @@ async def test_keys_are_cached_for_an_hour(tenant: Tenant) -> None:
 
 
 async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Tenant) -> None:
-    """An unknown key id reloads the keys at most every ten seconds, so forged ids cause few requests."""
+    """An unknown key id reloads the keys at most every ten seconds, so that forged ids cause few requests."""
     provider, time = build(tenant)
     await provider.load_issuer()
     tenant.keys.append({"kid": "k2"})
@@ -83,7 +83,7 @@ async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Te
 
 @pytest.mark.parametrize("discovery", [[1], {"issuer": "x"}, {"issuer": "x", "jwks_uri": "http://127.0.0.1:9/"}])
 async def test_a_failure_is_not_repeated_at_once(tenant: Tenant, discovery: Any) -> None:
-    """Concurrent callers share one attempt to load the keys; after a failure all get its error for ten seconds."""
+    """Concurrent callers share one attempt to load the keys; if it fails, callers get its error for ten seconds."""
     provider, time = build(tenant)
     tenant.discovery = discovery
     for _ in range(3):

@@ -78,7 +78,7 @@ async def send(
 
 
 async def test_a_reply_is_returned() -> None:
-    """Status, headers and body of a reply are returned; a repeated header has its first value."""
+    """Status, headers and body of a reply are returned; of a repeated header, the first value is returned."""
     async with serve(reply(OK)) as port:
         received = await send(f"http://hooks.example:{port}/x?y=%2F")
     assert (received.status, received.body, received.headers["x-tag"]) == (200, b"ok", "one")
@@ -101,7 +101,7 @@ async def test_a_refused_address_is_not_connected(host: str) -> None:
 
 
 async def test_the_checked_address_is_connected() -> None:
-    """A name is resolved once per connection, so the connected address is the checked one."""
+    """A name is resolved once for each connection, so that the connected address is the one that was checked."""
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
     client = CheckedHttp(LOOPBACK, look_up=lambda _host: next(answers))
     async with serve(reply(OK)) as port:
@@ -146,7 +146,7 @@ async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body that exceeds the time limit is truncated if the caller requests it; otherwise an error is raised."""
+    """A body that arrives too slowly is truncated if the caller requests this; otherwise an error is raised."""
     monkeypatch.setattr("shared.backends.outbound_http.BODY_SECONDS", 0.05)
     async with serve(drip) as port:
         cut = await send(f"http://127.0.0.1:{port}/", truncate=True)

@@ -25,7 +25,7 @@ def history() -> History:
 
 
 def append_history(events: list[tuple[str, int]]) -> History:
-    """Return the history of the given events, appended one after the other."""
+    """Return the history in which the given events were appended one after the other."""
     records: list[dict[str, Any]] = []
     acknowledgements: Acknowledgements = {}
     previous = compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
@@ -79,7 +79,7 @@ def test_a_reply_of_another_record_is_found(history: History) -> None:
 
 
 def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
-    """The check fails if an event precedes one that was acknowledged before the event was requested."""
+    """The check fails if an event precedes an event that was acknowledged before the first one was requested."""
     late = history.acknowledgements["a", 0]
     history.acknowledgements["a", 0] = late._replace(requested_at=9.0, acknowledged_at=9.5)
     with pytest.raises(AssertionError, match="precedes an event"):

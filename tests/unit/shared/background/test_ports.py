@@ -1,4 +1,4 @@
-"""Tests of limiting stored due times after a clock change."""
+"""Tests that stored due times are limited after a change of the clock."""
 
 from datetime import timedelta
 
@@ -18,5 +18,5 @@ from tests.virtual_time import START
     ],
 )
 def test_a_time_from_before_a_clock_was_set_back_is_limited(ahead: timedelta, expected: object) -> None:
-    """A stored time counts as now if it is too far ahead; otherwise no job would run until then."""
+    """A due time that is too far ahead counts as now, because the clock was set back and no job would run."""
     assert limit_stored_time(START + ahead, START) == expected

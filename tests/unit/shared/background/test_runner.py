@@ -135,7 +135,7 @@ async def test_a_long_job_does_not_delay_other_jobs(
 
 
 async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """A job that a shutdown interrupted runs on another instance at its next tick."""
+    """If a shutdown interrupts a job, another instance runs the job at its next tick."""
     started, runs = asyncio.Event(), list[str]()
 
     async def endless() -> None:
@@ -157,7 +157,7 @@ async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobL
 
 
 async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """If an instance dies during a run, another one runs the job after the lease has ended."""
+    """If an instance dies during a run, another instance runs the job after the lease has ended."""
     await leases.claim("job", "dead", START, START + LEASE, START)
     runs: list[datetime] = []
 

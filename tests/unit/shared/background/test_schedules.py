@@ -23,7 +23,7 @@ START = datetime(2026, 1, 31, 23, 59, 58, 500_000, UTC)
     ],
 )
 def test_next_occurrence(expression: str, expected: str) -> None:
-    """A schedule has six fields, the first for seconds; day of month and day of week must both match."""
+    """A schedule has six fields, of which the first is for seconds; both the day of month and of week must match."""
     assert Schedule(expression).next(START) == datetime.fromisoformat(expected)
 
 
@@ -58,7 +58,7 @@ def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: i
 
 
 def test_due_times_do_not_depend_on_earlier_calls() -> None:
-    """The due time after a given time is the same, whichever times were requested before."""
+    """The due time after a given time does not depend on which due times were requested before."""
     schedule = Schedule("0 */5 * * * *")
     schedule.next(START + timedelta(days=400))
     assert schedule.next(START) == Schedule("0 */5 * * * *").next(START)

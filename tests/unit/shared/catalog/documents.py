@@ -1,4 +1,4 @@
-"""Workspace documents for tests: a fixed one, and a strategy for valid ones."""
+"""Workspace documents for tests: a fixed document, and a strategy for random valid documents."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -49,7 +49,7 @@ def build_viewer(key: str) -> Any:
 
 
 async def get_code(call: Any) -> str:
-    """Return the code of the error that a change raises; empty if it succeeds."""
+    """Return the code of the error that a change raises, or an empty text if it succeeds."""
     try:
         await call
     except WorkspaceError as error:
@@ -77,7 +77,7 @@ async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Pl
 
 
 async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
-    """A violated rule is reported before a failed condition; no condition matches a missing item."""
+    """A violated rule is reported before a failed condition; for a missing item every condition fails."""
     administration = Administration(plants[0].service)
     stale = condition_from_headers('"stale"', None)
     used = administration.delete(build_caller(), ItemKind.SURFACE, "cooling", stale)
@@ -108,7 +108,7 @@ async def test_an_equal_definition_changes_nothing(plants: list[Plant]) -> None:
 async def test_a_definition_of_an_earlier_version_is_equal(
     plants: list[Plant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stored definition without the members of newer versions is equal to one with their defaults."""
+    """A stored definition that lacks newer members equals a definition with the defaults of these members."""
     service = plants[0].service
     catalog = await service.load()
     stored = find_item(catalog, ItemKind.CONNECTION, "rig")

@@ -14,7 +14,7 @@ THRESHOLD = {**COMMON, "kind": "threshold", "query": "q", "condition": {"rows": 
 
 
 def test_a_definition_has_only_the_properties_of_its_kind() -> None:
-    """A stored alert rule has only the fields of its kind, because documents reject those of the other kind."""
+    """A stored alert rule has only the fields of its kind, because a document with other fields would be rejected."""
     threshold = AlertRule.model_validate(THRESHOLD).model_dump(mode="json", by_alias=True)
     absence = AlertRule.model_validate(ABSENCE).model_dump(mode="json", by_alias=True)
     assert not threshold.keys() & {"connections", "after"}

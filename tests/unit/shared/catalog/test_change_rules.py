@@ -227,7 +227,7 @@ def test_missing_rights_are_named() -> None:
     ],
 )
 def test_users_of_a_removed_item_are_named(kind: ItemKind, key: str, used_by: list[str]) -> None:
-    """The error names the items that use the removed one."""
+    """The error about the removal of an item that is in use names the items that use it."""
     assert get_error([remove(kind, key)]).members == {"usedBy": used_by}
 
 
@@ -276,7 +276,7 @@ def test_rights_that_the_member_has_lost_do_not_count(user: str) -> None:
 
 
 def test_a_reference_to_an_unknown_item_from_before_does_not_block_other_changes() -> None:
-    """Unknown references in unchanged items do not prevent changes of other items."""
+    """References to unknown items in items that do not change do not prevent changes of other items."""
     dangling = build_item(SURFACE, "old", lookup="old", name="Old", connections=["lost"])
     stored = StoredCatalog(4, (*STORED.items, dangling))
     check_changes(stored, [change(MEMBER, "viewer@p", name="V")], ADMIN)

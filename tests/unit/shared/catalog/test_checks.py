@@ -241,7 +241,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
     ],
 )
 def test_violation_is_reported_at_its_field(old: str, new: str, message: str) -> None:
-    """Each violation of a rule between items is reported at the invalid field."""
+    """Each violation of a rule between items is reported at the field that violates it."""
     found = list_problems(edit_plant(old, new))
     assert any(message in problem for problem in found), found
 

@@ -24,7 +24,7 @@ def build_stored(*, audited: bool) -> StoredCatalog:
 
 
 def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
-    """A change preserves origin and creation time; only an edit, not an approval, changes time and editor."""
+    """A change preserves origin and creation time; an edit changes time and editor, but an approval does not."""
     before = CatalogItem(ItemKind.CONNECTION, "rig", {}, ItemOrigin.DECLARED, EARLIER, EARLIER, "ann")
     edit = ItemChange(ItemKind.CONNECTION, "rig", {}, RIG)
     approval = ItemChange(ItemKind.CONNECTION, "rig", {}, RIG, is_edit=False)
@@ -57,7 +57,7 @@ def test_members_are_recorded_in_the_chain_of_access() -> None:
 
 
 def test_a_commit_has_items_deletions_and_an_event_each() -> None:
-    """One transaction stores all changed items, all deletions, and an event for each change."""
+    """One transaction stores all changed items, all deletions, and one event for each change."""
     changes = [
         ItemChange(ItemKind.CONNECTION, "rig", None, RIG),
         ItemChange(ItemKind.SURFACE, "s", {"lookup": "s"}, None),
@@ -81,7 +81,7 @@ def test_without_provenance_only_warm_queries_have_events() -> None:
 
 
 def test_a_change_of_the_policy_counts_at_once() -> None:
-    """The change that enables the provenance policy is itself recorded in the audit log."""
+    """The change that enables the audit log is itself recorded in the audit log."""
     on = CatalogItem(ItemKind.SETTINGS, "-", {"policies": {"provenance": {}}}, ItemOrigin.API, EARLIER, EARLIER, "ann")
     context = AuditContext.from_catalog(build_stored(audited=False), [on])
     assert context == AuditContext("plant-a", audited=True)

@@ -35,12 +35,12 @@ def build_api_query(**fields: Any) -> CatalogItem:
 
 
 def load_without(section: str) -> WorkspaceDocument:
-    """Return the valid document without one of its lists."""
+    """Return the valid document without one of the document's lists."""
     return DOCUMENT.model_copy(update={section: ()})
 
 
 def test_empty_store_gets_all_items() -> None:
-    """For an empty store, the plan adds every item, and each item follows those on which it depends."""
+    """For an empty store the plan adds every item, and an item is added after the items on which it depends."""
     changes = plan_changes(DOCUMENT, StoredCatalog(0, ())).changes
     assert all(change.before is None and change.verb == "Created" for change in changes)
     assert [change.kind for change in changes][:3] == ["workspace", "settings", "member"]
@@ -64,7 +64,7 @@ def test_quotas_are_part_of_the_settings() -> None:
 
 @given(draw_valid_document())
 def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> None:
-    """A document that equals the stored items gives an empty plan, whatever the order of its items."""
+    """A document that equals the stored items gives an empty plan, for any order of the items."""
     shuffled = document.model_copy(
         update={
             "connections": document.connections[::-1],
@@ -85,7 +85,7 @@ def test_change_contains_both_definitions() -> None:
 
 
 def test_removals_come_last() -> None:
-    """Removals follow all other changes, and an item is removed before those on which it depends."""
+    """Removals follow all other changes, and an item is removed before the items on which it depends."""
     bare = WorkspaceDocument(workspace=DOCUMENT.workspace)
     changes = plan_changes(bare, store_document(DOCUMENT)).changes
     assert [change.kind for change in changes if change.after is None] == [
@@ -106,7 +106,7 @@ def test_api_items_are_retained() -> None:
 
 
 def test_api_item_takes_precedence_over_declared_item() -> None:
-    """If the API created an item with the key of a declared one, the stored item stays and is a conflict."""
+    """If the API created an item with the key of a declared item, the stored item stays and is listed as a conflict."""
     mine = build_api_query(lookup="q2")
     stored = store_document(DOCUMENT)
     items = tuple(item for item in stored.items if item.key != "q2")
@@ -116,7 +116,7 @@ def test_api_item_takes_precedence_over_declared_item() -> None:
 
 
 def test_a_rejection_is_no_difference() -> None:
-    """A query that the API created and a member rejected equals its declaration, which has no rejection."""
+    """A rejected query that the API created equals its declaration, because documents cannot declare rejections."""
     rejection = {"rejectedBy": "admin@plant-a.example", "rejectedAt": "2026-02-01T00:00:00.000000Z", "comment": "no"}
     declared = store_document(DOCUMENT)
     items = (item for item in declared.items if item.key != "q2")
@@ -220,7 +220,7 @@ def test_changed_text_gets_declared_approval() -> None:
 
 
 def test_new_default_is_not_a_change() -> None:
-    """A stored item without a newer field equals a declared item with the field's default."""
+    """A stored item that lacks a newer field equals a declared item with the default of this field."""
     stored = store_document(DOCUMENT)
     items = tuple(
         replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})

@@ -142,12 +142,12 @@ def test_multiplying_aliases_are_rejected() -> None:
     ids=["items", "unknown fields", "values", "rules between items"],
 )
 def test_validation_stops_after_many_problems(text: str) -> None:
-    """At most 1,000 problems of a document are reported, however many values are invalid."""
+    """At most 1,000 problems of a document are reported, even if more values are invalid."""
     assert len(list_problems(text)) == MAX_PROBLEMS
 
 
 def test_multiplying_aliases_name_their_member() -> None:
-    """The problem about aliases that make a document too large has the alias's position and member name."""
+    """If aliases make a document too large, the problem has the position and the member name of an alias."""
     layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     assert list_problems("\n".join(layers))[0].startswith("w.yaml:8:10: l6: aliases make")
@@ -184,7 +184,7 @@ def test_all_problems_are_reported_together() -> None:
 
 
 def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
-    """A reference to an invalid item is no further problem; a reference to a missing item is one."""
+    """A reference to an invalid item is not reported; a reference to a missing item is reported."""
     text = edit_plant("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
     fields = [problem.split(": ", 1)[1] for problem in list_problems(text)]
     assert fields == [
@@ -194,7 +194,7 @@ def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
 
 
 def test_message_lists_a_limited_number_of_problems() -> None:
-    """The message contains the first problems and the number of others; the list contains all."""
+    """The message contains the first problems and the number of the others; the list contains all problems."""
     text = edit_plant("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")

@@ -59,14 +59,14 @@ def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[lis
 @pytest.mark.parametrize("queries", ["off", "required"])
 @pytest.mark.parametrize("declared", [APPROVAL, SIGNED])
 def test_a_stored_signature_stays(declared: dict[str, Any], queries: str) -> None:
-    """If a document repeats a stored approval, the stored signature stays, even if the document omits it."""
+    """If a document repeats the stored approval of a query, the stored signature stays, even if it is omitted there."""
     stored = store(build_document(SIGNED, queries=queries))
     assert list_changes(build_document(declared, queries=queries), stored) == [[], []]
 
 
 @pytest.mark.parametrize("declared", [SIGNED, {**SIGNED, "signature": {**SIGNATURE, "printedName": "Other"}}])
 def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
-    """A declared approval with a signature that is not stored makes the query a draft, with a warning."""
+    """If a document declares an approval with a signature that is not stored, the query becomes a draft."""
     stored = store(build_document(None))
     plan = plan_document_of_command(build_document(declared), stored)
     assert [note.key for note in plan.retained] == ["q"]

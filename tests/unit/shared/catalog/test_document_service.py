@@ -26,7 +26,7 @@ def list_changes(planned: DocumentPlan) -> list[tuple[str, str]]:
 
 
 async def test_containers_that_exist_are_found_once_per_database(tmp_path: Path) -> None:
-    """A plan lists the existing containers once per database, and its ETag depends on the result."""
+    """The plan reads the existing containers once for each database, and its ETag depends on them."""
     containers = {"recipes", "other"}
     asked: list[tuple[str, str]] = []
 

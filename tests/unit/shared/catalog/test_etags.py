@@ -11,6 +11,6 @@ def test_the_order_of_members_does_not_matter() -> None:
 
 
 def test_different_definitions_have_different_tags() -> None:
-    """A changed value, another member or another division into definitions gives another ETag."""
+    """Another value, another member, or the same text split into other definitions gives another ETag."""
     definitions: list[list[dict[str, object]]] = [[{"a": 1}], [{"a": 2}], [{"a": 1, "b": 2}], [{"a": 1}, {"b": 2}], []]
     assert len({compute_definition_etag(*one) for one in definitions}) == len(definitions)

@@ -24,7 +24,7 @@ CALLER = Caller("admin@p", frozenset(AccessRight))
 
 
 def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None = None) -> StoredCatalog:
-    """Return a catalog after a document was applied and the API created or changed items of a second one."""
+    """Return a catalog that results from an applied document and from items that the API created or changed."""
     items = {
         item: CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply")
         for item, definition in items_from_document(declared).items()
@@ -51,7 +51,7 @@ def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: W
 
 
 def test_an_approver_without_the_right_stays_in_the_export() -> None:
-    """An approval by a member who lost the right is exported, and the export gives an empty plan."""
+    """An approval by a member who lost the right is exported, and planning the exported document gives no change."""
     document = WorkspaceDocument.model_validate(
         {
             "workspace": {"id": "plant-a", "name": "A"},

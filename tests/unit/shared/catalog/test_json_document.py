@@ -35,7 +35,7 @@ def test_values_equal_those_of_the_standard_library(value: Any, indent: Any, esc
 
 @given(st.text(alphabet='{}[]",:0123456789.eE-+truefalsn \n\\u', max_size=30))
 def test_texts_are_accepted_as_by_the_standard_library(text: str) -> None:
-    """No text is accepted that the standard library rejects; each rejection has a position."""
+    """The parser accepts no text that the standard library rejects; each rejection has a position."""
     try:
         parse_json_document(text, "w.json")
     except DocumentError as error:

@@ -33,7 +33,7 @@ def get_error(kql: str) -> WorkspaceError:
 
 @given(st.sampled_from(ESCAPES), st.data())
 def test_gaps_between_tokens_do_not_hide_violations(tokens: list[str], data: st.DataObject) -> None:
-    """A query with any white space and comments between tokens is still rejected."""
+    """White space and comments between the tokens of a query do not hide a forbidden construct."""
     # The engine accepts macro-expand only without gaps.
     gaps = ["".join(data.draw(GAPS)) if token not in ("macro", "-") else "" for token in tokens]
     kql = "".join(token + gap for token, gap in zip(tokens, gaps, strict=True))
@@ -55,7 +55,7 @@ def test_similar_texts_are_accepted(kql: str) -> None:
 
 @pytest.mark.parametrize("plugin", sorted(PLUGINS))
 def test_listed_plugins_are_accepted(plugin: str) -> None:
-    """Each allowed plugin is accepted, alone and after parameters of evaluate."""
+    """Each allowed plugin is accepted, also after parameters of the operator ``evaluate``."""
     check_query(f"Telemetry | evaluate {plugin}(DeviceId)")
     check_query(f"Telemetry | evaluate hint.distribution = per_node hint.pass_filters=true {plugin} (DeviceId)")
 
@@ -78,7 +78,7 @@ def test_listed_settings_are_accepted(option: str) -> None:
     ],
 )
 def test_rejection_has_position(kql: str, line: int, column: int) -> None:
-    """Line and column of a rejection refer to the caller's text, also after a string of several lines."""
+    """Line and column of a rejection are positions in the caller's text, also after a string of several lines."""
     error = get_error(kql)
     assert (error.members["line"], error.members["column"]) == (line, column)
 
@@ -90,7 +90,7 @@ def test_rejection_lists_allowed_names() -> None:
 
 
 def test_endless_parameters_are_rejected() -> None:
-    """A long chain of nested ``evaluate`` parameters is rejected in linear time."""
+    """A text with a very long chain of nested ``evaluate`` parameters is rejected in linear time."""
     assert get_error("T | evaluate a=" + "evaluate a=" * 5000 + "x pivot(y)").code == "QUERY_INVALID"
 
 

@@ -46,7 +46,7 @@ def test_empty_query_is_rejected(kql: str) -> None:
 
 
 def test_statements_are_inserted_before_the_query() -> None:
-    """Declarations and filter are on their own line, so that positions shift by one line."""
+    """Declarations and the filter are inserted in one line, so that all positions shift by one line."""
     composed = compose_query("Telemetry | count", "device:string, _oi_from:datetime", WINDOW)
     assert composed.text == (f"declare query_parameters(device:string, _oi_from:datetime);{WINDOW}\nTelemetry | count")
     assert composed.lines_before == 1
@@ -71,7 +71,7 @@ def test_statements_are_inserted_before_the_query() -> None:
     ],
 )
 def test_declarations_are_merged_into_declare_statement(kql: str, expected: str) -> None:
-    """A query has at most one declare statement, which gets the additional declarations."""
+    """A query has at most one declare statement, to which the additional declarations are added."""
     assert compose_query(kql, "_f:datetime", WINDOW).text == expected
 
 
@@ -116,5 +116,5 @@ def test_queries_that_bypass_time_range_are_rejected(kql: str) -> None:
     ],
 )
 def test_ordinary_queries_accept_time_range(kql: str) -> None:
-    """Names and arithmetic that only resemble a bypass are accepted."""
+    """Names and arithmetic that only resemble a bypass of the time range are accepted."""
     assert get_error_code(check_time_range, kql) == ""

@@ -11,7 +11,7 @@ KQL = st.text(alphabet="ab1'\"\\@/`~\n |;()*", max_size=60)
 
 @given(KQL)
 def test_masking_preserves_positions(kql: str) -> None:
-    """The masked text is as long as the original text."""
+    """A text whose strings and comments are masked has the same length as the original text."""
     assert len(mask_literals(kql)) == len(kql)
 
 
@@ -28,7 +28,7 @@ def test_tokens_omit_only_space_and_comments(kql: str) -> None:
 
 @given(KQL)
 def test_masking_and_tokens_agree_on_strings(kql: str) -> None:
-    """The tokeniser and the masking find the same closed strings."""
+    """The tokenizer and the masking find the same closed strings in a text."""
     blanked = mask_literals(kql)
     for token in tokenize(kql):
         if token.kind != TokenKind.STRING:
@@ -63,7 +63,7 @@ def test_strings_and_comments_are_masked(kql: str, blanked: str) -> None:
     ],
 )
 def test_unclosed_string_is_not_masked(kql: str, unclosed: str) -> None:
-    """An unclosed string ends with its line, or with the text if its form spans lines, and is not masked."""
+    """An unclosed string is not masked; it ends with its line, or with the text if its form spans lines."""
     assert [token.text for token in tokenize(kql) if token.kind == TokenKind.UNCLOSED] == [unclosed]
     assert mask_literals(kql) == kql
 

@@ -1,4 +1,4 @@
-"""Tests of the stored states of members, which remain after a member is removed."""
+"""Tests of the stored states of members, which remain after the members are removed."""
 
 from pathlib import Path
 

@@ -80,7 +80,7 @@ async def test_an_unavailable_log_stops_the_flush() -> None:
 
 
 async def test_a_rejected_event_blocks_no_other() -> None:
-    """An event that its chain rejects stays pending and raises its error after all others are appended."""
+    """An event that its chain rejects stays pending, and its error is raised after all other events are appended."""
     outbox = Outbox([build_event("1", "a"), build_event("2", "b"), build_event("3", "a")], {"1": Kind.INVALID})
     with pytest.raises(WorkspaceError):
         await flush_outbox(outbox, outbox, outbox.announce)

@@ -87,7 +87,7 @@ def test_invalid_value_is_rejected(kind: str, value: Any) -> None:
 
 @given(st.sampled_from(list(ParameterType)), st.text(max_size=40))
 def test_any_text_stays_within_its_literal(kind: ParameterType, text: str) -> None:
-    """Any text becomes a single KQL literal and cannot add other code to the query."""
+    """Any text becomes a single KQL literal and cannot add code to the query."""
     try:
         written = to_literal(kind, text)
     except ValueError:

@@ -26,12 +26,12 @@ def build_query(lookup: str, **members: Any) -> WarmQuery:
     [("a/b", True), ("approve", True), ("a//b", False), ("a/../b", False), ("./a", False), ("a/approve", False)],
 )
 def test_an_api_path_stays_the_same_in_clients_and_proxies(path: str, *, is_valid: bool) -> None:
-    """An API path with segments that clients remove, or equal to the route of approvals, is rejected."""
+    """An API path that clients would change, or that equals the route of approvals, is rejected."""
     assert (check_api_path(path) is None) is is_valid
 
 
 def test_an_api_path_belongs_to_one_query() -> None:
-    """An API path must not be the path or lookup of another query; the query's own lookup is allowed."""
+    """An API path must not be the path or lookup of another query; it may be the lookup of its own query."""
     queries = [
         build_query("a", apiPath="x"),
         build_query("b", apiPath="x"),
@@ -62,7 +62,7 @@ def test_a_text_that_changes_data_is_rejected() -> None:
 
 
 def test_parameters_have_unique_names_and_fitting_defaults() -> None:
-    """A default is checked only for an optional parameter, by the rules of its type."""
+    """The names of parameters are unique, and the default of an optional parameter must have the parameter's type."""
     declared = [
         {"name": "a", "type": "long"},
         {"name": "a", "type": "string", "default": "x"},

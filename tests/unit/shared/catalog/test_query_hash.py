@@ -25,11 +25,11 @@ def test_the_hash_is_computed_from_the_canonical_form() -> None:
     ],
 )
 def test_only_the_text_and_its_parameters_are_hashed(change: dict[str, object], *, is_equal: bool) -> None:
-    """A change of the text or parameters changes the hash; a new name does not."""
+    """Changing the text or parameters of a query changes its hash; changing its name does not."""
     assert (compute_query_hash({**QUERY, **change}) == compute_query_hash(QUERY)) is is_equal
 
 
 def test_a_large_integer_is_hashed_as_text() -> None:
-    """A large integer is hashed as text, as the audit event contains it."""
+    """A large integer is hashed as text, in the form in which the audit event contains it."""
     large, text = ({**QUERY, "parameters": [{"default": value}]} for value in (2**60, str(2**60)))
     assert compute_query_hash(large) == compute_query_hash(text)

@@ -20,6 +20,6 @@ def test_declared_quotas_are_limited_to_the_tier(tier: Tier) -> None:
 
 
 def test_each_quota_is_declared_separately() -> None:
-    """A declared quota replaces only its own default, also if it is lower."""
+    """A declared quota replaces only the default of the same quota, also if it is lower."""
     declared = Quotas.model_construct(streams_per_principal=1, jobs_per_principal=None, download_bytes=None)
     assert resolve_quotas(Tier.PRO, declared) == QuotaLimits(1, 10, 50 * GIB)

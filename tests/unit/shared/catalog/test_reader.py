@@ -95,7 +95,7 @@ async def test_recent_catalog_is_used_without_store_call(tmp_path: Path) -> None
 
 
 async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
-    """A refresh reads only the version; concurrent callers share one load of a new version."""
+    """A refresh reads only the version of the catalog; concurrent callers share one load of a new version."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, ALWAYS)
@@ -146,7 +146,7 @@ async def test_cached_catalog_is_used_while_store_is_unavailable(tmp_path: Path)
 
 
 async def test_unavailable_store_is_not_called_for_each_request(tmp_path: Path) -> None:
-    """After a failed refresh, the next attempt follows after the refresh time; the cached catalog is used."""
+    """After a failed refresh, the cached catalog is used, and the store is called again after the refresh time."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, NEVER)
@@ -180,7 +180,7 @@ def test_unreadable_item_is_skipped() -> None:
 
 
 def test_large_catalog_is_searched_by_index() -> None:
-    """A catalog of ten thousand items finds queries by path through an index."""
+    """In a catalog of ten thousand items, a query is found by its path through an index."""
     query = items_from_document(DOCUMENT)["warmQuery", "q1"]
     items = tuple(
         CatalogItem(

@@ -37,7 +37,7 @@ def create_api_query(_: StoredCatalog) -> Sequence[ItemChange]:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(draw_valid_document(), draw_valid_document())
 def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
-    """After any document is applied over another, its plan is empty, and each change has one audit event."""
+    """After any document is applied over another document, its plan is empty, and each change has one audit event."""
 
     async def run(folder: Path) -> None:
         async with open_plant(folder) as opened:
@@ -73,7 +73,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
 
 
 async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
-    """Each addition, change and removal has an audit event with both states; members have another chain."""
+    """Each added, changed or removed item has an audit event with both states; members have a chain of their own."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         changed = load_document(
@@ -186,7 +186,7 @@ async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
 
 
 async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
-    """An error of the function that computes a change reaches the caller, and nothing is stored."""
+    """An error of the function that computes a change is raised to the caller, and nothing is stored."""
 
     def refuse(_: StoredCatalog) -> Sequence[ItemChange]:
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")
@@ -200,7 +200,7 @@ async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
 
 
 async def test_empty_plan_keeps_version(tmp_path: Path) -> None:
-    """Applying an unchanged document changes no version and causes no reload."""
+    """Applying an unchanged document creates no new version and causes no reload."""
     calls: list[None] = []
     async with open_plant(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, on_change=lambda: calls.append(None))

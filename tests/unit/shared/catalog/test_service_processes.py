@@ -48,7 +48,7 @@ def _wait_for_end(process: subprocess.Popen[str]) -> int:
 
 
 async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
-    """If two processes apply different documents, one of them is stored, and each change is audited once."""
+    """If two processes apply different documents, one document is stored, and each change is audited once."""
     texts = {actor: PLANT.replace("name: Rig,", f"name: Rig of {actor},") for actor in ("first", "second")}
     assert release(*(start_process(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
     async with open_plant(tmp_path) as opened:

@@ -13,7 +13,7 @@ def find_errors(*signals: dict[str, Any]) -> list[tuple[tuple[str | int, ...], s
 
 
 def test_names_and_pointers_are_unique() -> None:
-    """A second signal with the same name or pointer is reported at this field."""
+    """If two signals have the same name or pointer, the error is at the field of the second signal."""
     found = find_errors(
         {"name": "t", "pointer": "/t", "type": "real"},
         {"name": "t", "pointer": "/u", "type": "real"},
@@ -33,6 +33,6 @@ def test_names_and_pointers_are_unique() -> None:
     ],
 )
 def test_limits_belong_to_numbers_in_order(signal: dict[str, Any], fields: list[str]) -> None:
-    """Only signals with numeric types can have limits, and the lower limit must not exceed the upper one."""
+    """Only signals of numeric types can have limits, and the lower limit must not exceed the upper limit."""
     found = find_errors({"name": "t", "pointer": "/t", **signal})
     assert [path for path, _ in found] == [("signals", 0, field) for field in fields]

@@ -25,13 +25,13 @@ def catalog() -> Catalog:
 
 @pytest.mark.parametrize(("name", "lookup"), [("q1", "q1"), ("cooling/q1", "q1"), ("q2", "q2"), ("First", None)])
 def test_a_query_is_found_by_lookup_and_by_api_path(catalog: Catalog, name: str, lookup: str | None) -> None:
-    """A query is found by its lookup or API path, but not by its display name."""
+    """A query is found by its lookup and by its API path, but not by its display name."""
     found = catalog.find_query(name)
     assert (None if found is None else found.value.lookup) == lookup
 
 
 def test_surfaces_are_found_by_connection(catalog: Catalog) -> None:
-    """The surfaces of a connection are those that contain it; a connection can belong to none."""
+    """The surfaces of a connection are the surfaces that contain it; a connection may be in no surface."""
     assert (catalog.find_surfaces("rig"), catalog.find_surfaces("none")) == (("cooling",), ())
 
 

@@ -54,7 +54,7 @@ def test_each_value_has_its_place() -> None:
 
 
 def test_an_alias_is_the_value_of_its_anchor() -> None:
-    """An alias is parsed to the same node as its anchor."""
+    """An alias is parsed to the node of its anchor."""
     root = parse_yaml("a: &x [1]\nb: *x\n", "w.yaml")
     (_, first), (_, second) = root.entries or []
     assert second is first
@@ -75,7 +75,7 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
     ],
 )
 def test_a_problem_has_its_place(text: str, problem: str) -> None:
-    """Each problem has the line and the column at which it occurs."""
+    """Each problem has the line and the column of its position in the text."""
     assert parse_error(text).startswith(problem)
 
 

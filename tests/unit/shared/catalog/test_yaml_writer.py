@@ -39,7 +39,7 @@ def test_values_are_read_back(document: dict[str, Any]) -> None:
     "text", ["no", "on", "1e3", "0o17", "0x1f", "2026-01-01", "~", "", "<<", "12:30", "1_000", "="]
 )
 def test_texts_that_look_like_other_types_are_quoted(text: str) -> None:
-    """Text that YAML 1.1 or 1.2 would read as another type is quoted, and so stays text."""
+    """A text that YAML 1.1 or 1.2 would parse as another type is quoted, so that it stays a text."""
     written = "".join(write_yaml({"value": [text]}))
     assert read(written) == yaml.safe_load(written) == {"value": [text]}
 

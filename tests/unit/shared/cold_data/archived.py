@@ -30,7 +30,7 @@ def build_event(
     partition: str = "0",
     payload: dict[str, Any] | None = None,
 ) -> HubEvent:
-    """Return an event with an impulse; without an id, the impulse gets a unique one."""
+    """Return an event with an impulse; an impulse without an id gets a unique id."""
     named = message_id or f"m-{partition}-{sequence}"
     impulse = Impulse(named, at, connection, ("hall",), "d-1", {}, payload or {"n": sequence})
     arrived = enqueued_at or NOON + timedelta(seconds=sequence)

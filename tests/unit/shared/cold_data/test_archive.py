@@ -71,7 +71,7 @@ async def test_redelivery_does_not_change_blobs(tmp_path: Path) -> None:
 
 
 async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
-    """If a redelivery has other batch boundaries, some rows are in several blobs but are read once."""
+    """If a redelivery has other batch boundaries, some rows are in several blobs, but a read returns them once."""
     store = open_folder_store(tmp_path)
     events = [build_event(number) for number in range(1, 40)]
     for size in (10, 7, 39, 13):
@@ -100,7 +100,7 @@ async def test_any_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connect
 
 
 async def test_events_after_a_hub_reset_are_stored(tmp_path: Path) -> None:
-    """After a hub reset, events with reused sequence numbers are stored in addition to the old ones."""
+    """If the hub was reset, events with reused sequence numbers are stored in addition to the old events."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1, "old-1"), build_event(2, "old-2")])
     later = NOON + timedelta(days=3)

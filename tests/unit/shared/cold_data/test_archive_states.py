@@ -19,7 +19,7 @@ MINUTES = timedelta(minutes=1)
 
 
 class ArchiveMachine(RuleBasedStateMachine):
-    """State machine that delivers events in any batches, repeatedly, while compaction runs and crashes."""
+    """State machine that delivers events in random batches, repeatedly, while compaction runs and crashes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,13 +60,13 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(changes=st.one_of(st.none(), st.integers(0, 5)))
     def compact(self, changes: int | None) -> None:
-        """Run the compaction, which crashes after a drawn number of changes."""
+        """Run the compaction, and let it crash after a random number of changes."""
         store = open_folder_store(self._path) if changes is None else build_crashing_store(self._path, changes)
         asyncio.run(Compaction(store, QUIET).run(compute_later_time()))
 
     @invariant()
     def holds_each_message_once(self) -> None:
-        """Check that a read returns each message once, as it arrived first."""
+        """Check that a read returns each message once, with the content that arrived first."""
         found = [row["payload"] for row in asyncio.run(read_rows(open_folder_store(self._path)))]
         assert found == self._expected
 

@@ -27,7 +27,7 @@ HOUR = timedelta(hours=1)
 
 
 def compute_later_time(quiets: float = 1.1) -> datetime:
-    """Return the time after a number of quiet times, the waiting times before a merge."""
+    """Return the time after a number of quiet periods, which are the waiting times before a merge."""
     return now() + quiets * QUIET
 
 
@@ -67,7 +67,7 @@ def build_crashing_store(path: Path, changes: int) -> CrashingStore:
 
 
 async def test_past_hour_is_merged_to_one_blob(tmp_path: Path) -> None:
-    """Blobs of a past hour are merged after a waiting time; their sources are deleted one waiting time later."""
+    """Blobs of a past hour are merged after a waiting time; the merged blobs are deleted one waiting time later."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_event(number) for number in range(1, 31)], 10):
         await Archive(store).run(batch)
@@ -94,7 +94,7 @@ async def test_current_and_future_hours_are_not_merged(tmp_path: Path) -> None:
 
 
 async def test_late_blobs_are_merged(tmp_path: Path) -> None:
-    """Blobs that arrive after the merge of their hour are merged later, also after the sources were deleted."""
+    """Blobs that arrive after their hour was merged are merged later, also if the first blobs were deleted."""
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in range(1, 7):
@@ -119,7 +119,7 @@ async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
 
 
 async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Path) -> None:
-    """After a hub reset, new events are stored even if their blob has the name of a merged one."""
+    """After a hub reset, new events are stored even if their blob has the name of a blob that was merged."""
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in (1, 2):
@@ -148,7 +148,7 @@ async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int)
 
 
 class SweptStore(FolderBlobStore):
-    """Blob store in which all compaction is completed between a reader's listing and its first fetch."""
+    """Blob store in which all compaction runs between a reader's listing and the reader's first fetch."""
 
     swept = False
 
@@ -172,7 +172,7 @@ async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> No
 
 
 class StaleStore(FolderBlobStore):
-    """Blob store that returns an outdated listing, as a concurrent run sees it."""
+    """Blob store that returns an outdated listing, as a concurrent compaction run may see it."""
 
     seen: tuple[Blob, ...] = ()
 
@@ -184,7 +184,7 @@ class StaleStore(FolderBlobStore):
 
 
 async def test_concurrent_runs_do_not_repeat_rows(tmp_path: Path) -> None:
-    """If a concurrent run merges an outdated listing, rows are in two blobs but are read once."""
+    """If a concurrent run merges an outdated listing, rows are in two blobs, but a read returns them once."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1)])
     await Archive(store).run([build_event(2)])

@@ -49,7 +49,7 @@ async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
 async def test_an_archive_that_changes_at_each_attempt_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read is repeated if blobs were deleted meanwhile, and raises UNAVAILABLE after several attempts."""
+    """If blobs are deleted during a read, the read is repeated; after several attempts it raises UNAVAILABLE."""
     store = open_folder_store(tmp_path)
     await archive_events(store, 1)
 

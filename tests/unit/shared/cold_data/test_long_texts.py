@@ -37,13 +37,13 @@ COUNT = 400
 
 
 def build_long_event(number: int, sequence: int | None = None) -> HubEvent:
-    """Return an event of maximum size; the same number gives a later duplicate of the message."""
+    """Return an event of the maximum size; if a number is used again, the event is a later duplicate."""
     at = NOON + timedelta(seconds=number * 7919 % 3600)
     return build_event(sequence or number, f"m-{number}", at=at, payload={"n": number, "x": TEXT[number % 97 :]})
 
 
 async def read_lengths(store: FolderBlobStore) -> list[tuple[str, int]]:
-    """Return ids and payload lengths of a read, after checking that its batches are bounded."""
+    """Return ids and payload lengths of a read, after checking that the size of its batches is limited."""
     found: list[tuple[str, int]] = []
     async for batch in ColdReader(store).rows("rig", NOON, NOON + HOUR):
         assert batch.nbytes <= tables.GROUP_BYTES + LENGTH
@@ -60,7 +60,7 @@ async def compact_all(store: FolderBlobStore) -> int:
 async def test_hundreds_of_longest_messages_are_read_and_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All messages are read and merged although only a third of them fits the engine's memory."""
+    """All messages are read and merged although only a third of them fits into the memory of the engine."""
     monkeypatch.setattr("shared.cold_data.engine.MEMORY", "32MB")
     store = open_folder_store(tmp_path)
     events = [build_long_event(number) for number in range(1, COUNT + 1)]
@@ -81,7 +81,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
 
 
 async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -> None:
-    """A blob that does not state its longest row is read and merged; the merged blob states it."""
+    """A blob that does not state the length of its longest row is read and merged; the merged blob states it."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_long_event(number) for number in range(1, 41)], 20):
         await Archive(store).run(batch)

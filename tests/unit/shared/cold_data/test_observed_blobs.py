@@ -9,7 +9,7 @@ from tests.unit.shared.cold_data.archived import open_folder_store
 
 
 async def test_each_call_reaches_the_store(tmp_path: Path) -> None:
-    """Results and errors are those of the wrapped store."""
+    """Each call reaches the wrapped store, whose results and errors are returned unchanged."""
     store = ObservedBlobs(open_folder_store(tmp_path), "cold")
     assert await store.create("a/1", b"content")
     assert not await store.create("a/1", b"other")

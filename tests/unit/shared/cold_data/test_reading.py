@@ -75,7 +75,7 @@ async def test_list_hours_returns_rows_and_sizes(tmp_path: Path) -> None:
 async def test_repeats_within_a_day_are_duplicates(
     tmp_path: Path, arrivals: Sequence[float], kept: Sequence[float], *, same_hour: bool
 ) -> None:
-    """A message with the id of another one within 24 hours is a duplicate, also in another hour."""
+    """A message with the id of an earlier message is a duplicate within 24 hours, also if the hours differ."""
     store = open_folder_store(tmp_path)
     archive = Archive(store)
     for number, hours in enumerate(arrivals, 1):
@@ -127,7 +127,7 @@ async def test_files_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: 
 
 
 def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:
-    """Return the sequence numbers that the query table contains: each id once within a day."""
+    """Return the sequence numbers that the query table contains: of each id, one within a day."""
     kept: dict[str, datetime] = {}
     found = []
     for each, message_id in zip(events, given_ids, strict=True):

@@ -38,7 +38,7 @@ def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 async def test_read_is_rejected_without_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read that does not fit the disk is rejected at its start."""
+    """A read that needs more disk space than is available is rejected at its start."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1)])
     simulate_full_disk(monkeypatch, 900 * MEGABYTE)
@@ -59,7 +59,7 @@ def test_spill_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_out_of_memory_is_translated(tmp_path: Path) -> None:
-    """A query that cannot spill raises DOWNLOAD_OUT_OF_MEMORY, and other errors are not translated."""
+    """A query that cannot spill to disk raises DOWNLOAD_OUT_OF_MEMORY; other errors are not converted."""
     bounded = duckdb.connect(":memory:", config={"memory_limit": "20MB", "temp_directory": ""})
     with pytest.raises(WorkspaceError, match="jsonl") as refusal, scratch.translate_resource_errors(tmp_path):
         bounded.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")

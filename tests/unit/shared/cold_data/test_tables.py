@@ -69,7 +69,7 @@ def test_the_longest_row_is_measured_in_bytes() -> None:
 
 @pytest.mark.parametrize(("limit", "sizes"), [(10, [5]), (3, [2, 3]), (1, [1, 1, 1, 1, 1])])
 def test_row_groups_are_limited(monkeypatch: pytest.MonkeyPatch, limit: int, sizes: list[int]) -> None:
-    """Readers load a row group completely; the order of the rows stays."""
+    """Row groups have a maximum size, because readers load a row group completely; the row order stays."""
     monkeypatch.setattr(tables, "GROUP_ROWS", limit)
     groups = list(split_row_groups(build_rows(*"abcde")))
     assert [group.num_rows for group in groups] == sizes

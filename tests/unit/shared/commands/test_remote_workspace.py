@@ -47,7 +47,7 @@ def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypa
 
 
 def test_a_plan_is_read_from_its_reply() -> None:
-    """In a parsed plan, an item that is retained for another reason than its creation by the API is a conflict."""
+    """In a parsed plan, an item that is retained for another reason than its origin in the API is a conflict."""
     change = {"kind": "surface", "key": "s", "before": None, "after": {"lookup": "s"}}
     reasons = {"a": "created through the API", "b": "approved by a person"}
     kept = [{"kind": "surface", "key": key, "reason": reason} for key, reason in reasons.items()]

@@ -26,7 +26,7 @@ ADMIN = "admin@plant-a.example"
 
 @dataclass
 class Issued:
-    """A new key of the key service."""
+    """New API key that the fake key service has issued."""
 
     api_key: str
 
@@ -38,7 +38,7 @@ class Keys:
     issued: list[tuple[str, str]] = field(default_factory=list)
 
     async def issue(self, actor: str, principal: str, _name: str) -> Issued:
-        """Record actor and member, and return a new key."""
+        """Record the actor and the member, and return a new key."""
         self.issued.append((actor, principal))
         return Issued(f"oik_{len(self.issued)}")
 
@@ -95,7 +95,7 @@ class CommandEnvironment:
     engine: Engine = field(default_factory=Engine)
 
     def run(self, *arguments: str, text: str = PLANT) -> int:
-        """Run the command for a document with this text."""
+        """Run the command for a document with the given text."""
         file = self.folder / "w.yaml"
         file.write_text(text, encoding="utf-8")
         return main([arguments[0], str(file), *arguments[1:]], lambda: Services(self.folder, self.keys, self.engine))
@@ -181,7 +181,7 @@ def test_diff_and_apply_print_the_same_changes(
 
 
 def test_changes_are_shown_field_by_field(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
-    """A changed item lists its changed fields with both values; multi-line text is compared by line."""
+    """A changed item lists its changed fields with both values; texts of several lines are compared by line."""
     before = PLANT.replace("kql: Telemetry | count", "kql: |\n      Telemetry\n      | count")
     after = before.replace("      | count", "      | take 5").replace("role: Viewer", "role: Editor")
     assert environment.run("apply", text=before) == DONE
@@ -217,7 +217,7 @@ def test_standard_output_contains_only_the_issued_key(
 def test_unknown_members_are_rejected_before_apply(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    """A principal outside the team cannot apply or get a key."""
+    """A principal outside the team cannot apply a document or get a key."""
     assert environment.run("apply", option, "stranger") == REFUSED
     assert "stranger is not a member of the team" in capsys.readouterr().err
     assert not (environment.folder / "workspace.sqlite").exists()
@@ -277,7 +277,7 @@ def test_help_imports_no_slow_modules() -> None:
 def test_an_exported_document_changes_nothing(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], text_format: str
 ) -> None:
-    """Export prints the applied workspace as a document that changes nothing."""
+    """Export prints the applied workspace as a document; applying this document changes nothing."""
     assert environment.run("apply") == DONE
     capsys.readouterr()
     services = environment.keys, environment.engine
@@ -290,7 +290,7 @@ def test_an_exported_document_changes_nothing(
 def test_only_new_approvals_need_an_approver(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A stored approval stays valid when its approver loses the right; a new one by this member is rejected."""
+    """A stored approval stays valid if its approver loses the right; a new approval by this member is rejected."""
     assert environment.run("apply") == DONE
     demoted = PLANT.replace("name: Admin, role: Admin", "name: Admin, role: Viewer")
     assert demoted != PLANT

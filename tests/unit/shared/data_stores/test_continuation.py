@@ -29,7 +29,7 @@ OURS = make_tokens("0123456789abcdef0123456789abcdef")
 
 
 def is_same_list(one: ListFilter, other: ListFilter) -> bool:
-    """Return whether two lists are the same, with strict types: the partition key True differs from 1."""
+    """Return whether two lists are the same, also in types: the partition key True differs from 1."""
     whole = one[4] and other[4]
     keys = whole or (one[3] == other[3] and isinstance(one[3], bool) == isinstance(other[3], bool))
     return one[:3] == other[:3] and one[4] == other[4] and keys
@@ -49,7 +49,7 @@ async def test_token_is_valid_only_for_its_list(one: ListFilter, other: ListFilt
 
 @given(st.text(max_size=60))
 async def test_any_other_text_is_rejected(text: str) -> None:
-    """Any other text is rejected with the name of the field."""
+    """A text that is not a continuation token is rejected with the name of the field."""
     with pytest.raises(WorkspaceError, match="continuationToken"):
         await OURS.read(get_table(("a", "b", "c", "x", False)), "x", text, all_partitions=False)
 

@@ -19,7 +19,7 @@ from shared.runtime import SYSTEM_RUNTIME
 
 @pytest.mark.parametrize("document_id", ["a", "ä b", "a.", "x" * 1023, "ü" * 511])
 def test_a_text_is_an_id(document_id: str) -> None:
-    """A document id is text whose UTF-8 size is limited, not its number of characters."""
+    """A document id is a text with a maximum size in UTF-8 bytes, not in characters."""
     assert check_document_id(document_id, "id") == document_id
 
 
@@ -48,7 +48,7 @@ def test_numbers_with_an_exact_double_are_stored(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [LARGEST_WHOLE + 1, -LARGEST_WHOLE - 1, [{"a": [2**60]}]])
 def test_a_number_that_would_change_is_an_error(value: Any) -> None:
-    """A number that a double cannot represent is rejected, together with an invalid id."""
+    """A number that a double cannot represent is rejected; an invalid id is reported in the same error."""
     with pytest.raises(WorkspaceError) as raised:
         build_document({"id": "", "n": value}, SYSTEM_RUNTIME)
     errors: Any = raised.value.members["errors"]

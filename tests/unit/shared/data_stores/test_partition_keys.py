@@ -12,13 +12,13 @@ from shared.errors import WorkspaceError
 
 @pytest.mark.parametrize("value", ["l1", "", 1, 1.5, True, False, None])
 def test_a_nested_member_is_read(value: Any) -> None:
-    """A text, number, boolean or null at the path is the partition key."""
+    """The partition key is the value at the path: a text, number, boolean or null."""
     assert read_partition_key({"site": {"line": value}}, "/site/line") == value
 
 
 @pytest.mark.parametrize("document", [{}, {"site": {}}, {"site": "a"}, {"line": "a"}])
 def test_a_document_without_the_member_has_no_key(document: dict[str, Any]) -> None:
-    """A document without the member at the path has the missing key."""
+    """A document without a value at the path has the key for missing values."""
     assert read_partition_key(document, "/site/line") is MISSING
 
 

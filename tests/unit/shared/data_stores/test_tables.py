@@ -1,4 +1,4 @@
-"""Tests that every combination of table request and workspace returns the documented first error."""
+"""Tests that each combination of a table request and a workspace returns the first error in the documented order."""
 
 import asyncio
 import itertools
@@ -49,7 +49,7 @@ class Account:
 
 
 class ReachableStore:
-    """Fake document store that records that a request reached it."""
+    """Fake document store that records whether a request reached it."""
 
     async def read(self, _table: Table, _key: DocumentKey) -> StoredDocument | None:
         """Return a document."""
@@ -87,7 +87,7 @@ class Case:
 
     @property
     def expected(self) -> str:
-        """Expected error code: the first one that applies in the order of the specification."""
+        """Expected error code: the first that applies in the order of the specification."""
         single = self.verb in (Verb.READ, Verb.REPLACE, Verb.DELETE, Verb.CREATE)
         refusals = (
             ("DATABASE_NOT_FOUND", self.database != "orders"),

@@ -23,7 +23,7 @@ class MovableDisk:
         self.reads = 0
 
     async def read_usage(self) -> DiskUsage | None:
-        """Return the usage, or raise the error, that the test has set."""
+        """Return the usage that the test has set, or raise it if it is an error."""
         self.reads += 1
         if isinstance(self.usage, OSError):
             raise self.usage
@@ -44,7 +44,7 @@ class MovableDisk:
     ],
 )
 async def test_states(total: int, free: int, reserve: int | None, state: DiskState) -> None:
-    """With less free space than the reserve the disk is full, with less than twice the reserve nearly full."""
+    """Below the reserve of free space the disk is full, and below twice the reserve it is nearly full."""
     assert await DiskGuard(MovableDisk(total, free), reserve).read_state() is state
 
 
@@ -74,7 +74,7 @@ async def test_the_usage_is_read_once_a_second() -> None:
 
 
 async def test_a_disk_that_does_not_respond_retains_its_state() -> None:
-    """If the usage cannot be read, the last state stays, because stores report their own failures."""
+    """If the disk usage cannot be read, the last state stays, because the stores report their own failures."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
     guard = DiskGuard(disk, runtime=time.runtime)
     assert await guard.read_state() is DiskState.FULL

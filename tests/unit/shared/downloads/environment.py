@@ -88,7 +88,7 @@ class FakeArchiveProgress:
     are_settled = True
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Return whether all messages count as archived."""
+        """Return whether all messages count as archived, as the test has set."""
         assert seconds > 0
         return self.are_settled
 
@@ -144,7 +144,7 @@ class Environment:
         return await self.stored(job_id)
 
     async def stored(self, job_id: str = "j1") -> Job:
-        """Return the job as it is stored."""
+        """Return the job from the store."""
         job = await self.jobs.get(job_id)
         assert job is not None
         return job

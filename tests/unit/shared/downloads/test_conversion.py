@@ -77,7 +77,7 @@ def build_batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator
 
 
 def flatten(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
-    """Return the CSV cells of a payload, computed without the product code."""
+    """Return the CSV cells of a payload, computed by a separate implementation."""
     found: dict[tuple[str, ...], str] = {}
     for key, value in payload.items():
         if isinstance(value, dict) and value:
@@ -111,7 +111,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str, Any]]) -> None:
-    """A CSV row has exactly the payload's leaves under their names, for any keys and values."""
+    """A CSV row has exactly the leaves of its payload under their names, for any keys and values."""
     files, leaves = write_csv("pump", lambda: build_batches(payloads), folder, frozenset())
     header, rows = read_csv(files)
     assert leaves == {path for payload in payloads for path in flatten(payload)}
@@ -211,7 +211,7 @@ def test_empty_range_creates_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    """A new file starts before the size limit; each file has complete rows and states size, rows and digest."""
+    """A new file starts before the size limit is reached; each file has complete rows and states size and digest."""
     monkeypatch.setattr("shared.downloads.output_files.ROW_GROUP_ROWS", 100)
     monkeypatch.setattr("shared.downloads.row_feed.SLICE_ROWS", 100)
     payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
@@ -262,7 +262,7 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
 
 
 def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
-    """Known leaves get columns even without values, so that all parts of a download have the same header."""
+    """Leaves that are known from other parts get columns even without values, so that all parts have one header."""
     known = frozenset({("z",), ("m", "x")})
     [file], leaves = write_csv("pump", lambda: build_batches([{"a": 1}]), tmp_path, known)
     assert leaves == {("a",), *known}
@@ -299,7 +299,7 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
-    """Flattening payloads in the engine and one by one gives the same leaves with the same texts."""
+    """Flattening payloads in the engine, or one by one, gives the same leaves with the same texts."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
     found = find_leaves_singly(texts)
     assert found == {path for payload in payloads for path in flatten(payload)}
@@ -325,7 +325,7 @@ def test_slice_of_largest_payloads_fits_into_memory(tmp_path: Path, payload: dic
 
 
 def test_key_with_values_and_objects_has_both_columns(tmp_path: Path) -> None:
-    """A path with a value in one row and an object in another has a column for each."""
+    """A path that has a value in one row and an object in another row has a column for each of them."""
     wide = {f"k{number:03}": number for number in range(900)}
     payloads: list[dict[str, Any]] = [{"a": 1, **wide}, {"a": {"b": 2}}, {"text": "x" * 200_000}]
     [file], leaves = write_csv("pump", lambda: build_batches(payloads), tmp_path, frozenset())
@@ -335,7 +335,7 @@ def test_key_with_values_and_objects_has_both_columns(tmp_path: Path) -> None:
 
 
 def test_wide_rows_are_converted_in_small_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of cells converted together is limited, and no row is lost."""
+    """The number of cells that are converted together is limited, and no row is lost."""
     monkeypatch.setattr(conversion, "CSV_CELLS_PER_BATCH", 40)
     payloads = [{f"k{number}": number for number in range(20)} for _ in range(30)]
     [file], _ = write_csv("pump", lambda: build_batches(payloads, 30), tmp_path, frozenset())

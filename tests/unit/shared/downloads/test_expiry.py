@@ -34,7 +34,7 @@ class Stores:
         return self.jobs.get(job_id)
 
     async def delete(self, target: str | list[str]) -> None:
-        """Delete a job, or blobs."""
+        """Record the deletion of a job or of blobs."""
         if isinstance(target, str):
             self.calls.append("delete job")
             del self.jobs[target]
@@ -52,7 +52,7 @@ class Stores:
                 yield Blob(name, 1, written_at)
 
     async def release_job(self, owner: str, job_id: str) -> None:
-        """Release the job's place in the quota."""
+        """Record that the job's place in the quota was released."""
         self.calls.append(f"release {owner} {job_id}")
 
 

@@ -41,7 +41,7 @@ def test_the_engine_finds_the_leaves_that_a_parser_finds(flattener: Flattener, p
 
 @pytest.mark.parametrize("payloads", [PAYLOADS, [{"*": "x", "n": {"?": 1}}, {"n": {"?": "{"}}]])
 def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, payloads: list[object]) -> None:
-    """The engine returns text unquoted, other values as JSON text, and null for null and missing values."""
+    """The engine returns texts without quotes, other values as JSON text, and null for null and missing values."""
     texts = to_array(payloads)
     paths = sorted(find_leaves_singly(texts))
     values = flattener.extract_values(texts, paths)
@@ -52,7 +52,7 @@ def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, p
 
 
 def test_values_are_texts() -> None:
-    """An example payload is flattened to the documented texts."""
+    """The values of an example payload become the documented texts."""
     values = read_values_singly(to_array(PAYLOADS), PATHS)
     assert values is not None
     assert values.to_pylist() == [
@@ -64,7 +64,7 @@ def test_values_are_texts() -> None:
 
 @pytest.mark.parametrize("unknown", [{"z": 1}, {"b": {"z": 1}}, {"a": {"z": 1}}, {"b": 1}])
 def test_an_unknown_leaf_is_noticed(flattener: Flattener, unknown: object) -> None:
-    """A leaf without a column is reported, so that the part is converted again with all columns."""
+    """A leaf that has no column is reported, so that the part is converted again with all columns."""
     texts, paths = to_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
     assert flattener.extract_values(texts, paths) is None
     assert read_values_singly(texts, paths) is None

@@ -49,7 +49,7 @@ async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled", "expired"])
 async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) -> None:
-    """When a job ends with any status, its place in the quota is free again."""
+    """When a job ends with any status, its place in the quota becomes free."""
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     job = await start(environment)
@@ -75,7 +75,7 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
 
 
 async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory) -> None:
-    """If the runner rejects the start of a job, the job's place in the quota is free again."""
+    """If the runner rejects the start of a job, the job's place in the quota becomes free."""
     environment = factory.make()
     with pytest.raises(WorkspaceError):
         await start(environment, JobRunner(refuse=True))
@@ -84,7 +84,7 @@ async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory
 
 @pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED, None])
 async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory, status: JobStatus | None) -> None:
-    """If a place belongs to a job that has ended or is missing, the next rejection frees it."""
+    """A place of a job that has ended or does not exist is freed at the next rejection for lack of places."""
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     await environment.quota.reserve_job(OWNER, "lost")
@@ -109,7 +109,7 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
 
 
 async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) -> None:
-    """At the byte quota, new jobs are rejected; stored files count until they expire, only for their owner."""
+    """At the byte quota, new jobs are rejected; stored files count for their owner until they expire."""
     environment = factory.make()
     job = await environment.run((await start(environment)).id)
     assert job.status is JobStatus.COMPLETED
@@ -160,7 +160,7 @@ async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, m
 async def test_one_job_per_principal_is_planned_at_a_time(
     factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a job of a principal is planned, a second one must retry; other principals' jobs need not."""
+    """While a job of a principal is planned, the principal's second job must wait; jobs of others need not."""
     environment = factory.make()
     gate, waiting = asyncio.Event(), asyncio.Event()
 

@@ -66,7 +66,7 @@ def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobK
 
 
 def test_a_job_is_planned_once() -> None:
-    """If a job is planned again, the parts that are already converted stay."""
+    """If a job is planned again, the parts that are already converted remain."""
     planned = build_planned()
     assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
     assert planned.plan(()) is planned
@@ -82,7 +82,7 @@ def test_progress_counts_rows_bytes_and_connections() -> None:
 
 
 def test_parts_without_a_new_column_are_converted_again() -> None:
-    """If a part adds a column, earlier CSV parts are converted again; other formats need no header."""
+    """If a part adds a column, earlier CSV parts are converted again; other formats have no header to change."""
     job = build_job(connections=("a",))
     parts = tuple(Part(connection="a", start=AT + n * HOUR, end=AT + (n + 1) * HOUR) for n in range(2))
     for file_format, pending in ((DownloadFormat.CSV, [0]), (DownloadFormat.JSONL, [])):
@@ -108,7 +108,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
 
 
 def test_an_import_starts_once() -> None:
-    """Starting an import again changes neither its mapping nor its expiry."""
+    """Starting an import again changes neither the mapping nor the expiry of the import."""
     uploaded, mapping = UploadedFile(size=1, written_at=AT), ImportMapping(timestamp="at")
     started = build_job(import_request=IMPORT).start_import(AT, AT + HOUR, uploaded, mapping)
     assert started.import_request is not None

@@ -16,7 +16,7 @@ def write_header(file: HashingFile) -> None:
 
 
 def write_rows(files: RollingFiles, *rows: bytes) -> None:
-    """Write rows, each in the file that has space for it."""
+    """Write rows, each into a file with enough space."""
     for row in rows:
         file = files.select_file(len(row))
         file.write(row)
@@ -49,7 +49,7 @@ def test_a_failure_closes_the_open_file(tmp_path: Path) -> None:
 
 
 def test_parquet_files_have_all_columns(tmp_path: Path) -> None:
-    """A Parquet file has the column for the connection, and the rows of several batches."""
+    """A Parquet file has a column for the connection, and contains the rows of several batches."""
     at = datetime(2026, 1, 5, tzinfo=UTC)
     batch = pa.RecordBatch.from_pylist(
         [{"timestamp": at, "deviceId": "d", "messageId": "m", "payload": "{}"}],

@@ -32,7 +32,7 @@ def list_numbers(batches: list[pa.RecordBatch]) -> list[int]:
 
 
 def test_small_batches_are_joined_and_large_ones_divided() -> None:
-    """Small batches are joined and large ones divided; rows and their order stay the same."""
+    """Small batches are joined and large batches are divided; the rows and their order stay the same."""
     batches = [build_batch(n * 10, 10) for n in range(5)] + [build_batch(50, SLICE_ROWS + 5)]
     sliced = list(slice_batches(batches))
     assert [batch.num_rows for batch in sliced] == [50, SLICE_ROWS, 5]
@@ -57,7 +57,7 @@ def test_empty_batches_are_skipped() -> None:
 
 
 def test_times_have_microseconds() -> None:
-    """A formatted time has microseconds and no zone, which the writer of the file adds."""
+    """A formatted time has microseconds but no zone, which the writer of the file adds."""
     times = pa.array([datetime(2026, 1, 5, 8, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     assert format_timestamps(times).to_pylist() == ["2026-01-05T08:00:00.000000", "0001-01-01T00:00:00.000000"]
 
@@ -89,7 +89,7 @@ async def read_batches() -> AsyncIterator[pa.RecordBatch]:
 
 
 async def test_a_thread_reads_all_batches() -> None:
-    """A worker thread reads all batches, and each call of the feed starts at the first row again."""
+    """A worker thread reads all batches; each call of the feed starts again at the first row."""
     feed = RowFeed(asyncio.get_running_loop(), read_batches, Event())
     for _ in range(2):
         assert list_numbers(await asyncio.to_thread(lambda: list(feed()))) == [0, 1, 2]

@@ -109,7 +109,7 @@ async def test_job_is_visible_to_owner_and_administrators(environment: Environme
 
 
 async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment) -> None:
-    """If the runner rejects a start, the caller gets its error, and the pending job is deleted."""
+    """If the runner rejects the start, the caller gets the runner's error, and the pending job is deleted."""
     with pytest.raises(WorkspaceError):
         await build_service(environment).start(
             build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
@@ -118,7 +118,7 @@ async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment)
 
 
 async def test_stalled_job_is_started_at_a_read(environment: Environment) -> None:
-    """If a process crashed before it started a job, a read half a minute later starts the job."""
+    """If a process crashed before it started a job, reading the job half a minute later starts it."""
     at = [START]
     downloads = DownloadService(
         get_catalog,
@@ -150,7 +150,7 @@ def test_job_is_stalled_after_half_a_minute(seconds: int, *, expected: bool) -> 
 
 
 async def test_a_repeated_start_returns_the_same_job(environment: Environment) -> None:
-    """A second request with the id of an existing job returns this job and starts no other one."""
+    """A second request with the id of an existing job returns this job and starts no other job."""
     runner, service = JobRunner(), build_service(environment)
     request = build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     first = await service.start(*request, job_id="a1")
@@ -209,7 +209,7 @@ async def test_surface_selects_its_own_connections(environment: Environment) -> 
 
 
 async def test_links_expire_before_the_job(environment: Environment) -> None:
-    """A link expires after 15 minutes or with its job, if that is earlier; only completed jobs have links."""
+    """A link expires after 15 minutes, or with its job if the job expires earlier; only completed jobs have links."""
     await environment.job()
     assert await build_service(environment).create_links(await environment.stored()) == []
     job = await environment.run()

@@ -127,7 +127,7 @@ async def test_outage_is_raised_for_a_retry(factory: EnvironmentFactory) -> None
 
 
 async def test_failed_job_has_no_files(factory: EnvironmentFactory) -> None:
-    """A failed job shows no internal cause, and its files are deleted."""
+    """A failed job does not show internal causes, and its files are deleted."""
     environment = factory.make()
     await environment.job()
     await environment.plan_parts()
@@ -270,7 +270,7 @@ async def test_complete_up_to_requires_archived_events(factory: EnvironmentFacto
 @pytest.mark.parametrize("form", list(DownloadFormat))
 @given(sizes=st.lists(st.integers(0, 400_000_000), max_size=40))
 def test_parts_cover_the_range_without_gaps(form: DownloadFormat, sizes: list[int]) -> None:
-    """The parts are adjacent from start to end, and no part exceeds the expected size."""
+    """The parts of a job are adjacent from start to end, and no part exceeds the expected size."""
     list_hours = [HourSummary(START + number * HOUR, 0, size) for number, size in enumerate(sizes)]
     planned = plan_parts("pump", START + timedelta(minutes=5), END, form, list_hours)
     assert planned[0].start == START + timedelta(minutes=5)
@@ -287,7 +287,7 @@ def test_parts_cover_the_range_without_gaps(form: DownloadFormat, sizes: list[in
 
 
 def test_rows_count_if_the_archive_is_compressed_well() -> None:
-    """Each row counts with a minimum size in CSV and JSON Lines, even if the archive compresses it well."""
+    """Each row counts with a minimum size for CSV and JSON Lines files, even if the archive compresses it well."""
     list_hours = [HourSummary(START + number * 24 * HOUR, 6_000_000, 1) for number in range(10)]
     end = START + 240 * HOUR
     assert len(plan_parts("pump", START, end, DownloadFormat.PARQUET, list_hours)) == 1

@@ -34,7 +34,7 @@ class _Doubling(Visitor):
 @settings(max_examples=30, deadline=None)
 @given(queries(SCHEMA))
 def test_repeated_selections_are_merged(text: str) -> None:
-    """If each selection of a document is repeated at every level, merging restores the original document."""
+    """If a document repeats each selection at every level, merging its selections restores the original document."""
     plain = remove_repeated_selections(parse(text))
     assert print_ast(remove_repeated_selections(visit(plain, _Doubling()))) == print_ast(plain)
     assert validate(SCHEMA, plain) == validate(SCHEMA, parse(text)) == []
@@ -59,7 +59,7 @@ def test_thousands_of_equal_fields_are_validated_as_one() -> None:
     ],
 )
 def test_different_fields_are_not_merged(selections: str) -> None:
-    """Different arguments, fields or aliases with one name are not merged, but rejected."""
+    """Fields with equal names but different arguments, fields or aliases are not merged, but rejected."""
     assert list_messages(DocumentCache(SCHEMA).prepare(f"{{ {selections} }}"))
 
 
@@ -75,7 +75,7 @@ def test_different_fields_are_not_merged(selections: str) -> None:
     ],
 )
 async def test_merged_document_has_the_same_result(selections: str, expected: dict[str, Any]) -> None:
-    """A merged document gives the same result: directives, fragments and different selections stay."""
+    """Merging does not change the result of a document, also with directives, fragments and different selections."""
     fragment = " fragment F on Query { workspace { name name } }" if "...F" in selections else ""
     text = f"{{ {selections} }}{fragment}"
     service = build_service(CountingStores(build_catalog(1, 1)))
@@ -85,7 +85,7 @@ async def test_merged_document_has_the_same_result(selections: str, expected: di
 
 
 def test_expensive_overlap_is_rejected_with_a_reason() -> None:
-    """A document whose overlapping fields take long to compare is rejected with the reason."""
+    """A document whose overlapping fields would take too long to compare is rejected with this reason."""
     [message] = list_messages(DocumentCache(SCHEMA).prepare(f"{OVERLAPPING} {FRAGMENTS}"))
     assert "same fields" in message
 
@@ -109,7 +109,7 @@ def test_hostile_documents_raise_no_exception(text: str) -> None:
 
 
 def test_recent_documents_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recently used documents are cached, but not long documents or those used longest ago."""
+    """Recently used documents are cached; long documents and the documents that were used longest ago are not."""
     monkeypatch.setattr(document_cache, "MAX_CACHED_CHARACTERS", 85)
     kept = DocumentCache(SCHEMA)
     first = kept.prepare("{ workspace { id } }")

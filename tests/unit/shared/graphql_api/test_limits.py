@@ -16,7 +16,7 @@ def find_limit(text: str, **variables: object) -> str | None:
 
 @given(st.integers(min_value=0, max_value=500), st.integers(min_value=1, max_value=30))
 def test_cost_of_a_root_list(size: int, fields: int) -> None:
-    """A list at the root costs one, plus the cost of its fields for each item of the page."""
+    """A list at the root of a query costs one, plus the cost of its fields for each item of the page."""
     below = " ".join(["id"] * fields)
     broken = find_limit(f"{{ surfaces(first: {size}) {{ nodes {{ {below} }} }} }}")
     assert (broken is not None) is (1 + size * (1 + fields) > MAX_COST)
@@ -39,7 +39,7 @@ def test_nested_lists_cost_ten_items() -> None:
 
 @given(st.integers(min_value=1, max_value=30))
 def test_depth_counts_fields_through_fragments(depth: int) -> None:
-    """The depth of fields within fragments counts as if they were written directly."""
+    """The fields within fragments count towards the depth as if they were written directly in the query."""
     nested = "{ stats " * (depth - 1) + "{ id }" + " }" * (depth - 1)
     broken = depth > MAX_DEPTH
     assert (find_limit(nested) is not None) is broken
@@ -48,7 +48,7 @@ def test_depth_counts_fields_through_fragments(depth: int) -> None:
 
 
 def test_fragments_are_measured_once() -> None:
-    """If each fragment uses the next one twice, cost and depth are computed in linear time."""
+    """Even if each fragment uses the next fragment twice, cost and depth are computed in linear time."""
     chain = " ".join(f"fragment f{n} on Query {{ ...f{n + 1} ...f{n + 1} }}" for n in range(200))
     broken = find_limit(f"{{ ...f0 }} {chain} fragment f200 on Query {{ id }}")
     assert broken is not None
@@ -56,7 +56,7 @@ def test_fragments_are_measured_once() -> None:
 
 
 def test_aliases_are_counted_everywhere() -> None:
-    """Aliases in fragments count like aliases in the operation."""
+    """Aliases in fragments are counted like aliases in the operation itself."""
     aliases = " ".join(f"a{n}: id" for n in range(51))
     assert find_limit(f"{{ ...f }} fragment f on Query {{ {aliases} }}") is not None
     assert find_limit("{ a: id }") is None

@@ -15,7 +15,7 @@ def build_stored_query(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
 
 
 def test_lookup_precedes_name() -> None:
-    """If a lookup equals another query's name, as in older catalogs, it selects the query with this lookup."""
+    """A name that is the lookup of one query and the name of another selects the query with this lookup."""
     catalog = Catalog(
         queries={"pressure": build_stored_query("pressure", "Pressure"), "mine": build_stored_query("mine", "pressure")}
     )

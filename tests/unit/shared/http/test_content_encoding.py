@@ -25,14 +25,14 @@ def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceErr
 
 @given(parts=st.lists(st.binary(max_size=20_000), min_size=1, max_size=3), encoding=st.sampled_from(sorted(DECODERS)))
 def test_encoded_members_are_decoded_in_order(parts: list[bytes], encoding: str) -> None:
-    """Several gzip members or zstd frames are decoded to their contents in order."""
+    """Several gzip members or zstd frames in a body are decoded in order to the joined content."""
     body = b"".join(ENCODERS[encoding](part) for part in parts)
     assert decode_body(body, encoding, LIMIT) == b"".join(parts)
 
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_the_limit_counts_decoded_bytes(encoding: str) -> None:
-    """A decoded body of exactly the limit is accepted; one more byte is rejected."""
+    """A body whose decoded size is exactly the limit is accepted; one more byte is rejected."""
     assert len(decode_body(ENCODERS[encoding](bytes(1000)), encoding, 1000)) == 1000
     error = decode_error(ENCODERS[encoding](bytes(1001)), encoding, 1000)
     assert (error.kind, error.code) == (Kind.TOO_LARGE, "BODY_TOO_LARGE")
@@ -53,7 +53,7 @@ def test_a_small_body_that_becomes_a_gigabyte_is_rejected_in_little_memory(encod
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_a_damaged_body_is_rejected(encoding: str) -> None:
-    """A body is rejected if it is not encoded, ends too early, or has data after the last member."""
+    """A body is rejected if its content is not encoded, ends too early, or continues after the last member."""
     whole = ENCODERS[encoding](b"x" * 1000)
     for body in (b"{}", whole[:-1], whole + b"x"):
         error = decode_error(body, encoding)
@@ -62,7 +62,7 @@ def test_a_damaged_body_is_rejected(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_many_empty_members_are_rejected(encoding: str) -> None:
-    """A body has at most 1,000 members, because empty ones take time without reaching the size limit."""
+    """A body with more than 1,000 members is rejected, because empty members take time without adding to the size."""
     member = ENCODERS[encoding](b"")
     assert decode_body(member * 1000, encoding, LIMIT) == b""
     assert decode_error(member * 1001, encoding).code == "BODY_NOT_DECODABLE"

@@ -40,7 +40,7 @@ class Outer(BaseModel):
 
 @GROUP.endpoint("POST", "renamed", access=Access.PUBLIC, body=Outer)
 async def renamed(_: Call[Any, Outer]) -> Reply:
-    """Accept a body with a renamed member."""
+    """Accept a body that contains a renamed member."""
     return Reply(204)
 
 
@@ -80,7 +80,7 @@ def test_twelve_months_are_between_the_dates() -> None:
     [({"range": {"from": 1}}, 1), ({"range": {"start": 1}}, 0), ({"range": 1}, 0), ([], 0), ({"from": 1}, 0)],
 )
 def test_former_names_are_found_at_their_place(sent: object, count: int) -> None:
-    """A former name counts as deprecated only at the place of the renamed member."""
+    """A former name counts as deprecated only at the place of the member that was renamed."""
     assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
 
 
@@ -106,7 +106,7 @@ async def test_replies_to_current_names_have_no_headers() -> None:
 
 
 async def test_deprecated_operations_keep_their_links() -> None:
-    """Replies of a deprecated operation have the deprecation headers in addition to their own links."""
+    """Replies of a deprecated operation have the deprecation headers as well as their own links."""
     headers = (await serve("GET", "/old")).headers
     assert headers["Deprecation"] == "@1796083200"
     assert headers["Link"] == '</next>; rel="next", </oi-api/explorer>; rel="deprecation"; type="text/html"'

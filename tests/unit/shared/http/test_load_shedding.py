@@ -46,7 +46,7 @@ class Requests:
         await self.settle()
 
     async def overload(self, windows: int) -> None:
-        """Let many requests wait, then let more requests arrive than are admitted for some windows."""
+        """Let many requests wait, then let more requests arrive than are admitted for several time windows."""
         await self.arrive(TOLERATED + PLACES + 1)
         for _ in range(windows):
             await self.arrive(40)
@@ -54,7 +54,7 @@ class Requests:
             await self.arrive(1)
 
     async def end_all(self) -> None:
-        """End all requests, including those that are admitted meanwhile."""
+        """End all requests, including requests that are admitted meanwhile."""
         for number in range(len(self._ends)):
             await self.end(number)
 
@@ -68,13 +68,13 @@ class Requests:
             return f"{error.kind} {error.code} {error.members}"
 
     async def end(self, *numbers: int) -> None:
-        """End a number of the running requests."""
+        """End the given number of running requests."""
         for number in numbers:
             self._ends[number].set()
         await self.settle()
 
     async def settle(self) -> None:
-        """Run all tasks that are ready."""
+        """Run all asyncio tasks that are ready."""
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -101,14 +101,14 @@ class Requests:
 
 @pytest.fixture
 async def requests() -> AsyncIterator[Requests]:
-    """Return requests to a load shedder with two places."""
+    """Return requests to a load shedder that can run two requests at the same time."""
     created = Requests()
     yield created
     await created.close()
 
 
 async def test_requests_are_admitted_in_the_order_of_arrival(requests: Requests) -> None:
-    """Requests are admitted up to the number of places; the request that has waited longest gets a free place."""
+    """Requests are admitted in the order of arrival, up to the number of places for running requests."""
     await requests.arrive(5)
     assert requests.working == [0, 1]
     await requests.end(1)
@@ -118,7 +118,7 @@ async def test_requests_are_admitted_in_the_order_of_arrival(requests: Requests)
 
 
 async def test_a_slow_request_releases_its_place(requests: Requests) -> None:
-    """A slow request loses its place after some time, so that it does not block others."""
+    """A request that runs for a long time frees its place, so that it does not block other requests."""
     await requests.arrive(PLACES)
     requests.clock.advance(COUNTED_SECONDS)
     await requests.arrive(3)
@@ -130,7 +130,7 @@ async def test_a_slow_request_releases_its_place(requests: Requests) -> None:
 
 
 async def test_a_short_queue_is_never_rejected(requests: Requests) -> None:
-    """Up to the tolerated number of requests wait without rejection, even if earlier requests are slow."""
+    """A queue with up to the tolerated number of requests is not rejected, even if earlier requests are slow."""
     await requests.arrive(PLACES + TOLERATED)
     for number in range(PLACES + TOLERATED):
         assert number in requests.working
@@ -152,7 +152,7 @@ async def test_a_burst_is_processed(requests: Requests) -> None:
 
 
 async def test_requests_are_rejected_under_overload(requests: Requests) -> None:
-    """Under overload, requests that have waited too long are rejected, oldest first, until few are waiting."""
+    """Under overload, the requests that have waited longest are rejected until only a few are waiting."""
     await requests.overload(WINDOWS - 1)
     assert requests.rejected() == []
     await requests.arrive(40)
@@ -182,7 +182,7 @@ async def test_overload_ends_after_a_time_without_rejections(requests: Requests)
 
 @pytest.mark.parametrize(("calm", "windows"), [(CALM_SECONDS, WINDOWS_AGAIN), (RECENT_SECONDS, WINDOWS)])
 async def test_repeated_overload_is_detected_sooner(requests: Requests, calm: float, windows: int) -> None:
-    """Shortly after an overload, fewer busy windows are needed to detect the next one."""
+    """Shortly after an overload, fewer busy time windows are needed to detect the next overload."""
     await requests.overload(WINDOWS)
     await requests.end_all()
     requests.clock.advance(calm)
@@ -217,7 +217,7 @@ async def test_a_path_uses_only_its_share_under_overload() -> None:
 
 
 async def test_liveness_and_nested_requests_bypass_the_queue() -> None:
-    """The liveness check is always admitted, and a nested request does not wait for its own outer request."""
+    """A liveness check is always admitted, and a nested request does not wait for the request that sends it."""
     shedder = LoadShedder(1)
     async with shedder.admit("/a"):
         async with AsyncExitStack() as stack:
@@ -236,7 +236,7 @@ async def _admit(shedder: LoadShedder, path: str) -> None:
 
 
 async def test_a_cancelled_request_releases_its_place(requests: Requests) -> None:
-    """A cancelled request is removed from the queue or releases its place."""
+    """A cancelled request is removed from the queue, or frees its place if it is running."""
     await requests.arrive(6)
     await requests.cancel(2, 3)
     await requests.cancel(0)

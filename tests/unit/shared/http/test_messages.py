@@ -19,7 +19,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_telemetry_values_are_serialised_exactly(value: Any) -> None:
-    """Every value that ingestion stores is serialised unchanged, including integers of any size."""
+    """Every telemetry value that ingestion can store is serialised unchanged, including integers of any size."""
     try:
         stored = parse(serialise(value))
     except ValueError:
@@ -34,7 +34,7 @@ def test_a_datetime_is_serialised_with_a_huge_integer() -> None:
 
 
 def test_the_query_string_is_parsed_once() -> None:
-    """All readers of a request share its parsed query parameters."""
+    """The query string of a request is parsed only once, however often its parameters are read."""
     request = Request("GET", "/", "a=1&a=2&b=", {}, b"")
     assert request.query_pairs == (("a", "1"), ("a", "2"), ("b", ""))
     assert request.query_pairs is request.query_pairs

@@ -27,7 +27,7 @@ OFFERED = ("application/json", "text/csv", "application/x")
     ],
 )
 def test_the_media_type_with_the_highest_weight_is_chosen(accept: str, expected: str) -> None:
-    """The media type is chosen by weight, then by the more specific range, then by the order of the offer."""
+    """The media type with the highest weight is chosen, then the one with the most specific range, then the first."""
     assert choose_media_type(accept, OFFERED) == expected
 
 

@@ -14,7 +14,7 @@ from shared.http.unknown_names import UnknownNames
 
 
 class Body(BaseModel):
-    """Body of an operation."""
+    """Request body of the test's operation."""
 
     name: str = ""
 
@@ -28,7 +28,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
 
 
 def test_an_operation_has_the_name_and_summary_of_its_handler() -> None:
-    """Name and summary come from the handler; by default, an operation needs a token, no right and no body."""
+    """An operation's name and summary come from its handler; by default it needs a token, no right and no body."""
     group = Group("things")
     group.endpoint("GET", "things")(handle)
     [operation] = group.operations
@@ -62,7 +62,7 @@ def test_a_group_may_have_its_own_error_format() -> None:
 
 @pytest.mark.parametrize("unknown", [UnknownNames.REJECT, UnknownNames.REPORT])
 def test_a_body_without_a_model_cannot_have_unknown_names(unknown: UnknownNames) -> None:
-    """A policy for unknown names on a body without a model raises an error when the module is imported."""
+    """An operation whose body has no model cannot have a policy for unknown names; declaring one raises an error."""
     with pytest.raises(TypeError, match="POST /a: only an operation with a body model"):
         Group("g").endpoint("POST", "a", body=dict[str, int], unknown=unknown)
     with pytest.raises(TypeError):

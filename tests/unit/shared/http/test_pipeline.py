@@ -66,7 +66,7 @@ async def special(_: Call) -> Reply:
 
 @GROUP.endpoint("GET", "broken", access=Access.PUBLIC)
 async def broken(_: Call) -> Reply:
-    """Raise an unexpected error whose message contains a secret."""
+    """Raise an unexpected error whose message contains a secret, which no reply may show."""
     raise RuntimeError("password=hunter2")
 
 
@@ -86,7 +86,7 @@ async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) 
 
 
 async def require_feature(feature: str) -> None:
-    """Reject every feature as not declared."""
+    """Reject each required feature as not declared in the workspace."""
     raise WorkspaceError(Kind.UNAVAILABLE, "NOT_PROVISIONED", f"No {feature}.")
 
 
@@ -143,7 +143,7 @@ async def test_checks_run_in_the_documented_order(
 
 
 async def test_a_nested_request_has_no_size_limits() -> None:
-    """Size limits of target and headers do not apply to a nested request of another interface."""
+    """Size limits of URL and headers do not apply to a nested request that another interface sends."""
     request = Request("GET", "/public", "limit=7&" + "a" * MAX_TARGET, {}, b"")
     pipeline = RequestPipeline(GROUP.operations, authenticate, require_feature)
     assert (await pipeline.serve(request)).status == 414

@@ -161,7 +161,7 @@ async def test_a_span_continues_the_trace_of_the_caller(
     parent: str | None,
     kind: object,
 ) -> None:
-    """A request's span is a child of the caller's span, or of the host's span if the host traces requests."""
+    """The span of a request is a child of the caller's span, or of the host's span if the host traces requests."""
     await send("/things/a", headers=headers, context=context)
     span = get_only_span(exporter)
     assert (span.parent and f"{span.parent.span_id:016x}", span.kind) == (parent, kind)
@@ -170,7 +170,7 @@ async def test_a_span_continues_the_trace_of_the_caller(
 
 
 async def test_an_unsampled_trace_creates_no_span(exporter: InMemorySpanExporter) -> None:
-    """If the caller does not record its trace, no span is created."""
+    """If the caller states that its trace is not recorded, no span is created."""
     await send("/things/a", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
     assert not exporter.get_finished_spans()
 
@@ -190,7 +190,7 @@ async def test_a_long_path_is_shortened(exporter: InMemorySpanExporter) -> None:
 
 
 def test_no_span_is_created_without_an_exporter() -> None:
-    """Without an exporter, all requests share one object that does nothing."""
+    """Without an exporter, all requests share one span object that does nothing."""
     request = Request("GET", "/", "", {}, b"")
     assert not exporters.is_signal_enabled(Signal.TRACES)
     assert request_span.open_request_span(request, "x") is request_span.open_request_span(request, "y")

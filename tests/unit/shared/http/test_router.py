@@ -50,7 +50,7 @@ def build_operations() -> list[Operation]:
 def test_the_most_specific_route_with_the_method_wins(
     method: str, path: str, name: str, parameters: dict[str, str]
 ) -> None:
-    """Literal segments precede parameters, and parameters precede a rest, in any order of declaration."""
+    """In any order of declaration, literal segments precede parameters, and parameters precede the rest of a path."""
     for order in itertools.islice(itertools.permutations(build_operations()), 0, 5040, 97):
         match = Router(order).match(method, path)
         assert (match.operation.name, dict(match.path)) == (name, parameters)
@@ -73,7 +73,7 @@ def test_a_parameter_must_be_utf_8() -> None:
 
 
 def test_a_wrong_method_lists_the_allowed_ones() -> None:
-    """The error about a method that a known path does not support lists the allowed methods."""
+    """The error about a method that a path does not support lists the methods that the path allows."""
     with pytest.raises(WorkspaceError) as caught:
         Router(build_operations()).match("DELETE", "/things/x")
     assert caught.value.kind is Kind.METHOD_NOT_ALLOWED

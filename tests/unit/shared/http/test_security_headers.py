@@ -4,7 +4,7 @@ from shared.http.security_headers import SECURITY_HEADERS, add_security_headers
 
 
 def test_missing_headers_are_added() -> None:
-    """A reply without security headers gets all of them and keeps its own headers."""
+    """A reply without security headers gets all security headers, and its other headers stay."""
     headers = {"Content-Type": "text/plain"}
     add_security_headers(headers)
     assert headers == {"Content-Type": "text/plain", **SECURITY_HEADERS}

@@ -17,7 +17,7 @@ from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, c
     ],
 )
 def test_path_and_query_have_one_limit(path: str, query: str, *, is_allowed: bool) -> None:
-    """Path, question mark and query count together towards one limit."""
+    """Path, question mark and query of a URL count together towards one size limit."""
     request = Request("GET", path, query, {}, b"")
     if is_allowed:
         check_request_size(request)
@@ -37,7 +37,7 @@ def test_path_and_query_have_one_limit(path: str, query: str, *, is_allowed: boo
     ],
 )
 def test_headers_are_limited_in_number_and_size(headers: dict[str, str], *, is_allowed: bool) -> None:
-    """Headers are limited in number and in size, which includes names, values and separators."""
+    """The number of headers is limited, and so is their size, which includes names, values and separators."""
     request = Request("GET", "/", "", headers, b"")
     if is_allowed:
         check_request_size(request)

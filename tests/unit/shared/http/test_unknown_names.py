@@ -76,7 +76,7 @@ async def reports(_: Call[Window, Thing]) -> Reply:
 
 @GROUP.endpoint("POST", "ignores", access=Access.PUBLIC, query=Window, body=Thing, unknown=UnknownNames.IGNORE)
 async def ignores(_: Call[Window, Thing]) -> Reply:
-    """Return an empty reply of an operation that ignores unknown names."""
+    """Return an empty reply: this operation ignores unknown names."""
     return Reply(204)
 
 
@@ -88,7 +88,7 @@ async def ignores(_: Call[Window, Thing]) -> Reply:
     server_set=ServerManagedProperties(frozenset(STORED), read_current, nullable=frozenset({"columns"})),
 )
 async def put(_: Call[Any, Thing]) -> Reply:
-    """Return an empty reply of an operation that replaces an item."""
+    """Return an empty reply: this operation replaces an item."""
     return Reply(204)
 
 
@@ -132,7 +132,7 @@ async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
 
 
 async def test_other_letter_case_is_unknown() -> None:
-    """A name in another letter case is rejected with the correct name."""
+    """A name whose letter case is wrong is rejected, and the error contains the correct name."""
     assert await get_errors("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
         "Name": "Unknown member `Name`; did you mean `name`?",
@@ -153,13 +153,13 @@ async def test_an_operation_without_parameters_rejects_all() -> None:
 
 @pytest.mark.parametrize("query", ["limit=1&limit=1", "scopes=a&Scopes2=b", "token=a&token=b"])
 async def test_a_repeated_parameter_is_rejected(query: str) -> None:
-    """A parameter that occurs twice is rejected, even under its two names."""
+    """A parameter that occurs twice is rejected, also if it occurs once under each of its two names."""
     [message] = (await get_errors("POST", f"/refuses?{query}", {"name": "x"})).values()
     assert message == "is repeated; send it once"
 
 
 async def test_a_member_under_both_names_is_rejected() -> None:
-    """A body with a member under both of its names is rejected."""
+    """A body that contains the same member under both of its names is rejected."""
     body = {"name": "x", "range": {"start": "a", "from": "b"}}
     assert await get_errors("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
 

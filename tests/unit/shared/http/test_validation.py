@@ -37,7 +37,7 @@ async def read_stored(path: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 async def check_name(call: Call[Query, Body], faults: ValidationErrors) -> None:
-    """Reject the name that is reserved."""
+    """Reject the one name that is reserved."""
     if faults.has_valid("name") and call.body.name == "reserved":
         faults.add(invalid("name", "is reserved", code="NAME_RESERVED"))
 
@@ -95,13 +95,13 @@ async def test_a_body_that_is_not_json_has_its_own_code(body: bytes) -> None:
 
 @pytest.mark.parametrize(("policy", "unknown"), [(UnknownNames.IGNORE, ()), (UnknownNames.REPORT, ("other", "extra"))])
 async def test_unknown_names_may_be_ignored_or_reported(policy: UnknownNames, unknown: tuple[str, ...]) -> None:
-    """The policy of the operation decides what happens to unknown names."""
+    """The policy of an operation decides whether unknown names are ignored, reported or rejected."""
     call = await read(declare(unknown=policy), b'{"name": "a", "extra": 1}', "other=1")
     assert call.unknown == unknown
 
 
 async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
-    """Only names with the prefix are accepted in addition to the model."""
+    """In addition to the parameters of the model, only names with the declared prefix are accepted."""
     operation = declare(extra_parameters=("p.*",))
     assert (await read(operation, query="p.device=1")).query == Query()
     assert await find_fields(operation, b'{"name": "a"}', "q.device=1") == ["q.device"]
@@ -119,7 +119,7 @@ async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
     ],
 )
 async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str]) -> None:
-    """A PUT can contain properties of the service with their stored values, however times and numbers are written."""
+    """A PUT may contain the service's own properties with their stored values, in any format of times and numbers."""
     owned = ServerManagedProperties(
         frozenset({"etag", "createdAt", "runs"}), read_stored, frozenset({"createdAt"}), frozenset({"etag"})
     )
@@ -162,7 +162,7 @@ async def test_a_raw_body_is_parsed_by_the_handler() -> None:
 
 
 def test_thousands_of_errors_are_counted() -> None:
-    """If a body has thousands of errors, only their number is reported, because messages would take too long."""
+    """If a body has thousands of errors, only their number is reported, because their messages take too long."""
 
     class Many(BaseModel):
         numbers: list[int]

@@ -21,7 +21,7 @@ def test_an_invalid_key_is_rejected(key: str) -> None:
 
 
 def test_a_key_of_another_request_is_rejected() -> None:
-    """An Idempotency-Key can be reused only with the same content, except for the append id."""
+    """An Idempotency-Key can be used again only with the same request, apart from the append id."""
     reject_reused_key(build_claim(b"same", "1"), build_claim(b"same", "2"))
     with pytest.raises(WorkspaceError) as caught:
         reject_reused_key(build_claim(b"same", "1"), build_claim(b"other", "1"))

@@ -50,7 +50,7 @@ class Worker:
         self.ids: list[str] = []
 
     async def __call__(self, same: str) -> bytes:
-        """Return the number of calls so far."""
+        """Count the call, record its id, and return the number of calls so far."""
         self.ids.append(same)
         await asyncio.sleep(0.02)
         return SECRET + b"%d" % len(self.ids)
@@ -87,7 +87,7 @@ async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> N
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
 async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore, error: BaseException) -> None:
-    """If work fails and may be half done, a retry repeats it with the same id; the key stays reserved."""
+    """If work fails and may be half done, the key stays reserved, and a retry repeats the work with the same id."""
     ids = []
 
     async def fail(same: str) -> bytes:
@@ -104,7 +104,7 @@ async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore,
 
 
 async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore, short_timeouts: None) -> None:
-    """If a process crashed, a retry repeats its work with the same id after the lease has expired."""
+    """If a process crashed, a retry repeats its work with the same id as soon as the lease has expired."""
     ids = []
 
     async def die(same: str) -> bytes:
@@ -141,7 +141,7 @@ async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_ti
 
 
 async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore) -> None:
-    """A process that has lost its lease returns the reply of the process that took it over."""
+    """A process that has lost its lease returns the reply of the process that has taken over the work."""
 
     async def taken_over(same: str) -> bytes:
         async with asyncio.timeout(10):

@@ -37,12 +37,12 @@ def build_messages(*rows: tuple[int, datetime]) -> pa.Table:
     ],
 )
 def test_messages_are_grouped_in_order(rows: tuple[tuple[int, datetime], ...]) -> None:
-    """Messages in any order are grouped by hour and sorted by time and number."""
+    """Imported messages in any order are grouped by hour, and sorted by time and row number within an hour."""
     grouped = [(hour, part.column("number").to_pylist()) for hour, part in _split_hours(build_messages(*rows))]
     assert grouped == [(HOUR, [1, 2, 3]), (NEXT_HOUR, [4])]
 
 
 def test_no_messages_have_no_hours() -> None:
-    """Without messages, no hour is written."""
+    """If there are no messages, no hour is written."""
     assert _split_hours(build_messages()) == []
     assert len(_split_hours(build_messages((1, HOUR)))) == 1

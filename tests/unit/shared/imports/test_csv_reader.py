@@ -21,7 +21,7 @@ def test_each_encoding_gives_the_same_messages(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
-    """For any step size, steps end between records, and reading can continue after each step."""
+    """With any step size, a step ends between two records, and reading can continue after each step."""
     text = "time,x\n" + "".join(f'2026-01-05T10:00:{n:02d}Z,"ä{n}\n"\n' for n in range(50))
     whole = list_messages(open_csv(text.encode(encoding)))
     assert len(whole) == 50
@@ -92,7 +92,7 @@ def test_columns_without_a_name_are_numbered() -> None:
 
 
 def test_the_last_boundary_is_outside_quotes() -> None:
-    """A line break within quotes does not end a record."""
+    """A line break within quotes does not count as the end of a record."""
     assert find_last_boundary(b"a,b\nc") == 4
     assert find_last_boundary(b'a,"x\ny"\nb,"x\n') == 8
     assert find_last_boundary(b"abc") == 0
@@ -105,7 +105,7 @@ def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
 
 
 def test_records_have_their_cells() -> None:
-    """Quoted cells may contain delimiters, quotes and line breaks; empty lines are skipped."""
+    """The cells of a CSV record may contain delimiters, quotes and line breaks; empty lines are skipped."""
     text = b'a;b\r\n\r\n"x;y";"say ""hi"""\r\n"two\r\nlines";1\n5" pipe;2\n'
     assert [record.cells for record in iterate_records(text, ";")] == [
         ["a", "b"],
@@ -116,7 +116,7 @@ def test_records_have_their_cells() -> None:
 
 
 def test_one_wrong_line_does_not_affect_others() -> None:
-    """A line with an unclosed quote or in another encoding does not make other lines invalid."""
+    """A line with an unclosed quote, or in another encoding, does not make other lines invalid."""
     text = b'1,2\n"open,3\n4,5\nb\xe4d,6\n7,8\n'
     records = list(iterate_records(text, ","))
     assert [record.cells for record in records] == [["1", "2"], None, ["4", "5"], None, ["7", "8"]]

@@ -40,7 +40,7 @@ def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) ->
     ],
 )
 def test_contradictions_are_named(mapping: dict[str, Any], field: str) -> None:
-    """Each field that contradicts another one, or has an unknown value, is listed."""
+    """Each field of a mapping that contradicts another field, or has an unknown value, is listed in the error."""
     assert list_errors(**mapping) == [field]
 
 

@@ -17,7 +17,7 @@ TEN = "2026-01-05T10:00:00Z"
 
 
 def test_the_id_depends_on_the_content_only() -> None:
-    """Without an id column, messages with equal content get equal ids, whatever their source and member order."""
+    """Without an id column, rows with equal content get equal ids, for any file format and order of members."""
     mapper = build_mapper(device="device")
     row = {"time": TEN, "device": "d1", "x": "1.50", "y": "a"}
     message = mapper.map_row(row)
@@ -67,7 +67,7 @@ def test_parquet_values_become_json() -> None:
     ],
 )
 def test_rows_that_break_a_rule_are_rejected(row: dict[str, Any], mapping: dict[str, Any], reason: str) -> None:
-    """Imported rows must follow the rules of telemetry for ids, declared devices and future times."""
+    """A row is rejected if its message breaks a rule of telemetry about ids, declared devices or future times."""
     with pytest.raises(ValueError, match=reason):
         build_mapper(ImportFormat.NDJSON, **mapping).map_row(row)
 
@@ -126,7 +126,7 @@ def test_ambiguous_and_invalid_times_are_rejected(value: Any, mapping: dict[str,
 
 
 def test_times_around_a_clock_change_are_certain() -> None:
-    """Local times around a clock change are accepted unless the change repeats or skips them."""
+    """Local times around a clock change are accepted, except times that the change repeats or skips."""
     zone = {"time_zone": "Europe/Berlin"}
     assert parse("2025-10-26 01:59:59", **zone) == datetime(2025, 10, 25, 23, 59, 59, tzinfo=UTC)
     assert parse("2025-10-26 03:00:00", **zone) == datetime(2025, 10, 26, 2, tzinfo=UTC)
@@ -144,7 +144,7 @@ def test_integers_of_a_cell_are_exact(digits: str) -> None:
 
 
 def test_white_space_is_an_id_except_in_csv_files() -> None:
-    """White space is a valid id in an NDJSON row, as over HTTP; a blank CSV cell means a missing id."""
+    """White space is a valid id in an NDJSON row, as it is over HTTP; a blank CSV cell means a missing id."""
     row = {"time": TEN, "id": "  ", "x": 1}
     assert build_mapper(ImportFormat.NDJSON, message_id="id").map_row(row).message_id == "  "
     assert build_mapper(message_id="id").map_row({**row, "x": "1"}).message_id.strip()

@@ -37,7 +37,7 @@ class FakeRunner:
         self.started.append(job_id)
 
     async def stop(self, job_id: str) -> None:
-        """Do nothing."""
+        """Do nothing: stopping has no effect in this fake runner."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
 
 @pytest.fixture
 async def imports(environment: Environment) -> ImportService:
-    """Return the service with the import ``a1``."""
+    """Return the import service over stores with the import ``a1``."""
     pump = Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"})
     read_catalog = build_catalog_getter(build_catalog(pump))
     quota = JobQuota(SqlitePlaceStore(environment.database), environment.jobs, read_catalog)

@@ -18,7 +18,7 @@ from shared.imports.text_encoding import detect_encoding
     ],
 )
 def test_text_is_recognised(head: bytes, name: str, start: int) -> None:
-    """A byte order mark determines the encoding of a text; without one it is UTF-8."""
+    """A byte order mark determines the encoding of a text; a text without a byte order mark is UTF-8."""
     found = detect_encoding(head)
     assert (found.name, found.start) == (name, start)
     text = "Kühl\n"

@@ -28,7 +28,7 @@ def blobs(tmp_path: Path) -> FolderBlobStore:
 
 
 async def test_only_the_file_of_the_job_is_found(blobs: FolderBlobStore) -> None:
-    """Only the file with exactly the job's name is found, not files whose names begin with it."""
+    """Only the uploaded file with exactly the job's name is found, not files whose names begin with it."""
     for name in ("a1/upload-2", "a11/upload", "a1/uploaded"):
         await blobs.create(name, b"x")
     assert await find_upload(blobs, "a1") is None

@@ -35,7 +35,7 @@ DAY = timedelta(days=1)
 
 
 class FakeTable:
-    """Fake query table that records rows by tag; it raises errors that the test has set."""
+    """Fake query table that records rows by their tag, and raises errors that the test has set."""
 
     def __init__(self, blobs: FolderBlobStore, folder: Path) -> None:
         self._blobs = blobs
@@ -59,12 +59,12 @@ class FakeTable:
 
 
 class FakeDisk:
-    """Fake disk that is full if the test has set this."""
+    """Fake disk that is full while the test has set this."""
 
     free = 10**12
 
     async def read_usage(self) -> DiskUsage:
-        """Return the usage."""
+        """Return the disk usage."""
         return DiskUsage(2 * 10**12, self.free)
 
 
@@ -72,7 +72,7 @@ class FakeProgress:
     """Fake progress according to which the archive has stored all messages."""
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Return True."""
+        """Return True: all messages count as archived."""
         return seconds > 0
 
 
@@ -166,7 +166,7 @@ def build_file(rows: int, first: int = 0) -> str:
 async def test_a_step_that_failed_is_repeated_with_the_same_result(
     monkeypatch: pytest.MonkeyPatch, environment: Environment
 ) -> None:
-    """If a step fails between archive and table, its repetition stores each row once, also after compaction."""
+    """If a step fails after it wrote to the archive, its repetition stores each row once in archive and table."""
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
     await environment.start(build_file(200))
     environment.table.failures = 1
@@ -186,7 +186,7 @@ async def test_a_step_that_failed_is_repeated_with_the_same_result(
 async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
     monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
 ) -> None:
-    """If two processes run an import, the rejected rows of the first to complete stay, and other files go."""
+    """If two processes run one import, the rejected rows of the process that completes first are stored."""
     other = Environment(tmp_path)
 
     async def let_other_process_complete(blob: str, tag: str) -> None:
@@ -214,7 +214,7 @@ async def test_overlapping_files_add_only_new_rows(environment: Environment) -> 
 
 
 async def test_imports_wait_for_each_other(environment: Environment) -> None:
-    """An import waits while another import writes to the same connection."""
+    """An import waits while another import adds rows of the same connection."""
     await environment.start(build_file(3))
     now = datetime.now(UTC)
     await environment.leases.claim("import-pump", "other", now, now + DAY, now)

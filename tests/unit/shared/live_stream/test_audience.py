@@ -33,7 +33,7 @@ def build() -> tuple[Audience, Groups, VirtualTime]:
 
 
 async def test_an_empty_group_is_checked_again_after_a_second() -> None:
-    """An empty group counts as empty for a second only, because other processes admit listeners, too."""
+    """A group without listeners is checked again after a second, because other processes admit listeners, too."""
     audience, groups, time = build()
     assert [await audience.can_have_listeners("a") for _ in range(3)] == [False] * 3
     groups.occupied.add("a")
@@ -43,7 +43,7 @@ async def test_an_empty_group_is_checked_again_after_a_second() -> None:
 
 
 async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
-    """An occupied group is checked again after a minute, because messages to an empty group cost little."""
+    """A group with listeners is checked again only after a minute, because extra messages cost little."""
     audience, groups, time = build()
     groups.occupied.add("a")
     assert await audience.can_have_listeners("a")
@@ -65,7 +65,7 @@ async def test_an_admitted_listener_counts() -> None:
 
 
 async def test_a_listener_admitted_during_a_check_counts() -> None:
-    """If a listener is admitted during a check, the group counts as occupied whatever the check returns."""
+    """If a listener is admitted during a check, the group counts as occupied, whatever the result of the check."""
     audience, groups, _ = build()
     groups.during.append((audience, "a"))
     assert await audience.can_have_listeners("a")

@@ -21,7 +21,7 @@ KEY = "an access key for tests alone"
 
 
 def test_precedence_of_credentials() -> None:
-    """The header precedes the parameter, which precedes the subprotocol; the reply repeats the subprotocol."""
+    """A credential in the header has priority over a parameter, and a parameter over a subprotocol."""
     both = ["chat", "bearer.s"]
     assert find_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
     assert find_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
@@ -98,7 +98,7 @@ def _sign_connection(connection: str, key: str = KEY) -> str:
     ],
 )
 async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
-    """An event is accepted only if it is signed with the access key; without a configured key, none is."""
+    """An event is accepted only if it is signed with the access key; without a configured key, all are rejected."""
     if good:
         await SignedEvents(key).verify(headers)
         return
@@ -108,7 +108,7 @@ async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> N
 
 
 class Tokens:
-    """Fake token verifier that returns the claims of the test."""
+    """Fake token verifier that returns the claims that the test has set."""
 
     async def verify(self, token: str) -> Mapping[str, Any]:
         """Return claims with the token as object id."""

@@ -50,13 +50,13 @@ async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str
     ],
 )
 async def test_a_signature_of_the_connection_is_needed(connection: str, signature: str, *, expected: bool) -> None:
-    """An event needs a valid signature; one is enough, although Web PubSub signs with two keys."""
+    """An event needs one valid signature; Web PubSub sends two, one with each of its keys."""
     headers = {"ce-connectionid": connection, "ce-signature": signature}
     assert await is_accepted(SignedEvents(KEY), headers) is expected
 
 
 async def test_an_empty_key_accepts_nothing() -> None:
-    """Without a configured key all events are rejected, even those signed with an empty key."""
+    """If no key is configured, all events are rejected, even events that are signed with an empty key."""
     headers = {"ce-connectionid": "c1", "ce-signature": sign("c1", "")}
     assert not await is_accepted(SignedEvents(""), headers)
 
@@ -74,12 +74,12 @@ async def test_an_empty_key_accepts_nothing() -> None:
     ],
 )
 async def test_the_token_belongs_to_the_managed_identity(header: str, object_id: str, *, expected: bool) -> None:
-    """A token of the tenant's other identities is rejected, because it is not from the message service."""
+    """A token of another identity of the tenant is rejected, because it is not from the message service."""
     source = IdentifiedEvents("https://pubsub.example/", Tokens(), object_id)
     assert await is_accepted(source, {"authorization": header}) is expected
 
 
 def test_the_allowed_origin_is_the_host_of_the_service() -> None:
-    """Web PubSub's validation request may only have the service's own host as origin; the emulator's may have any."""
+    """A validation request of Web PubSub must name the service's own host; one of the emulator may name any host."""
     identified = IdentifiedEvents("https://pubsub.example:443/", Tokens(), "abc")
     assert (identified.get_allowed_origin(), SignedEvents(KEY).get_allowed_origin()) == ("pubsub.example", "*")

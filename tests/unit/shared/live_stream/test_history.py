@@ -40,7 +40,7 @@ class Engine:
         return EngineResult(COLUMNS, rows[: query.max_records], 0.0)
 
     async def ping(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake query engine is always available."""
 
 
 async def read(engine: Engine, rows: int, connections: tuple[str, ...] = ("rig",)) -> list[list[str]]:
@@ -55,14 +55,14 @@ async def test_a_page_starts_at_the_last_time_of_the_page_before() -> None:
 
 
 async def test_many_messages_of_one_time_need_a_larger_page() -> None:
-    """If all messages of a page have one time, the page size grows until it contains a later time."""
+    """If all messages of a page have the same time, the page grows until it contains a later time."""
     engine = Engine(*[0] * 5, 1)
     assert await read(engine, 2) == [["m0", "m1"], [f"m{number}" for number in range(6)]]
     assert engine.limits == [2, 8]
 
 
 async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page over the maximum size is rejected; the error names the parameter to change."""
+    """A page over the maximum size is rejected, and the error names the parameter that the caller can change."""
     monkeypatch.setattr(history, "MAX_PAGE_ROWS", 2)
     with pytest.raises(WorkspaceError) as raised:
         await read(Engine(*[0] * 5), 2)

@@ -1,4 +1,4 @@
-"""Tests of publishing impulses: each once, in order, only while recent, and within the limits of the service."""
+"""Tests of publishing impulses: each once, in order, while recent, and within the message service's limits."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -41,19 +41,19 @@ class Service:
         return group in self.readers_of
 
     async def list_streams(self, _group: str) -> AsyncIterator[OpenStream]:
-        """Yield no streams."""
+        """Yield no streams, because no test needs them."""
         for _ in ():
             yield OpenStream("", "")
 
     async def disconnect(self, _connection_id: str, _reason: str) -> None:
-        """Do nothing."""
+        """Do nothing: this fake service has no open streams."""
 
     async def link(self, _user: str, _expires_at: datetime) -> str:
         """Return an empty link, because the port MessageService requires the method."""
         return ""
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake service holds no resources."""
 
 
 def build_event(number: int, connection: str = "a", age: timedelta = timedelta(0)) -> HubEvent:
@@ -95,7 +95,7 @@ async def test_stale_impulses_are_not_published() -> None:
 
 
 async def test_groups_without_listeners_get_no_messages() -> None:
-    """For a group without listeners, the message service is called once instead of once per message."""
+    """For a group without listeners, the message service is called once, not once for each message."""
     service = Service()
     service.readers_of = {"b"}
     tried = build_publisher(service)
@@ -131,7 +131,7 @@ def _build_event(number: int, message_id: str, connection: str = "a") -> HubEven
 
 
 async def test_repeated_ids_are_published_once() -> None:
-    """An id is published once per connection, within a batch and over batches."""
+    """A message id is published once for each connection, within a batch and in later batches."""
     service = Service()
     tried = build_publisher(service)
     await tried.run([_build_event(1, "x"), _build_event(2, "x"), _build_event(3, "y"), _build_event(4, "x", "b")], AT)
@@ -146,7 +146,7 @@ async def test_repeated_ids_are_published_once() -> None:
 
 
 async def test_failed_impulse_is_not_a_repeat() -> None:
-    """An impulse whose publication failed is published when it is delivered again."""
+    """An impulse that could not be published is published when it is delivered again."""
     service = Service()
     first, again = _build_event(1, "x"), _build_event(2, "x")
     service.failing = {first.body: [build_outage_error()] * ATTEMPTS}
@@ -159,7 +159,7 @@ async def test_failed_impulse_is_not_a_repeat() -> None:
 
 
 async def test_rejected_message_is_skipped() -> None:
-    """A rejected message does not stop the following messages."""
+    """A message that the message service rejects does not stop the following messages."""
     service = Service()
     service.failing = {b"1": [WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "too large")]}
     tried = build_publisher(service)
@@ -185,7 +185,7 @@ async def test_admitted_listener_gets_messages_immediately() -> None:
 
 
 async def test_listener_admitted_during_the_check() -> None:
-    """If a listener is admitted while a check runs, the group counts as occupied whatever the check returns."""
+    """If a listener is admitted while a check runs, the group counts as occupied, whatever the result of the check."""
     service = Service()
     audience = Audience(service)
     asked = service.has_streams
@@ -215,7 +215,7 @@ async def test_batch_without_listeners_is_skipped() -> None:
 
 @pytest.mark.parametrize(("apart_ms", "rests"), [(0.1, True), (10, False)])
 async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
-    """A publisher that is seconds behind pauses while events arrive fast, and continues otherwise."""
+    """A publisher that is seconds behind pauses while many events arrive, and continues otherwise."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -242,7 +242,7 @@ IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\"
 
 @given(IDS, IDS)
 def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
-    """An impulse is a repeat if its id was published, whatever its payload is."""
+    """An impulse is a repeat if its id was published before, whatever its payload."""
     repeats = RecentImpulses()
     repeats.remember("a", encode_impulse_text(one))
     assert repeats.was_published("a", encode_impulse_text(one, 1))
@@ -251,14 +251,14 @@ def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
 
 
 def test_text_without_id_is_not_a_repeat() -> None:
-    """Text that is not an impulse never counts as a repeat."""
+    """A text that is not an impulse never counts as a repeat."""
     repeats = RecentImpulses()
     repeats.remember("a", b"{}")
     assert not repeats.was_published("a", b"{}")
 
 
 def test_memory_is_bounded_in_time_and_number() -> None:
-    """A published id is forgotten after ten minutes, or after a number of other ids."""
+    """A published id is forgotten after ten minutes, or after a certain number of other ids."""
     clock = VirtualTime()
     repeats = RecentImpulses(2, runtime=clock.runtime)
     repeats.remember("a", encode_impulse_text("old"))

@@ -55,7 +55,7 @@ class World:
         self.hold()
 
     def publish(self) -> None:
-        """Publish the next impulse to the stream."""
+        """Publish the next impulse to the stream, if the stream is open."""
         if self.live == len(self.hub):
             return
         text = encode_impulse(self.hub[self.live])
@@ -90,7 +90,7 @@ class World:
         """Report that the service is reachable."""
 
     def hold(self) -> None:
-        """Start to buffer live messages."""
+        """Start to buffer the live messages of the stream."""
         self.held, self.is_spilled = [], False
 
     def has_overflowed(self) -> bool:
@@ -104,7 +104,7 @@ class World:
         return True
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Receive the buffered messages and stop buffering."""
+        """Send the buffered messages to the stream, and stop buffering."""
         while self.held:
             text = self.held.pop(0)
             if not repeated(text):
@@ -126,7 +126,7 @@ class WorldProgress:
     st.integers(1, 4),
 )
 def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], before: int, page: int) -> None:
-    """For any delay of table and live stream, all impulses are received exactly once."""
+    """With any delay of the query table and the live stream, a listener receives each impulse exactly once."""
     world = World(script)
     for _ in range(before):
         world.turn()

@@ -35,7 +35,7 @@ class Service:
         self.most_at_once = self.at_once = 0
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Record a message after the test has opened the gate."""
+        """Record a message as soon as the test allows it."""
         assert connection_id
         self.tries += 1
         if self.failures:
@@ -47,7 +47,7 @@ class Service:
         self.sent.append(text)
 
     async def is_open(self, connection_id: str) -> bool:
-        """Return True until the stream has received a number of messages."""
+        """Return whether the stream is open, which ends after a number of received messages."""
         assert connection_id
         return len(self.sent) < self.open_for
 
@@ -90,7 +90,7 @@ def build_catch_up(table: Table, service: Service, **options: Any) -> CatchUp:
 
 
 async def test_late_impulses_are_replayed_once() -> None:
-    """Impulses that reach the table after the first read are replayed by the second read, and no others."""
+    """The second read of a replay adds the impulses that reached the table after the first read, and no others."""
     service, table = Service(), Table(["1", "2"], ["2", "3"])
     before = now()
     await build_catch_up(table, service).run("c", ASKED)
@@ -110,7 +110,7 @@ async def test_second_read_does_not_extend_a_short_window() -> None:
 
 
 async def test_no_replay_without_since_or_connection() -> None:
-    """No query is executed for a stream without ``since`` or for an event without a connection id."""
+    """No query is executed for a stream without ``since``, or for an event without a connection id."""
     service, table = Service(), Table()
     await build_catch_up(table, service).run("c", StreamFilters.model_validate({}))
     await build_catch_up(table, service).run("", ASKED)
@@ -159,7 +159,7 @@ async def test_unexpected_error_closes_the_stream() -> None:
 
 
 async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
-    """During an outage a message is retried; a rejected message is skipped."""
+    """A replayed message is retried during an outage, and skipped if the message service rejects it."""
     service, table = Service(), Table(["1", "2"], [])
     busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
     service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
@@ -171,7 +171,7 @@ async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
 
 
 async def test_concurrent_and_waiting_replays_are_limited() -> None:
-    """Only a limited number of replays runs, a limited number waits, and others are rejected."""
+    """A limited number of replays runs, a limited number waits, and all others are rejected."""
     service = Service()
     table = Table(*[["1"]] * 2 * (MAX_WAITING + 1))
     service.gate.clear()

@@ -36,7 +36,7 @@ class Streams:
             yield OpenStream(member, Listener(member, "token", FOREVER).name)
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a stream, or raise an error for one that cannot be closed."""
+        """Close a stream, or raise an error for a stream that cannot be closed."""
         if connection_id in self.stuck:
             raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service refuses this.")
         self.closed[connection_id] = reason
@@ -50,11 +50,11 @@ class Streams:
         return bool(group)
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        """Return no link."""
+        """Return an empty link, because no test opens a stream."""
         raise AssertionError(user, expires_at)
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake service holds no resources."""
 
 
 async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
@@ -82,7 +82,7 @@ async def test_unauthorised_streams_are_closed() -> None:
 
 @pytest.mark.parametrize("stuck", [{"a"}, {"a", "b"}, {"c"}])
 async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
-    """If a stream cannot be checked or closed, the others are still closed, and the error is raised afterwards."""
+    """If a stream cannot be checked or closed, other streams are still closed, and the error is raised afterwards."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
         await _build_live_stream(streams).close_expired()
@@ -90,7 +90,7 @@ async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
 
 
 async def test_link_is_restricted_to_the_right_to_listen() -> None:
-    """A link to a stream grants only the right to listen, not the other rights of its member."""
+    """A link to a stream grants only the right to listen, not the member's other rights."""
     member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER)
 
     async def resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:

@@ -78,7 +78,7 @@ async def test_quota_applies_across_instances(
 
 
 async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
-    """When the end of a stream is reported to any instance, its place is free immediately."""
+    """When the end of a stream is reported to any instance, its place in the quota is free immediately."""
     world = World(places, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await world.two.release_stream("viewer@t", "s1")
@@ -86,7 +86,7 @@ async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
 
 
 async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
-    """A place whose stream is not open is freed after the time for a handshake; other places stay."""
+    """If a place belongs to no open stream, it is freed after the time that a handshake may take."""
     world = World(places, 2)
     world.service.open = ["s1"]
     for stream in ("s1", "lost"):
@@ -100,7 +100,7 @@ async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
 
 
 async def test_rejections_do_not_always_list_streams(places: SqlitePlaceStore) -> None:
-    """Repeated attempts cause one list call per second at the message service."""
+    """If a principal repeatedly exceeds the quota, the message service lists its streams at most once per second."""
     world = World(places, 1)
     world.service.open = ["s1"]
     await world.one.reserve_stream("viewer@t", "s1")

@@ -8,7 +8,7 @@ from shared.mcp_server.capabilities import Tool, ToolResult, to_error_result
 
 
 async def run(arguments: Mapping[str, Any]) -> ToolResult:
-    """Return the arguments of the tool as its result."""
+    """Return the arguments of the tool call as the result."""
     return ToolResult(arguments)
 
 
@@ -21,7 +21,7 @@ def test_former_names_of_arguments_are_known() -> None:
 
 
 def test_an_error_is_a_result_that_the_model_can_read() -> None:
-    """An error of a tool is returned as a result with the API's problem document, for the language model."""
+    """An error of a tool is a result with the API's problem document, which the language model can read."""
     result = to_error_result(WorkspaceError(Kind.NOT_FOUND, "QUERY_NOT_FOUND", "No query.", nearest="q1"))
     assert (result.is_error, result.content["code"], result.content["nearest"]) == (True, "QUERY_NOT_FOUND", "q1")
     assert (result.content["status"], result.content["detail"]) == (404, "No query.")

@@ -4,7 +4,7 @@ from shared.mcp_server.compact_schemas import compact_input, compact_output
 
 
 def test_arguments_keep_their_rules_and_descriptions() -> None:
-    """Schemas of arguments omit titles, patterns and lengths, but not properties with these names."""
+    """Schemas of arguments omit titles, patterns and lengths, but not properties that have these names."""
     schema = {
         "type": "object",
         "description": "Model.",
@@ -28,7 +28,7 @@ def test_arguments_keep_their_rules_and_descriptions() -> None:
 
 
 def test_results_keep_the_types_of_their_members() -> None:
-    """In schemas of results, a named type becomes its JSON type unless it has rules of its own."""
+    """In schemas of results, a reference to a named type becomes the JSON type, unless the type has rules."""
     schema = {
         "type": "object",
         "properties": {

@@ -13,7 +13,7 @@ ARGUMENTS = "Its arguments: lookup (required), limit."
 
 
 async def run(arguments: Mapping[str, Any]) -> ToolResult:
-    """Return an empty result, as a tool that does nothing."""
+    """Return an empty result: this tool does nothing."""
     return ToolResult({})
 
 

@@ -43,7 +43,7 @@ VERIFIER = "v" * 43
 
 
 class OneClient:
-    """Client directory that contains one OAuth client."""
+    """Client directory with a single OAuth client."""
 
     async def find_declared(self, _: str) -> Client | None:
         """Return the client."""
@@ -125,7 +125,7 @@ class Server:
         return Principal(MEMBER, MEMBER, "Editor", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, credential_id, None)
 
     async def consent(self, credential_id: str = "jti") -> Parameters:
-        """Consent as the member; return the parameters with which the client redeems the code."""
+        """Consent as the member, and return the parameters with which the client redeems the code."""
         parameters = Parameters(
             {
                 "response_type": "code",
@@ -160,7 +160,7 @@ class Server:
 
 
 async def check_refused(awaitable: object) -> None:
-    """Check that a call is refused with the code ``invalid_grant``."""
+    """Check that a call is rejected with the OAuth error code ``invalid_grant``."""
     with pytest.raises(OAuthError) as caught:
         await awaitable  # type: ignore[misc]
     assert caught.value.error is OAuthErrorCode.INVALID_GRANT

@@ -54,7 +54,7 @@ async def test_an_invalid_request_returns_to_the_client(server: Server, changes:
 
 
 async def test_a_foreign_redirect_uri_gets_nothing(server: Server) -> None:
-    """If the redirect URI is not registered by the client, the error is not sent to it."""
+    """If a redirect URI is not registered for the client, the error is not sent to this URI."""
     parameters = Parameters({**VALID, "redirect_uri": "https://evil.example/"})
     for work in (
         server.authorization.ask(server.build_caller(), parameters, BASE),
@@ -78,7 +78,7 @@ async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
 async def test_a_delegated_or_bound_credential_cannot_consent(
     server: Server, changes: dict[str, object], code: str
 ) -> None:
-    """Delegated and bound credentials cannot consent, because a client could give itself further grants."""
+    """A delegated or bound credential cannot consent, because a client could otherwise give itself more grants."""
     caller = replace(server.build_caller(), **changes)  # type: ignore[arg-type]  # attributes by name
     with pytest.raises(WorkspaceError) as raised:
         await server.authorization.ask(caller, Parameters(VALID), BASE)
@@ -87,7 +87,7 @@ async def test_a_delegated_or_bound_credential_cannot_consent(
 
 @pytest.mark.parametrize("chosen", [None, [], [str(MANAGE)]])
 async def test_a_denial_creates_no_grant(server: Server, chosen: list[str] | None) -> None:
-    """A consent to no right that the member has counts as a denial and creates no grant."""
+    """If a member consents to no right that the member has, this counts as a denial and creates no grant."""
     result = await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)
     assert (read_error(result), server.trail) == ("access_denied", [])
 

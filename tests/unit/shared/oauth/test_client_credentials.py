@@ -25,7 +25,7 @@ async def test_the_client_is_the_api_key(server: Server) -> None:
 
 @pytest.mark.parametrize("change", ["id", "secret", "form"])
 async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> None:
-    """For an unknown id and a wrong secret the same error ``invalid_client`` is returned."""
+    """An unknown id and a wrong secret cause the same error, ``invalid_client``."""
     issued = await server.api_keys.issue("test", MEMBER, "k")
     sent = {
         "id": ClientIdentification("AAAAAAAA", issued.api_key),

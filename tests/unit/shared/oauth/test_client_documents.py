@@ -39,11 +39,11 @@ class FakeHttp:
         """Accept every address."""
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake client has no connections."""
 
 
 async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
-    """Return the detail of the error with which a document is rejected."""
+    """Return the detail of the error with which the loading of a document is rejected."""
     with pytest.raises(WorkspaceError) as caught:
         await FetchedClientDocuments(http).load(client_id)
     assert caught.value.code == "OAUTH_CLIENT_UNKNOWN"
@@ -51,7 +51,7 @@ async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
 
 
 async def test_a_document_describes_a_client() -> None:
-    """Name and redirect URIs of a client are read from its document, within limits of time and size."""
+    """The name and redirect URIs of a client are read from its document, within limits of time and size."""
     http = FakeHttp()
     client = await FetchedClientDocuments(http).load(URL)
     assert (client.client_id, client.name, client.redirect_uris) == (URL, "App", ("https://app.example/cb",))
@@ -157,7 +157,7 @@ async def test_failures_are_cached_for_a_minute() -> None:
 
 
 async def test_fetches_are_limited_for_each_host() -> None:
-    """Ten documents of a host are fetched in a minute; the limit of another host is separate."""
+    """At most ten documents of a host are fetched in a minute; other hosts have separate limits."""
     time, http = VirtualTime(), FakeHttp()
     documents = FetchedClientDocuments(http, runtime=time.runtime)
 

@@ -34,7 +34,7 @@ async def test_a_second_redemption_ends_the_grant(server: Server, seconds: float
 
 
 async def test_a_lost_race_leaves_no_token(server: Server) -> None:
-    """Of two simultaneous redemptions of a code, one gets no token, and the other's tokens work."""
+    """Of two simultaneous redemptions of a code, one fails and gets no token, and the tokens of the other work."""
     parameters = await server.consent()
     stored = await server.grants.find_by_code("tool", parameters)
     won, _ = await server.grants.redeem_code(stored)
@@ -46,7 +46,7 @@ async def test_a_lost_race_leaves_no_token(server: Server) -> None:
 
 
 async def test_a_lost_race_of_refreshes_ends_the_family(server: Server) -> None:
-    """Of two simultaneous uses of a refresh token, one fails, and the grant ends for both."""
+    """Of two simultaneous uses of a refresh token, one fails, and the grant ends, also for the other one."""
     _, text = await server.redeem(await server.consent())
     stored = await server.grants.find_by_refresh_token("tool", text)
     won, refresh = await server.grants.refresh(stored, text, None)
@@ -69,7 +69,7 @@ async def test_a_refresh_token_is_valid_for_thirty_days(server: Server) -> None:
 
 
 async def test_an_invalid_refresh_token_does_not_end_the_grant(server: Server) -> None:
-    """A refresh token with a wrong secret does not end the grant that it names."""
+    """A refresh token with a wrong secret does not end the grant whose id it contains."""
     _, text = await server.redeem(await server.consent())
     prefix, grant_id, rest = text.split("_", 2)
     await check_refused(server.refresh(f"{prefix}_{grant_id}_{rest[:43].swapcase()}{rest[43:]}"))
@@ -102,7 +102,7 @@ async def test_lost_rights_are_not_in_the_next_token(server: Server) -> None:
 
 
 async def test_a_disabled_member_ends_the_grant(server: Server) -> None:
-    """Disabling a member ends the member's codes and grants permanently; the background job records it."""
+    """Disabling a member ends the member's codes and grants permanently, and the background job records each end."""
     code, used = await server.consent(), await server.redeem(await server.consent())
     server.time.advance(1)
     server.enabled = False
@@ -131,7 +131,7 @@ async def test_a_grant_does_not_outlive_its_api_key(server: Server) -> None:
 
 
 async def test_the_creators_of_the_key_stay_known(server: Server) -> None:
-    """If a member consented with an API key, the key's creators also count as approvers with the token."""
+    """If a member consented with an API key, the creators of the key count as approvers with tokens of the grant."""
     issued = await server.api_keys.issue("admin@x", MEMBER, "key", creators=("admin@x",))
     access, _ = await server.redeem(await server.consent(issued.key.key_id))
     caller = await server.authenticate(access)

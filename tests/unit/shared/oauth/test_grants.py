@@ -57,6 +57,6 @@ def test_an_unknown_right_is_ignored() -> None:
     ],
 )
 def test_a_grant_is_active_between_the_exchange_and_its_end(grant: Grant, *, is_active: bool) -> None:
-    """A grant is active from the exchange of its code until it ends or its refresh token expires."""
+    """A grant is active from the exchange of the code until the grant ends or the refresh token expires."""
     assert grant.is_active(AT) is is_active
     assert grant.expires_at == (AT if grant.refresh is None else grant.refresh.expires_at)

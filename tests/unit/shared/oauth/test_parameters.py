@@ -32,7 +32,7 @@ def encode_basic(text: str) -> str:
 
 
 def test_a_form_is_parsed() -> None:
-    """In a form, empty parameters other than the scope count as missing; only the resource may be repeated."""
+    """In a form, empty parameters except the scope count as missing, and only the resource may be repeated."""
     parsed = parse_form(FORM, b"a=1&b=&scope=&resource=x&resource=y&c=%C3%BC+z")
     assert parsed == Parameters({"a": "1", "scope": "", "c": "ü z"}, ("x", "y"))
 
@@ -48,7 +48,7 @@ def test_a_form_is_parsed() -> None:
     ],
 )
 def test_other_bodies_are_invalid(media_type: str, body: bytes) -> None:
-    """A body with another content type, repeated or too many parameters, or no UTF-8 is rejected."""
+    """A body is rejected if its content type is wrong, parameters are repeated or too many, or it is not UTF-8."""
     assert catch_code(parse_form, media_type, body) is OAuthErrorCode.INVALID_REQUEST
 
 
@@ -81,7 +81,7 @@ def test_a_client_identifies_itself(authorization: str, form: dict[str, str], ex
     ],
 )
 def test_wrong_identifications_are_rejected(authorization: str, form: dict[str, str], expected: OAuthErrorCode) -> None:
-    """Missing and malformed credentials are ``invalid_client``, repeated credentials ``invalid_request``."""
+    """Missing and malformed credentials give the error ``invalid_client``, repeated ones ``invalid_request``."""
     assert catch_code(identify_client, authorization, Parameters(form)) is expected
 
 

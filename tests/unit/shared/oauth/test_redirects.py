@@ -22,7 +22,7 @@ def test_a_redirect_keeps_the_query_of_its_address(address: str) -> None:
 
 
 def test_a_reply_repeats_the_state_of_the_request() -> None:
-    """A redirect contains the state of the request, also if it is empty, and no state if there was none."""
+    """A redirect contains the state of the request, even an empty one, and no state if the request had none."""
     assert "state" not in append_query("https://t/", Parameters({}), BASE, {})
     assert "state=&" in append_query("https://t/", Parameters({"state": ""}), BASE, {})
 

@@ -41,7 +41,7 @@ async def test_a_client_has_one_event_an_hour() -> None:
 
 
 async def test_unknown_clients_count_together() -> None:
-    """Refusals of all unknown clients are counted in one event per hour."""
+    """The refused requests of all unknown clients together have one audit event per hour."""
     trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     for _ in range(5):

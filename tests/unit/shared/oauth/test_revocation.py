@@ -45,7 +45,7 @@ async def test_an_access_token_ends_alone(server: Server) -> None:
 
 
 async def test_an_unknown_token_is_ignored(server: Server) -> None:
-    """Revoking an unknown token succeeds without an effect (RFC 7009 section 2.2)."""
+    """Revoking an unknown token succeeds and has no effect (RFC 7009 section 2.2)."""
     await build(server).revoke(TOOL, "unknown")
     assert server.trail == []
 

@@ -16,7 +16,7 @@ def test_a_scope_is_parsed_and_formatted() -> None:
 
 @pytest.mark.parametrize("scope", ["", " ", "Workspace.Nothing", "workspace.mcp.use", "Workspace.Mcp.Use,x", "a\tb"])
 def test_empty_and_unknown_scopes_are_invalid(scope: str) -> None:
-    """An empty scope and an unknown right are `invalid_scope`."""
+    """An empty scope and an unknown right are rejected with the error `invalid_scope`."""
     with pytest.raises(OAuthError) as caught:
         parse_scope(scope)
     assert caught.value.error is OAuthErrorCode.INVALID_SCOPE

@@ -61,7 +61,7 @@ def test_malformed_maximum_age_is_an_error_of_the_client(text: str) -> None:
 
 @pytest.mark.parametrize("age", [0, 59.9, 60, -119])
 def test_recent_sign_in_meets_maximum_age(age: float) -> None:
-    """A sign-in within the maximum age of the client's request is accepted."""
+    """A sign-in is accepted if its age is within the maximum age that the client requests."""
     SignInDemand(60, is_new=False).check(sign_in_with_key(AT - timedelta(seconds=age)), None, AT)
 
 
@@ -69,7 +69,7 @@ def test_recent_sign_in_meets_maximum_age(age: float) -> None:
     "sign_in", [NO_SIGN_IN, *(sign_in_with_key(AT - timedelta(seconds=age)) for age in (60.1, -121))]
 )
 def test_old_and_unknown_sign_ins_do_not_meet_maximum_age(sign_in: SignIn) -> None:
-    """An older, unknown or future sign-in is rejected with the client's maximum age."""
+    """A sign-in that is older, unknown or in the future is rejected, with the client's maximum age."""
     with pytest.raises(WorkspaceError) as caught:
         SignInDemand(60, is_new=False).check(sign_in, None, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 60)
@@ -91,14 +91,14 @@ def test_new_sign_in_is_later_than_the_request() -> None:
     ],
 )
 def test_earlier_and_unknown_sign_ins_are_not_new(sign_in: SignIn, requested_at: datetime | None) -> None:
-    """If the client requires a new sign-in, one that may be earlier than the request is rejected with maxAge 0."""
+    """If the client requires a new sign-in, a sign-in that may be older than the request is rejected with maxAge 0."""
     with pytest.raises(WorkspaceError) as caught:
         NEW.check(sign_in, requested_at, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 0)
 
 
 def test_times_of_requests_are_remembered_within_limits() -> None:
-    """The times of a limited number of requests are stored; a page cannot state an earlier time for its request."""
+    """The service stores the times of a limited number of requests, so that a page cannot state an earlier time."""
     time = VirtualTime(AT)
     times = RequestTimes(runtime=time.runtime)
 

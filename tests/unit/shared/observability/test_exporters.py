@@ -29,7 +29,7 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
     ],
 )
 def test_configured_signals_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
-    """A signal is exported if an endpoint or exporter is set, unless it or all telemetry is disabled."""
+    """A signal is exported if its endpoint or exporter is set, unless the signal or all telemetry is disabled."""
     assert {signal for signal in Signal if is_exported(signal, environment)} == expected
     assert find_unsupported_values(environment) == []
 

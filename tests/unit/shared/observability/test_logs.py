@@ -23,7 +23,7 @@ def host_log() -> Iterator[io.StringIO]:
 
 
 def test_fields_follow_the_message(host_log: io.StringIO) -> None:
-    """The line starts with the message, because alerts match its start; fields and request id follow."""
+    """A log line starts with the message, because alerts match this start; fields and request id follow."""
     logs.add_fields_to_handlers("INFO")
     token = logs.request_id.set("r-1")
     logs.get_logger("http").warning("answered %d", 503, extra=logs.fields(route="/a", store="cosmos"))

@@ -133,13 +133,13 @@ def test_a_failed_span_has_no_exception_message(collector: Collector) -> None:
 def test_standard_variables_disable_signals(
     collector: Collector, variables: dict[str, str], arriving: set[str]
 ) -> None:
-    """A signal that a standard variable disables is not sent; the others are."""
+    """A signal that a standard variable disables is not exported; the other signals are."""
     run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, **variables)
     assert set(collector.bodies) == arriving
 
 
 def test_signals_can_have_separate_endpoints(collector: Collector) -> None:
-    """An endpoint for one signal is used unchanged, and for this signal only."""
+    """The endpoint of a single signal is used unchanged, and only for this signal."""
     assert run_program(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
     assert collector.read_spans("/spans")
     assert set(collector.bodies) == {"/spans"}

@@ -29,11 +29,11 @@ class Store:
 
 
 async def succeed() -> None:
-    """Return at once."""
+    """Return at once: this readiness check succeeds."""
 
 
 async def fail() -> None:
-    """Raise an unexpected exception."""
+    """Raise an unexpected exception: this readiness check fails."""
     raise LookupError
 
 
@@ -46,7 +46,7 @@ async def test_failing_and_silent_stores_are_listed(monkeypatch: pytest.MonkeyPa
 
 
 async def test_probes_run_concurrently() -> None:
-    """Probes run concurrently: two probes that wait for each other both succeed."""
+    """Readiness checks run concurrently: two checks that wait for each other both succeed."""
     meeting = asyncio.Barrier(2)
     stores = {"one": Store(meeting.wait), "other": Store(meeting.wait)}
     async with asyncio.timeout(20):

@@ -35,6 +35,6 @@ def test_examples_differ() -> None:
 
 @pytest.mark.parametrize(("suffix", "status"), [("_NOT_FOUND", 404), ("_UNAVAILABLE", 503), ("_REUSED", 422)])
 def test_codes_with_one_ending_have_one_status(suffix: str, status: int) -> None:
-    """Codes with the same ending have the same status, so that a client can rely on the name."""
+    """Codes whose names end alike have the same status, so that a client can rely on the ending."""
     found = {code: error.statuses for code, error in ERROR_CODES.items() if code.endswith(suffix)}
     assert found == dict.fromkeys(found, (status,)) != {}

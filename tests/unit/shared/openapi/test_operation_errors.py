@@ -26,7 +26,7 @@ def test_own_codes_belong_to_operations() -> None:
     ids=lambda one: one.name,
 )
 def test_each_error_status_has_codes(operation: Operation) -> None:
-    """Each error status of an operation has at least one error code, by which a client can branch."""
+    """Each error status of an operation has at least one error code, by which a client can distinguish errors."""
     statuses = [status for status in list_error_statuses(operation) if (operation.name, status) not in OTHER_FORMS]
     missing = [status for status in statuses if not list_error_codes(operation, status)]
     assert missing == [], f"add the codes of {operation.name} to OWN_CODES in shared/openapi/operation_errors.py"

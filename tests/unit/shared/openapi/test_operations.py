@@ -17,13 +17,13 @@ READ, MANAGE = AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE
 
 
 class Query(BaseModel):
-    """Query of the operation."""
+    """Query parameters of the test's operation."""
 
     limit: int = Field(5, description="Maximum number.")
 
 
 class Body(BaseModel):
-    """Body of the operation."""
+    """Request body of the test's operation."""
 
     name: str
 

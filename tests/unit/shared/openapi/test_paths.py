@@ -28,7 +28,7 @@ def declare(route: str, **docs: Any) -> Operation:
     [("oi-api/me", "/oi-api/me"), ("oi-api/data-stores/{store}/{*file}", "/oi-api/data-stores/{store}/{file}")],
 )
 def test_a_template_names_each_parameter_once(route: str, template: str) -> None:
-    """A path template contains each parameter once, also one of several segments, which OpenAPI cannot express."""
+    """A path template contains each parameter once, even a parameter of several segments."""
     assert build_path_template(declare(route)) == template
 
 

@@ -59,14 +59,14 @@ def test_parameters_refer_to_the_same_enumeration() -> None:
 
 
 def test_tools_get_inline_enumerations() -> None:
-    """Schemas of tool parameters contain no references, because each must be complete by itself."""
+    """Schemas of tool parameters contain no references, because each schema must be complete by itself."""
     assert "$ref" not in str(list_parameters(LampQuery))
     [colour, *_] = list_parameters(LampQuery)
     assert colour["schema"]["enum"] == ["red", "green"]
 
 
 def test_two_types_cannot_have_one_name() -> None:
-    """Two different schemas with one name raise an error, because one would document wrong members."""
+    """Two different schemas with one name raise an error, because one of them would be documented wrongly."""
     schemas = SchemaRegistry()
     schemas.name_enums({"type": "string", "enum": ["a"]}, "Lamp", "state")
     with pytest.raises(ValueError, match="LampState"):

@@ -42,7 +42,7 @@ def test_signals_are_members_of_the_message() -> None:
 
 
 def test_one_limit_is_described() -> None:
-    """If a signal has only one limit, its description states only this limit."""
+    """If a signal has only one limit, the description states only this limit."""
     low, high = (
         build_connection("c", signals=[{"name": "n", "pointer": "/n", "type": "long", **limit}]).signals[0]
         for limit in ({"min": 0}, {"max": 100})

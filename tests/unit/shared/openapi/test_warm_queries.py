@@ -9,7 +9,7 @@ from shared.openapi.warm_queries import register_query_summary
 
 
 def test_summary_has_all_members_but_the_rows() -> None:
-    """The summary schema has all members except the rows, because generators merge equal members in different ways."""
+    """The summary schema has all members except the rows, because client generators merge equal members differently."""
     schemas = SchemaRegistry()
     build_operation(EXECUTE, schemas)
     register_query_summary(schemas)

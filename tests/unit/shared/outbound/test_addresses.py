@@ -29,7 +29,7 @@ LOOPBACK = AddressRules(parse_networks("127.0.0.0/8, ::1/128"), frozenset({7071}
     ],
 )
 def test_a_url_is_parsed(text: str, origin: str) -> None:
-    """The origin has scheme, host in lowercase and port, and no path or query."""
+    """The origin of a URL has scheme, host in lowercase and port, but neither path nor query."""
     url = parse_outbound_url(text)
     assert (url.text, url.origin) == (text, origin)
     assert len(url.digest) == 64
@@ -78,7 +78,7 @@ def test_a_url_is_parsed(text: str, origin: str) -> None:
     ],
 )
 def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
-    """A URL with credentials, another scheme or port, or an unusual host is an error that names the rule."""
+    """A URL with credentials, another scheme or port, or an unusual host is rejected with the name of the rule."""
     with pytest.raises(AddressRefusedError, match=rule) as refused:
         parse_outbound_url(text)
     assert "secret" not in refused.value.reason
@@ -86,7 +86,7 @@ def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450:4001::1"])
 def test_a_public_address_is_accepted(address: str) -> None:
-    """Global unicast addresses are accepted as public."""
+    """Global unicast addresses are accepted, because they are public."""
     assert is_public(ip_address(address))
 
 
@@ -133,7 +133,7 @@ def test_a_public_address_is_accepted(address: str) -> None:
     ],
 )
 def test_an_internal_address_is_refused(address: str) -> None:
-    """Private, local, special and IPv4-embedding addresses are refused as not public."""
+    """Private, local, special and IPv4-embedding addresses are refused, because they are not public."""
     assert not is_public(ip_address(address))
     url = parse_outbound_url("https://hooks.example/")
     with pytest.raises(AddressRefusedError, match="not public"):
@@ -141,7 +141,7 @@ def test_an_internal_address_is_refused(address: str) -> None:
 
 
 def test_every_address_of_a_host_is_checked() -> None:
-    """A host is refused if any of its IP addresses is internal, or if it has none."""
+    """A host is refused if any of its IP addresses is internal, or if it has no address."""
     url = parse_outbound_url("https://hooks.example/")
     AddressRules().check(url, parse_addresses(["8.8.8.8", "2606:4700::1111"]))
     for addresses in (["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], []):
@@ -188,7 +188,7 @@ def test_an_embedded_address_of_an_allowed_network_is_refused(address: str) -> N
     ],
 )
 def test_no_setting_admits_metadata_addresses(address: str) -> None:
-    """Metadata addresses are refused in every form, although an allowed network contains them."""
+    """Metadata addresses of clouds are refused in every form, even if an allowed network contains them."""
     rules = AddressRules(parse_networks("0.0.0.0/0,::/0"))
     with pytest.raises(AddressRefusedError):
         rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
@@ -196,13 +196,13 @@ def test_no_setting_admits_metadata_addresses(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["::", "::1", "::8.8.8.8", "64:ff9b:1::1", "2001:0:4136:e378:8000:63bf:f7f7:f7f7"])
 def test_allowed_networks_admit_addresses_that_embed_others(address: str) -> None:
-    """An IPv6 address of an allowed network is accepted if the address that it contains is no metadata address."""
+    """An IPv6 address of an allowed network is accepted, unless the address that it contains is a metadata address."""
     rules = AddressRules(parse_networks("::/0"))
     rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
 
 def test_own_ports_are_refused() -> None:
-    """A port of this service is refused at an internal address, and accepted at a public one."""
+    """A port of this service is refused at internal addresses, and accepted at public addresses."""
     url = parse_outbound_url("https://hooks.example:7071/")
     with pytest.raises(AddressRefusedError, match="7071"):
         LOOPBACK.check(url, parse_addresses(["127.0.0.1"]))

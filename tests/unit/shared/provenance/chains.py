@@ -31,7 +31,7 @@ BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 
 def build_parallel_options(records: int) -> ParallelOptions:
-    """Return options by which all windows of ``records`` records except the first are verified in parallel."""
+    """Return options with which all windows of ``records`` records except the first are verified in parallel."""
     return ParallelOptions(min_records=1, window=records, ahead=1_000, result_timeout=60)
 
 
@@ -85,7 +85,7 @@ class Ledger:
     verifier: ChainVerifier
 
     async def fill(self, chain: ChainKey, count: int) -> None:
-        """Append ``count`` events one by one."""
+        """Append ``count`` events one after the other."""
         for number in range(count):
             await self.events.write(chain, "editor", build_event(number))
 
@@ -98,7 +98,7 @@ class Ledger:
         return await self.verifier.verify(chain, named)
 
     def tamper(self, work: Callable[[sqlite3.Connection], Any]) -> None:
-        """Change the database file directly, without the service."""
+        """Change the database file directly, bypassing the service."""
         with closing(sqlite3.connect(self.folder / "provenance.sqlite")) as connection, connection:
             work(connection)
 
@@ -131,5 +131,5 @@ def filter_columns(value: dict[str, Any]) -> dict[str, Any]:
 
 
 async def read_leaves(ledger: Ledger, chain: ChainKey) -> list[bytes]:
-    """Return the leaf data of a chain."""
+    """Return the leaf data of a chain's Merkle tree."""
     return [bytes.fromhex(record.hash) for record in await ledger.records(chain)]

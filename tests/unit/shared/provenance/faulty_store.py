@@ -61,7 +61,7 @@ class FaultyStore:
         self.gate.set()
 
     def measure_weight(self, canonical: bytes) -> int:
-        """Return the size with quotes counted twice, as in an adapter that escapes them."""
+        """Return the size of a record with quotes counted twice, as in an adapter that escapes quotes."""
         return len(canonical) + canonical.count(b'"')
 
     async def provision(self, chain: ChainKey) -> None:
@@ -75,7 +75,7 @@ class FaultyStore:
         return self._tip(chain)
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Append with the next outcome that the test has chosen; without one, store the records."""
+        """Append with the next outcome that the test has chosen; if none is left, store the records."""
         self.started.set()
         await self.gate.wait()
         outcome = self.outcomes.pop(0) if self.outcomes else AppendOutcome.STORED
@@ -116,7 +116,7 @@ class FaultyStore:
         raise NotImplementedError
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find records, then store delayed appends, which is the worst moment for a retry."""
+        """Find records, and then store delayed appends, because this is the worst moment for a retry."""
         await self._fail_or_go()
         wanted = set(values)
         found = [record for record in self.chains.get(chain, []) if _get_key(record, by) in wanted]
@@ -127,13 +127,13 @@ class FaultyStore:
     async def list_tips(
         self, changed_from: str = "", targets: Sequence[Target] = tuple(Target)
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
-        """Yield every chain."""
+        """Yield the tip of every chain."""
         for chain in list(self.chains):
             if chain.target in targets and self._tip(chain).timestamp >= changed_from:
                 yield chain, self._tip(chain)
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake store holds no resources."""
 
     def append_as_another(self, chain: ChainKey) -> None:
         """Append one record as another process would."""

@@ -45,7 +45,7 @@ SIGNATURE = {
 
 
 def render(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
-    """Render an amendment whose decision has the given signature, which can be altered in the store afterwards."""
+    """Render an amendment whose decision has the given signature; the signature can be altered afterwards."""
     amendment = seal_record(draft_record(AMENDMENT, "AmendedAt"), 1, "2026-05-04T07:00:00.000000Z", "", "a")
     members = DECISION if signature is None else {**DECISION, "Signature": signature}
     decision = seal_record(draft_record(members, "ApprovedAt"), 2, "2026-05-04T08:00:00.000000Z", amendment.hash, "b")
@@ -58,7 +58,7 @@ def render(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
 
 
 def test_a_signature_shows_printed_name_time_with_zone_and_meaning() -> None:
-    """The report shows who signed, when and in which zone, the meaning, the statement, and the signed record."""
+    """The report shows signer, time with zone, meaning, statement and the signed record of a signature."""
     page = render(SIGNATURE)
     for name, value in (
         ("Signed by", "Bob &lt;Example&gt; (bob@t)"),

@@ -54,7 +54,7 @@ def read_members(record: ChainRecord) -> dict[str, Any]:
 
 
 async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Amendments) -> None:
-    """The server sets author, status and RecordID; unknown members are ignored."""
+    """The server sets author, status and RecordID of an amendment, and ignores unknown members."""
     made = await amendments.create(CHAIN, "ann", build_body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
     assert read_members(made.record) == build_body().model_dump(by_alias=True) | {
         "RecordID": "000000000001", "AmendedBy": "ann", "Status": "pending",
@@ -64,7 +64,7 @@ async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Ame
 
 
 async def test_decisions_are_separate_records(amendments: Amendments, ledger: Ledger) -> None:
-    """The original is unchanged; a decision has its RecordID, the approver, the time and the meaning."""
+    """A decision is a separate record with RecordID, approver, time and meaning; the amendment does not change."""
     for _ in range(2):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
     approved = await amendments.approve(CHAIN, "000000000001", "bob")
@@ -84,7 +84,7 @@ async def test_decisions_are_separate_records(amendments: Amendments, ledger: Le
 
 
 async def test_an_author_cannot_decide(amendments: Amendments) -> None:
-    """Authors cannot decide about their own amendments, in any letter case; deciding twice is a conflict."""
+    """Authors cannot decide about their own amendments, in any letter case; a second decision is a conflict."""
     await amendments.create(CHAIN, "ann@plant", build_body(), STRICT)
     for decide in (amendments.approve(CHAIN, "000000000001", "ANN@Plant"),
                    amendments.reject(CHAIN, "000000000001", "ann@plant", None)):  # fmt: skip
@@ -107,7 +107,7 @@ async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendm
 
 
 async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledger: Ledger, tmp_path: Path) -> None:
-    """Of concurrent decisions about an amendment, one succeeds; the others are rejected with its status."""
+    """Of concurrent decisions about an amendment, one succeeds; the others are rejected with the new status."""
     for number in range(1, 6):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
         async with open_ledger(tmp_path) as second:
@@ -144,7 +144,7 @@ async def test_an_unlisted_category_is_rejected(amendments: Amendments, category
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b", "\u2060 \ufeff\u00ad\u3000"])
 async def test_an_empty_required_reason_is_rejected(amendments: Amendments, text: str) -> None:
-    """If the policy requires a reason, one that has only invisible characters is rejected."""
+    """If the policy requires a reason, a reason of only invisible characters is rejected."""
     assert (await catch_rejection(amendments.create(CHAIN, "ann", build_body(ReasonText=text), STRICT)))[
         0
     ] is Kind.INVALID
@@ -153,7 +153,7 @@ async def test_an_empty_required_reason_is_rejected(amendments: Amendments, text
 
 
 async def test_pending_queries_exclude_decided_amendments(amendments: Amendments, ledger: Ledger) -> None:
-    """``pending`` excludes decided amendments; the other states include the decisions."""
+    """The status ``pending`` excludes decided amendments; the other states include the decisions."""
     for number in range(6):
         await amendments.create(CHAIN, "ann" if number % 2 else "amy", build_body(EntityID=f"S-{number % 3}"), STRICT)
     await amendments.approve(CHAIN, "000000000002", "bob")
@@ -192,7 +192,7 @@ def test_an_event_has_only_its_own_members() -> None:
 
 
 async def catch_rejection(work: Any) -> tuple[Kind, str, dict[str, Any]]:
-    """Return kind, code and members of the expected error."""
+    """Return kind, code and additional members of the error that a call raises."""
     with pytest.raises(WorkspaceError) as caught:
         await work
     return caught.value.kind, caught.value.code, caught.value.members

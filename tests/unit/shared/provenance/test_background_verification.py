@@ -20,7 +20,7 @@ OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
 
 
 class Recorder:
-    """Verifier that records which chains it starts; each of its steps takes one second.
+    """Verifier that records which chains it verifies; each of its steps takes one simulated second.
 
     Args:
         verifier: the verifier that does the work.
@@ -59,7 +59,7 @@ class Parts:
         self.background = self.open(seconds)
 
     def open(self, seconds: float = 600) -> BackgroundVerification:
-        """Return a background verification as a new process has."""
+        """Return a background verification in the state that a new process has."""
         recorder: Any = self.recorder
         runtime = Runtime(monotonic=lambda: self.recorder.seconds)
         return BackgroundVerification(self.overview, recorder, seconds=seconds, runtime=runtime)
@@ -111,7 +111,7 @@ async def test_a_broken_chain_is_stored_and_verified_again(parts: Parts) -> None
 
 
 async def test_the_longest_unverified_chain_is_first(parts: Parts) -> None:
-    """Chains that were never verified come first, then the others by the time of their last verification."""
+    """Chains that were never verified come first, then the other chains by the time of their last verification."""
     for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
         at = f"2026-01-05T{hour}:00:00.000000Z"
         await parts.overview.save_verdict(chain, StoredVerdict(at, 4, is_valid=True), at)
@@ -150,7 +150,7 @@ async def test_a_chain_that_grows_during_a_period_waits(parts: Parts) -> None:
 
 
 async def test_an_error_does_not_stop_other_chains(parts: Parts) -> None:
-    """If the verification of a chain raises an error, the other chains are verified, and this one later again."""
+    """If the verification of a chain raises an error, other chains are verified, and this chain is verified later."""
     parts.recorder.failing.add(BATCH)
     assert await parts.background.run()
     verdicts = await parts.verdicts()

@@ -39,7 +39,7 @@ def test_the_fast_path_equals_the_reference(value: Any) -> None:
 
 @given(FLOATS)
 def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
-    """Numbers have the format of RFC 8785 section 3.2.2.3, which is ECMAScript's Number::toString."""
+    """Numbers have the format of RFC 8785 section 3.2.2.3, which is that of Number::toString in ECMAScript."""
     assert encode_jcs([number]).decode() == f"[{_format_as_ecmascript(number)}]"
 
 
@@ -84,7 +84,7 @@ def test_sorted_json_is_not_always_canonical(value: Any) -> None:
      "[9007199254740993]", "[100000000000000000001]", '{"\U0001f600":1,"\ufb33":2,"a":3}', "[NaN]", "", "{", "[1]\n"],
 )  # fmt: skip
 def test_other_forms_are_not_canonical(text: str) -> None:
-    """The same value in another form, or invalid JSON, is not canonical."""
+    """The same value in another form is not canonical, and neither is invalid JSON."""
     assert not is_canonical(text.encode())
 
 
@@ -102,7 +102,7 @@ def test_other_forms_are_not_canonical(text: str) -> None:
     ],
 )
 def test_values_without_canonical_form_are_rejected_by_name(value: Any, field: str) -> None:
-    """The error names the member without canonical form."""
+    """The error about a value that has no canonical form names the member."""
     with pytest.raises(WorkspaceError) as caught:
         encode_canonical_object(value)
     errors: Any = caught.value.members["errors"]
@@ -111,7 +111,7 @@ def test_values_without_canonical_form_are_rejected_by_name(value: Any, field: s
 
 @pytest.mark.parametrize("innermost", [1, 1.0, "é", 1e300, {"é": 2}])
 def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
-    """128 levels including the object are allowed by writers and readers; one more level is rejected."""
+    """Writers and readers accept 128 levels, including the object itself, and reject one more level."""
     levels = MAX_DEPTH - 1 - isinstance(innermost, dict)
     value: Any = innermost
     for _ in range(levels):

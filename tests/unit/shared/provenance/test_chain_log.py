@@ -1,4 +1,4 @@
-"""Tests that the append engine stores every append once and in order, despite faults of the store."""
+"""Tests that the append engine stores every append once and in order, in spite of faults of the store."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ async def test_waiting_appends_are_batched() -> None:
 
 
 async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
-    """A batch is limited by the weight of its records, which may exceed their length."""
+    """The weight of a batch, which may be more than the length of its records, has a maximum."""
     store = FaultyStore(max_batch_weight=4_000)
     log = build_engine(store)
     await asyncio.gather(*(append(log, str(number), size=300) for number in range(9)))
@@ -77,7 +77,7 @@ async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
     [AppendOutcome.UNKNOWN_STORED, AppendOutcome.UNKNOWN_LOST, AppendOutcome.UNKNOWN_LATE, AppendOutcome.MOVED],
 )
 async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcome) -> None:
-    """An append is stored once, whether the store lost, stored or delayed it, or another process appended."""
+    """An append is stored once, also if the store lost, stored or delayed it, or another process appended."""
     store = FaultyStore(outcomes=[outcome] * 3)
     appended = await append(build_engine(store), "mine", append_id="a")
     assert [name for name in read_names(store) if name == "mine"] == ["mine"]
@@ -97,7 +97,7 @@ async def test_an_unavailable_store_is_retried_after_an_unknown_outcome() -> Non
 
 
 async def test_a_silent_store_is_reported_as_unknown_outcome() -> None:
-    """If the store never replies, the caller gets an unknown outcome; repeating the append id returns the record."""
+    """If the store never replies, the outcome is unknown; repeating the append id later returns the record."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_LATE])
     log = build_engine(store, give_up_seconds=0.05)
     waiting = asyncio.ensure_future(append(log, "mine", append_id="a"))
@@ -148,7 +148,7 @@ async def test_cancellation_during_provisioning_stores_nothing() -> None:
 
 
 async def test_cancellation_after_sending_loses_nothing() -> None:
-    """An append that is cancelled after it was sent to the store is completed, whatever the outcome."""
+    """An append that is cancelled after it was sent to the store is still completed, with any outcome."""
     store = FaultyStore()
     log = build_engine(store)
     await append(log, "first")
@@ -181,7 +181,7 @@ async def test_the_queue_is_bounded() -> None:
 
 
 async def test_a_check_is_repeated_after_a_conflict() -> None:
-    """The check of an exclusive append runs again after a conflict, so that it has read all stored records."""
+    """After a conflict, the check of an exclusive append runs again, so that it has read all stored records."""
     store = FaultyStore(outcomes=[AppendOutcome.MOVED])
     seen: list[int] = []
 
@@ -197,7 +197,7 @@ async def test_a_check_is_repeated_after_a_conflict() -> None:
 
 
 async def test_exclusive_appends_see_each_other() -> None:
-    """Of two exclusive appends, the check of the second one sees the first."""
+    """Of two concurrent exclusive appends, the check of the second append reads the record of the first."""
     store = FaultyStore()
 
     async def check() -> None:
@@ -223,7 +223,7 @@ CALLER = st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 6), st.integ
 async def test_no_sequence_of_events_loses_or_repeats_records(
     outcomes: list[AppendOutcome], callers: list[tuple[int, bool, int, int]], others: list[int]
 ) -> None:
-    """With any faults and cancellations, a successful append is stored once, any other at most once."""
+    """With any faults and cancellations, a successful append is stored once, and any other append at most once."""
     store = FaultyStore(outcomes=list(outcomes), max_batch_weight=6_000)
     log = build_engine(store)
     steps = iter(range(10**6))

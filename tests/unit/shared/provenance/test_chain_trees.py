@@ -32,7 +32,7 @@ async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
 
 
 async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roots of complete subtrees are cached: a second proof reads fewer hashes and is the same."""
+    """Roots of complete subtrees are cached, so that a second proof reads fewer hashes and is still the same."""
     monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
     await ledger.fill(PLATFORM, 30)
     proofs, reads = Proofs(ledger.store, ChainTrees(ledger.store)), []
@@ -99,7 +99,7 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
 
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
 async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: int, size: int) -> None:
-    """Sizes and sequences beyond the chain are errors of the caller."""
+    """A proof for a size or sequence number beyond the end of the chain is an error of the caller."""
     with pytest.raises(WorkspaceError):
         await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(PLATFORM, sequence, size)
     with pytest.raises(WorkspaceError):

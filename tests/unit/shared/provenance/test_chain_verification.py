@@ -162,7 +162,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> None:
-    """Content whose column type was changed is shown, and verification reports it."""
+    """Content whose column type was changed in the database is shown, and verification reports it."""
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     ledger.tamper(damage_column("canonical", "CAST(canonical AS TEXT)"))
     verdict = await ledger.verify(PLATFORM, 4)
@@ -175,7 +175,7 @@ async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> N
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
 async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) -> None:
-    """If the head item and the records differ, also in the time, verification fails; other chains are signed."""
+    """If the head item differs from the records, also in the time, verification fails; other chains are signed."""
     ledger.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
     verdict = await ledger.verify(PLATFORM)
     assert not verdict.chain_valid
@@ -208,7 +208,7 @@ def forge_past_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connecti
 
 
 async def test_a_record_past_the_head_is_found(ledger: Ledger) -> None:
-    """A record past the head item is named by its RecordID, at any position."""
+    """A record after the head item is reported by its RecordID, at any position."""
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(forge_past_head(COUNT + 5))
     verdict = await ledger.verify(PLATFORM)
@@ -221,7 +221,7 @@ async def test_a_record_past_the_head_is_found(ledger: Ledger) -> None:
 
 
 async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
-    """A record past the head item with the PreviousHash of another record is named by its Hash."""
+    """A record after the head item whose PreviousHash another record has, too, is reported by its Hash."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
     ledger.tamper(forge_past_head(COUNT + 3, PreviousHash=claimed))
     forged = (await ledger.records(PLATFORM))[-1]
@@ -231,7 +231,7 @@ async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> None:
-    """If a record past the head item and a fork exist, the record is reported as broken and the fork as detected."""
+    """If there are a record after the head item and a fork, the record is reported, and the fork is detected."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(forge_past_head(COUNT + 2, PreviousHash=claimed))
@@ -240,7 +240,7 @@ async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> 
 
 
 async def test_garbage_past_the_head_is_found(ledger: Ledger) -> None:
-    """Invalid data past the head item breaks the chain and is shown as a placeholder."""
+    """Invalid data after the head item makes the chain invalid, and is shown as a placeholder."""
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
     assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(COUNT + 1)

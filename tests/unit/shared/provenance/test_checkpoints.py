@@ -42,7 +42,7 @@ def list_notes(folder: Path) -> list[Path]:
 
 
 async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
-    """The newest checkpoint is found among folders for many sizes, even if a crash left one of them empty."""
+    """The newest of many checkpoints is found, even if a crash left an empty folder for one size."""
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
         assert await store.create(build_checkpoint_name(PLATFORM, size), str(size).encode())
@@ -108,7 +108,7 @@ async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("appended", [1, 4, 7])
 async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, appended: int) -> None:
-    """If an older copy of the file was restored and has grown since, no checkpoint is signed."""
+    """If an older copy of the chain was restored and has grown since then, no checkpoint is signed."""
     older = await ledger.records(PLATFORM)
     await ledger.fill(PLATFORM, 4)
     await ledger.checkpoints.create(PLATFORM)
@@ -164,7 +164,7 @@ def damage_state(ledger: Ledger, how: str) -> None:
 
 
 async def assert_not_signed(ledger: Ledger) -> None:
-    """Assert that no checkpoint is created and the newest one is unchanged."""
+    """Check that no checkpoint is created, and that the newest checkpoint is unchanged."""
     before = await ledger.checkpoints.find_newest(PLATFORM)
     with pytest.raises(WorkspaceError) as caught:
         await ledger.checkpoints.create(PLATFORM)
@@ -207,7 +207,7 @@ async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
 
 
 async def test_notes_are_created_once(tmp_path: Path) -> None:
-    """An existing note is not replaced, and its file is read-only."""
+    """An existing checkpoint note is not replaced, and its file is read-only."""
     store = FileCheckpointStore(tmp_path)
     name = build_checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
     assert ".." not in name
@@ -234,7 +234,7 @@ class CallRecorder:
 
 
 async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
-    """If no chain has grown, a sweep makes one call to the store, even if a chain is broken."""
+    """If no chain has grown, a run of the checkpoint job calls the store once, even if a chain is broken."""
     for scope in range(20):
         await ledger.fill(ChainKey(Target.DOMAIN_EVENTS, f"s{scope}"), 1)
     ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1"))
@@ -256,7 +256,7 @@ async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
 
 
 async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) -> None:
-    """A broken chain is retried after 1, 2, 4, 8 and at most 64 sweeps; after its repair it is signed."""
+    """A broken chain is retried after 1, 2, 4, 8 and at most 64 runs; after its repair it is signed."""
     failures, tried = RetrySchedule(), []
     failures.add(PLATFORM)
     for sweep in range(1, 300):
@@ -270,7 +270,7 @@ async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) ->
 
 
 async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> None:
-    """Changed chains are listed from an index, page by page, each chain once."""
+    """Changed chains are listed from an index, page by page, and each of them once."""
     plan: list[str] = []
     ledger.tamper(lambda file: plan.extend(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {CHANGED}", ("", 0, 9))))
     assert len(plan) == 1
@@ -282,7 +282,7 @@ async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> No
 
 
 async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> None:
-    """The size of a new checkpoint is stored in the overview at once; after a failure, the next call repeats it."""
+    """The size of a new checkpoint is stored in the overview at once; if this fails, the next call repeats it."""
     async with open_ledger(tmp_path) as ledger:
         await ledger.fill(PLATFORM, 3)
         stored: dict[ChainKey, int] = {}
@@ -293,7 +293,7 @@ async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> No
             calls = 0
 
             async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
-                """Store the sizes."""
+                """Store the sizes of new checkpoints; the first call fails."""
                 self.calls += 1
                 if self.calls == 1:
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")

@@ -48,7 +48,7 @@ def edit_record(ledger: Ledger, change: str, sequence: int) -> None:
 
 @pytest.mark.parametrize("column", LOST)
 async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column: str) -> None:
-    """If a decision's filter fields were removed, a second decision is still rejected."""
+    """A second decision is rejected even if the filter fields of the first decision were removed."""
     edit_record(ledger, f"{column} = NULL", 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     for decide in (amendments.reject(CHAIN, FIRST, "bob", None), amendments.approve(CHAIN, FIRST, "bob")):
@@ -62,7 +62,7 @@ async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column:
     ["status = 'approved'", "status = NULL", "amendment_id = '000000000009'", "user_id = 'eve'", "entity_id = NULL"],
 )
 async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: Ledger, change: str) -> None:
-    """An amendment with edited filter fields counts as damaged, even if the edit makes it look decided."""
+    """An amendment with edited filter fields counts as damaged, even if it then looks decided."""
     edit_record(ledger, change, 2)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -72,14 +72,14 @@ async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: 
     "change", ["canonical = replace(CAST(canonical AS TEXT), 'approv', 'reject')", "canonical = 'x'", "hash = 'x'"]
 )
 async def test_a_damaged_decision_prevents_another(ledger: Ledger, change: str) -> None:
-    """A damaged decision has no effect but prevents others while its filter field names the amendment."""
+    """A damaged decision has no effect, but prevents others while its filter field has the amendment's id."""
     edit_record(ledger, change, 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.reject(CHAIN, FIRST, "bob", None)))[1] == "RECORD_DAMAGED"
 
 
 async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
-    """A decision whose filter field was changed to another amendment does not decide it, but blocks it."""
+    """A decision whose filter field was changed to another amendment does not decide it, but prevents its decision."""
     edit_record(ledger, "amendment_id = '000000000002', status = 'rejected'", 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -120,7 +120,7 @@ async def test_a_truncated_entity_chain_is_a_prefix(ledger: Ledger, monkeypatch:
 async def test_records_of_an_entity_are_parsed_outside_the_event_loop(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The content of an entity's records is parsed in worker threads, because there may be a thousand large ones."""
+    """The records of an entity are parsed in worker threads, because there may be a thousand large ones."""
     edit_record(ledger, "entity_id = NULL", 3)
     threads = set[int]()
 
@@ -174,7 +174,7 @@ async def read_rejection_code(store: ChainStore) -> str:
 
 
 async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStore) -> None:
-    """A decision without filter fields is found by reading the records that follow its amendment."""
+    """A decision without filter fields is found by reading the records after its amendment."""
     plain.lose(3, "AmendmentID", "Status")
     assert await read_rejection_code(plain) == "AMENDMENT_NOT_PENDING"
 
@@ -183,7 +183,7 @@ async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStor
 async def test_reading_is_limited_and_returns_its_end(
     plain: FilterFieldStore, monkeypatch: pytest.MonkeyPatch, most: int, *, found: bool
 ) -> None:
-    """Only a limited number of records is searched by content; later decisions need their filter fields."""
+    """Only a limited number of records is searched by content; later decisions are found by filter fields only."""
     monkeypatch.setattr(decisions, "READ_AT_MOST", most)
     plain.lose(3, "AmendmentID")
     result = await find_decisions(plain, CHAIN, [FIRST])
@@ -196,7 +196,7 @@ async def test_reading_is_limited_and_returns_its_end(
 @pytest.mark.parametrize("forged", ["NULL", "'9999'", "''", "5"])
 @pytest.mark.parametrize("edited", [1, 4, 5, 8])
 async def test_an_edited_time_affects_only_its_record(tmp_path: Path, edited: int, forged: str) -> None:
-    """If the time of a record is edited, only this record is missing in queries by date."""
+    """If the time of a record was edited, queries by date omit only this record."""
     start = datetime(2026, 1, 5, tzinfo=UTC)
     ticks = itertools.count()
     async with open_ledger(tmp_path) as ledger:

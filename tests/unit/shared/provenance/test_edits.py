@@ -63,7 +63,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
 def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: int, column: str) -> None:
-    """A value stored with another column type fails verification, because filters would miss its record."""
+    """A value that was stored with another column type fails verification, because filters would miss its record."""
     stored = read_value(folder, sequence, column)
     if stored is None:
         edited: Any = b""
@@ -81,7 +81,7 @@ def read_value(folder: Path, sequence: int, column: str) -> Any:
 
 
 def verify_edited(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> ChainVerdict:
-    """Return the verdict with one value changed, then restore it; parallel verification must agree."""
+    """Return the result of verifying the chain with one changed value, which is then restored."""
     stored = read_value(folder, sequence, column)
 
     async def verify() -> ChainVerdict:

@@ -14,7 +14,7 @@ TIME = "2026-01-05T08:00:00.000000Z"
 
 @given(st.datetimes())
 def test_times_of_the_service_are_valid(instant: datetime) -> None:
-    """All times that the service can write are valid."""
+    """All times that the service can write into records are valid."""
     assert is_time(rfc3339(instant.replace(tzinfo=UTC)))
 
 
@@ -32,7 +32,7 @@ def test_only_calendar_days_are_valid(year: int) -> None:
 
 @given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
 def test_other_characters_are_invalid(place: int, character: str, taken: int) -> None:
-    """Any replaced, inserted or removed character makes a time invalid, unless a digit replaces a digit."""
+    """A time with a replaced, inserted or removed character is invalid, unless a digit replaces a digit."""
     text = TIME[:place] + character + TIME[place + taken :]
     same_form = len(text) == len(TIME) and all(
         one == other or (one in "0123456789" and other in "0123456789") for one, other in zip(text, TIME, strict=True)
@@ -48,5 +48,5 @@ def test_other_characters_are_invalid(place: int, character: str, taken: int) ->
      "2026-01-31T08:00:00.00000\uff10Z", f"{TIME}\n", ""],
 )  # fmt: skip
 def test_other_formats_are_invalid(text: str) -> None:
-    """Other ISO 8601 formats are invalid."""
+    """Times in other ISO 8601 formats are invalid."""
     assert not is_time(text)

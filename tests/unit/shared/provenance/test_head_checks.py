@@ -28,7 +28,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 def change_head(ledger: Ledger, sql: str) -> None:
-    """Change columns of the second chain's head item."""
+    """Change columns of the head item of the second chain."""
     ledger.tamper(lambda file: file.execute(f"{sql} WHERE target = 'PlatformConfig'"))
 
 
@@ -51,7 +51,7 @@ async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
 async def test_no_record_is_sealed_with_a_forged_time(ledger: Ledger, time: str) -> None:
-    """An append is rejected if the head item's time is in the future and not that of the last record."""
+    """An append is rejected if the head item has a future time that is not the time of the last record."""
     change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
     assert "head item" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT
@@ -59,7 +59,7 @@ async def test_no_record_is_sealed_with_a_forged_time(ledger: Ledger, time: str)
 
 @pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
 async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence: int) -> None:
-    """A head beyond the last 12-digit RecordID is rejected without an error of the database."""
+    """A head item whose number has more than 12 digits is rejected without an error of the database."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     assert "head item" in await read_rejection_detail(ledger)
     assert not (await ledger.verify(PLATFORM)).chain_valid
@@ -67,7 +67,7 @@ async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence
 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
 async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, sequence: int) -> None:
-    """If the head item has a sequence below 1, the first record is reported as past the end."""
+    """If the head item has a sequence number below 1, the first record is reported as past the end."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -78,7 +78,7 @@ HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELE
 
 @pytest.mark.parametrize("said", ["'x'", "''", f"'{'0' * 64}'", HASH_OF_FIRST])
 async def test_no_record_is_sealed_with_a_forged_hash(ledger: Ledger, said: str) -> None:
-    """Appends are rejected if the head's hash is not the last record's, and succeed after its repair."""
+    """Appends are rejected if the head item's hash is not that of the last record, and succeed after its repair."""
     true = (await ledger.records(PLATFORM))[-1].hash
     change_head(ledger, f"UPDATE chains SET hash = {said}")
     assert "head item" in await read_rejection_detail(ledger)
@@ -96,7 +96,7 @@ async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> None:
-    """A record past the head item causes an immediate error, since a retry cannot succeed."""
+    """A record after the head item causes an immediate error, because a retry cannot succeed."""
     last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
     change_head(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
     assert "past the end" in await read_rejection_detail(ledger)
@@ -104,7 +104,7 @@ async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> Non
 
 @pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
 async def test_records_without_head_are_found(ledger: Ledger, tampering: str) -> None:
-    """If the head item of a chain was deleted, the chain is reported as broken and not as empty."""
+    """If the head item of a chain was deleted, the chain is reported as broken, not as empty."""
     change_head(ledger, tampering)
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -149,7 +149,7 @@ async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, numbe
 
 @pytest.mark.parametrize("gone", range(1, COUNT))
 async def test_records_without_head_and_first_record_are_found(ledger: Ledger, gone: int) -> None:
-    """If orphaned records may belong to a chain without a head item, it is not reported as empty."""
+    """A chain without a head item is not reported as empty if stored records may belong to the chain."""
     deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
     ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
     for chain in (PLATFORM, OTHER):
@@ -193,7 +193,7 @@ async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -
 
 
 async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> None:
-    """Orphaned amendments make only the chain of the scope in their content invalid."""
+    """Amendments without a head item make only the chain of the scope in their content invalid."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
         made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
@@ -208,7 +208,7 @@ async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> N
 
 
 async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
-    """After an operator removes future records and resets the head item, appends succeed and the checkpoint matches."""
+    """An operator can remove records with a future time and reset the head item; then appends succeed again."""
     await ledger.checkpoints.create(PLATFORM)
     tip = await ledger.store.read_tip(PLATFORM)
     made = seal_record(draft_event("u", build_event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")

@@ -35,7 +35,7 @@ async def test_each_record_is_proved(ledger: Ledger, size: int) -> None:
 
 
 async def test_a_part_of_the_chain_is_read_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For any number of proofs, the records of each subtree are read once."""
+    """For any number of proofs, the records of each subtree of the chain are read once."""
     reads: list[int] = []
     read = ledger.store.read_hashes
 

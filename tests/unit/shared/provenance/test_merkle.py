@@ -33,7 +33,7 @@ SIZES = st.integers(1, 70)
 
 
 def compute_reference_root(leaves: list[bytes]) -> bytes:
-    """Return the root by the literal definition of RFC 6962 section 2.1."""
+    """Return the root of a Merkle tree by the literal definition of RFC 6962 section 2.1."""
     if not leaves:
         return hashlib.sha256(b"").digest()
     if len(leaves) == 1:
@@ -45,7 +45,7 @@ def compute_reference_root(leaves: list[bytes]) -> bytes:
 
 
 def compute_root(leaves: list[bytes]) -> bytes:
-    """Return the root of the compact range."""
+    """Return the Merkle root of the compact range."""
     tree = CompactRange()
     tree.append(leaves)
     assert tree.is_valid()
@@ -53,7 +53,7 @@ def compute_root(leaves: list[bytes]) -> bytes:
 
 
 def build_leaves(size: int) -> list[bytes]:
-    """Return ``count`` different leaves."""
+    """Return ``count`` different leaves of a Merkle tree."""
     return [number.to_bytes(32) for number in range(size)]
 
 
@@ -64,13 +64,13 @@ def test_published_roots(size: int) -> None:
 
 
 def test_the_empty_tree() -> None:
-    """The root of an empty tree is the SHA-256 of an empty text (RFC 6962)."""
+    """The root of an empty Merkle tree is the SHA-256 of an empty text (RFC 6962)."""
     assert compute_root([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 @given(st.integers(0, 70), st.integers(0, 70))
 def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
-    """A range that is extended in two steps has the root of all leaves."""
+    """A Merkle tree that is extended in two steps has the same root as the tree of all leaves."""
     leaves = build_leaves(first + more)
     tree = CompactRange()
     tree.append(leaves[:first])
@@ -114,7 +114,7 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
 
 
 def test_a_published_proof() -> None:
-    """Proofs for the reference tree equal the published ones."""
+    """Proofs for the published reference tree equal the published proofs."""
     leaves = LEAVES
     path = [compute_reference_root(leaves[first:last]).hex() for first, last in list_inclusion_ranges(5, 8)]
     assert path == [

@@ -63,7 +63,7 @@ PLACES = WITHIN | dict.fromkeys(PAST, COUNT + 1)
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
-    """A misplaced record is named by the RecordID that follows it, and excluded from reads."""
+    """A record at an invalid sequence is reported by the RecordID that follows it, and excluded from reads."""
     sound = await ledger.records(PLATFORM)
     ledger.tamper(copy_to_place(place))
     for named in (None, 1):
@@ -83,7 +83,7 @@ async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
 async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, place: str) -> None:
-    """Appends are rejected until a misplaced record is removed, whether the tip is cached or read."""
+    """Appends are rejected while a record is at an invalid sequence, whether the tip is cached or read."""
     ledger.tamper(copy_to_place(place))
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
@@ -104,7 +104,7 @@ async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
-    """A record past the head item is reported before a misplaced one."""
+    """A record after the head item is reported before a record at an invalid sequence."""
     ledger.tamper(copy_to_place("7"))
     ledger.tamper(lambda file: file.execute("UPDATE records SET append_id = 'past' WHERE append_id = 'forged'"))
     ledger.tamper(copy_to_place("'zzz'"))
@@ -114,7 +114,7 @@ async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "1.5", "2.5", "'zzz'"])
 async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) -> None:
-    """A misplaced decision is reported and decides nothing, and a valid decision is rejected at once."""
+    """A decision at an invalid sequence is reported and has no effect, and a valid decision is rejected at once."""
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(2):
         await amendments.create(AMENDMENTS, "maker", AMENDMENT, POLICY)
@@ -131,6 +131,6 @@ async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) ->
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "3.5", "'zzz'", "x'00'"])
 def test_a_new_file_rejects_invalid_sequences(ledger: Ledger, place: str) -> None:
-    """In a new file, a table constraint rejects invalid sequences."""
+    """In a new file, a table constraint rejects records at invalid sequences."""
     with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
         ledger.tamper(lambda file: file.execute(f"UPDATE records SET sequence = {place} WHERE sequence = 1"))

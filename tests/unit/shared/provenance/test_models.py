@@ -22,7 +22,7 @@ AMENDMENT = {
 
 
 def test_an_event_has_only_its_own_properties() -> None:
-    """Null counts as absent; the scope and unknown properties are not part of the event."""
+    """A property with null counts as absent; the scope and unknown properties are not part of the event."""
     body = EventBody.model_validate({**EVENT, "NodeID": None, "ScopeKey": "s", "UserID": "mallory", "Extra": 1})
     assert body.to_event() == EVENT
     assert body.scope_key == "s"
@@ -51,7 +51,7 @@ def test_an_amendment_requires_records_and_changed_fields(changes: dict[str, Any
 
 
 def test_a_signature_is_checked_later() -> None:
-    """The body model accepts any signature value, because other checks of the decision come first."""
+    """The body model of a decision accepts any signature value, because the signature is checked in a later step."""
     assert RejectionBody.model_validate({"signature": 7}).signature == 7
     with pytest.raises(ValidationError):
         SignatureBody.model_validate({"meaning": "approval", "other": 1})

@@ -75,7 +75,7 @@ def open_checkpoints(ledger: Ledger, signer: NoteSigner) -> Checkpoints:
 
 
 async def is_sound(ledger: Ledger, checkpoints: Checkpoints) -> bool:
-    """Return whether a process with the given checkpoint service finds both chains and checkpoints valid."""
+    """Return whether a process with the given checkpoint service reports both chains and checkpoints as valid."""
     verifier = ChainVerifier(ledger.store, get_workspace_id, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
@@ -128,7 +128,7 @@ async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path
 
 @pytest.mark.parametrize("left", ["nothing", "rubbish"])
 async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: str) -> None:
-    """If the signing key is lost, nothing is signed, and existing checkpoints stay verifiable."""
+    """If the signing key is lost, no checkpoint is signed, and existing checkpoints can still be verified."""
     assert await ledger.checkpoints.create_all() == 2
     path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
     path.rename(aside)
@@ -150,7 +150,7 @@ async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: 
 
 
 async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Path) -> None:
-    """Without any trusted key, verification has no verdict, because the chain may have been rewritten."""
+    """Without any trusted key, verification returns no verdict, because the chain may have been rewritten."""
     assert await ledger.checkpoints.create(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
     shutil.rmtree(tmp_path / "checkpoint-keys")
@@ -168,7 +168,7 @@ async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None
 
 
 async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
-    """Signatures of a disabled key are not trusted, and the verdict names this reason."""
+    """Signatures of a disabled key are not trusted, and the verification result states this reason."""
     with KeyVaultDouble() as double:
         leaked = double.keys.create("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
@@ -221,7 +221,7 @@ async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys
 
 
 async def test_roots_of_a_retired_key_are_trusted(ledger: Ledger, keys: RotatableKey) -> None:
-    """After a rotation, processes of both kinds verify roots of the old and of the new key, and publish both keys."""
+    """After a rotation, old and new processes verify roots of both keys, and publish both keys."""
     before = open_checkpoints(ledger, keys.old)
     old = await before.load_verifier_key()
     found = {}

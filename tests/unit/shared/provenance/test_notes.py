@@ -39,6 +39,6 @@ async def test_signatures_of_others_are_ignored(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "a+b+c", "a+00000000+AQID", "n+00000000+Ag=="])
 def test_invalid_verifier_keys_are_rejected(text: str) -> None:
-    """A verifier key with a wrong form, signature type, key or id is rejected."""
+    """A verifier key with an invalid form, signature type, public key or id is rejected."""
     with pytest.raises(NoteError):
         VerifierKey.parse(text)

@@ -38,7 +38,7 @@ type Helper = Callable[[ParallelChainStore, WindowRequest], Awaitable[WindowResu
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide a chain of events with a checkpoint that ends within a window."""
+    """Provide a chain of events with a checkpoint that ends within a window (range of records)."""
     async with open_ledger(tmp_path, build_parallel_options(4)) as opened:
         await opened.fill(PLATFORM, COUNT - 5)
         members = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B", "Status": "pending"}
@@ -49,7 +49,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The results of the window verifier are used for all windows but the first; the checkpoint matches."""
+    """Windows that the window verifier found valid are not verified again, except the first; the checkpoint matches."""
     verified: list[int] = []
     stream = ledger.store.stream
 
@@ -69,7 +69,7 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
 @pytest.mark.parametrize("window", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("leaves", range(0, COUNT + 1, 3))
 async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: int) -> None:
-    """Leaves of windows that are verified in parallel give the same Merkle tree for a checkpoint of any size."""
+    """Windows that are verified in parallel give the same Merkle tree, for a checkpoint of any size."""
     genesis = compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
     await verify_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
@@ -102,7 +102,7 @@ async def fail_later(store: ParallelChainStore, question: WindowRequest) -> Wind
 
 
 async def return_previous_window(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
-    """Return the result of the previous window, which is wrong."""
+    """Return the result of the previous window, which is wrong for the current one."""
     first = max(2, question.first - 4)
     return await verify_window(store, WindowRequest(question.chain, first, question.last - 4, question.leaves))
 

@@ -31,7 +31,7 @@ REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{format_record_id(2)}","Times
 
 
 def build_second_record(state: str, *, before: str = "", behind: str = "") -> bytes:
-    """Return the JSON text of the second record, with one member in the given form."""
+    """Return the JSON text of the second record, with one member in the given textual form."""
     return f'{before}{{"AfterState":{state},{REST}}}{behind}'.encode("utf-8", "surrogatepass")
 
 
@@ -86,7 +86,7 @@ WRITTEN = st.sampled_from(
 
 @pytest.mark.parametrize("name", FORMS)
 def test_all_readers_agree(name: str) -> None:
-    """Each stored form of a record is either valid for all readers or invalid for all, with any forged Hash."""
+    """Each stored form of a record is either valid for all readers or invalid for all readers, with any forged Hash."""
     for hashed in compute_possible_hashes(FORMS[name]):
         assert_readers_agree(FORMS[name], hashed)
 
@@ -94,7 +94,7 @@ def test_all_readers_agree(name: str) -> None:
 @given(VALUES, WRITTEN, st.integers(0, 140))
 @example(1e16, json.dumps, 0)
 def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> None:
-    """The readers agree on any value in any form at any depth."""
+    """The readers agree on a record with any value in any textual form at any depth."""
     text = build_second_record("[" * depth + written(value) + "]" * depth)
     for hashed in compute_possible_hashes(text):
         assert_readers_agree(text, hashed)

@@ -56,7 +56,7 @@ class Issuer:
         self.receipts = Receipts(ledger.store, self.checkpoints, proofs, self.overview)
 
     def restart(self) -> Receipts:
-        """Return the receipt service of a new process, without cached roots."""
+        """Return the receipt service of a new process, which has no cached roots."""
         proofs = Proofs(self.ledger.store, ChainTrees(self.ledger.store))
         return Receipts(self.ledger.store, self.checkpoints, proofs, self.overview)
 
@@ -91,7 +91,7 @@ def to_pem(key: VerifierKey) -> bytes:
 
 
 async def check_error(code: str, receipts: Receipts, sequence: int, size: int | None = None) -> WorkspaceError:
-    """Check that the request for a receipt fails with a code, and return the error."""
+    """Check that the request for a receipt fails with an error code, and return the error."""
     with pytest.raises(WorkspaceError) as raised:
         await receipts.prove_inclusion(BATCH, sequence, size)
     assert raised.value.code == code
@@ -202,7 +202,7 @@ async def test_a_size_between_checkpoints_is_not_found(issuer: Issuer) -> None:
 
 
 async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
-    """After a verification found a chain broken, no record of it gets a receipt until a verification finds it valid."""
+    """After a verification found a chain broken, its records get no receipts until a verification finds it valid."""
     verifier = ChainVerifier(issuer.ledger.store, get_workspace_id, issuer.checkpoints, issuer.overview)
     record = (await issuer.ledger.records(BATCH))[8]
     edit = "UPDATE records SET canonical = ? WHERE hash = ?"
@@ -227,7 +227,7 @@ async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
 
 @pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
 async def test_an_altered_tree_gets_no_receipts(issuer: Issuer, forged: str) -> None:
-    """If a stored hash was changed, so that the proof does not give the signed root, no receipt is issued."""
+    """If a stored hash was changed and the proof therefore does not give the signed root, no receipt is issued."""
     record = (await issuer.ledger.records(BATCH))[1]
     issuer.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = ? WHERE hash = ?", (forged, record.hash)))
     receipts = issuer.restart()
@@ -279,7 +279,7 @@ async def test_a_damaged_signature_prevents_receipts(issuer: Issuer, content: by
 
 
 async def test_receipts_of_a_page(issuer: Issuer) -> None:
-    """The receipts of a page cover its records up to the newest checkpoint and equal separately requested ones."""
+    """The receipts for a page of records equal receipts that are requested one by one for the newest checkpoint."""
     records = await issuer.ledger.records(BATCH)
     found = await issuer.receipts.prove_covered(BATCH, records[3:6])
     assert found == {

@@ -64,7 +64,7 @@ def test_a_chain_starts_from_workspace_target_and_scope() -> None:
 
 
 def test_a_record_is_hashed_over_its_canonical_form() -> None:
-    """The Hash is computed from the members in UTF-16 order without spaces, with PreviousHash and without Hash."""
+    """The Hash is the digest of the members in UTF-16 order without spaces, with PreviousHash and without Hash."""
     record = seal_record(draft_record({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
     expected = (
         '{"AfterState":{"a":1e-7,"b":1},"PreviousHash":"00","RecordID":"000000000001",'
@@ -75,7 +75,7 @@ def test_a_record_is_hashed_over_its_canonical_form() -> None:
 
 
 def test_a_sealed_record_is_canonical() -> None:
-    """A record that is sealed from fragments has the bytes of rfc8785."""
+    """A record that is built from serialised fragments has the bytes that the library rfc8785 gives."""
     states = {"BeforeState": {"é": 1, "a": [1e20, None]}, "AfterState": {"\u20ac": {}, "\U0001f600": "\x1f"}}
     record = seal_record(draft_event("u", EVENT | states), 7, AT, "ff", "x")
     whole = build_event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}
@@ -85,7 +85,7 @@ def test_a_sealed_record_is_canonical() -> None:
 @given(TEXT, st.fixed_dictionaries({}, optional=FIELDS), st.integers(1, 10**12 - 1))
 @example("", {}, 1)
 def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequence: int) -> None:
-    """The record of any event has the bytes of rfc8785, their digest, and matching filter fields."""
+    """The record of any event has the bytes of the library rfc8785, their digest, and matching filter fields."""
     made = draft_event(user_id, event)
     record = seal_record(made, sequence, AT, GENESIS, "x")
     whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
@@ -98,7 +98,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
 @pytest.mark.parametrize("time_field", ["AmendedAt", "ApprovedAt", "RejectedAt"])
 @given(STATE)
 def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any]) -> None:
-    """The record of any amendment has the bytes of rfc8785, although its time is in another place than an event's."""
+    """The record of any amendment has the bytes of the library rfc8785, although its time is at another place."""
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
     made = draft_record(body, time_field)
     record = seal_record(made, 7, AT, GENESIS, "x")
@@ -136,7 +136,7 @@ def test_an_event_has_only_its_own_fields() -> None:
 
 @pytest.mark.parametrize("state", [2**53, {"deep": [1, -(2**53)]}, float("nan"), "\ud800", {"\udfff": 1}])
 def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
-    """A record state that has no canonical JSON form is rejected, and the error names its member."""
+    """The error about a record state without a canonical JSON form names the member."""
     with pytest.raises(WorkspaceError) as caught:
         draft_event("u", EVENT | {"AfterState": {"here": state}})
     errors: Any = caught.value.members["errors"]

@@ -42,7 +42,7 @@ def test_a_report_states_the_verdict_and_the_checkpoint() -> None:
 
 
 def test_a_report_of_a_broken_chain_has_a_warning() -> None:
-    """A broken chain is reported with a warning, the position and the reason; an untrusted checkpoint is named."""
+    """The report of a broken chain has a warning, the position and the reason; an untrusted checkpoint is named."""
     verdict = StoredVerdict(AT, 4, is_valid=False, broken_at="000000000002", reason="it does not link")
     text = render(ChainEvidence(verdict, CHECKPOINT, None))
     assert text.startswith('<p class="notice">Altered after it was recorded. Do not rely on these values.</p>')

@@ -37,7 +37,7 @@ def get_code(target: str | None, scope_key: str | None) -> str:
     ],
 )
 def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: str | None, chain: ChainKey) -> None:
-    """Without a target, a scope selects its event chain; without both, the chain of the configuration."""
+    """Without a target, the scope selects its chain of events; without both, the chain of the configuration is used."""
     assert get_code(target, scope_key) == ""
     assert resolve_chain_to_read(target, scope_key) == chain
 
@@ -55,7 +55,7 @@ def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: 
     ],
 )
 def test_target_and_scope_must_match(target: str | None, scope_key: str | None, code: str) -> None:
-    """Workspace targets must have no scope and all others need one; an empty scope has a separate code."""
+    """Targets of the workspace must have no scope, and all other targets need one; an empty scope has its own code."""
     assert get_code(target, scope_key) == code
 
 

@@ -27,7 +27,7 @@ SIGNATURE = DecisionSignature("bob", "Bob", "approval", None, SIGNED_IN, ("key",
 
 @dataclass
 class OneSigner:
-    """Fake signer of decisions that returns one signature or raises the error that the test has set."""
+    """Fake signer of decisions that returns one signature, or raises the error that the test has set."""
 
     refusal: WorkspaceError | None = None
 
@@ -123,7 +123,7 @@ async def test_a_signature_of_a_missing_amendment(tmp_path: Path) -> None:
 
 
 async def test_other_faults_come_first(tmp_path: Path) -> None:
-    """A fault of a record or link is reported before a signature that names another record."""
+    """A fault of a record or of a link is reported before a signature that names another record."""
     async with open_ledger(tmp_path) as ledger:
         await append_decision(ledger, "000000000009", {})
         await decide(ledger, 2)
@@ -132,7 +132,7 @@ async def test_other_faults_come_first(tmp_path: Path) -> None:
 
 
 async def test_filtered_exports(tmp_path: Path) -> None:
-    """In a filtered export, a signature is checked only if the export contains its amendment."""
+    """In a filtered export, a signature is checked only if the export contains the signed amendment."""
     async with open_ledger(tmp_path) as ledger:
         await decide(ledger, 1)
         made, decision = await read_export(ledger)
@@ -143,7 +143,7 @@ async def test_filtered_exports(tmp_path: Path) -> None:
 
 
 async def test_repeated_decisions(tmp_path: Path) -> None:
-    """Repeating a decision returns the first record without a check; a refused decision appends nothing."""
+    """Repeating a decision returns the first record without another check; a refused decision appends nothing."""
     async with open_ledger(tmp_path) as ledger:
         amendments = Amendments(ledger.events.log, ledger.store)
         await amendments.create(CHAIN, "ann", build_body(), STRICT)

@@ -30,12 +30,12 @@ def test_a_signature_names_person_meaning_and_record() -> None:
     [({}, None), ({"Signature": None}, None), ({"Signature": "x"}, None), ({"Signature": {"a": 1}}, {"a": 1})],
 )
 def test_only_an_object_is_a_signature(content: dict[str, Any], signature: dict[str, Any] | None) -> None:
-    """A record without a signature object, for example an older or damaged one, has no signature."""
+    """A record without a signature object, for example of an earlier version, has no signature."""
     assert read_signature(content) == signature
 
 
 async def test_a_session_is_undecided_until_the_append() -> None:
-    """A sign-in counts as used only after the append of its decision, so that it can sign after a failure."""
+    """A sign-in counts as used only after its decision was appended, so that it can sign again after a failure."""
     session = SigningSession(SIGNATURE)
     await session.confirm()
     assert not session.is_decided

@@ -16,7 +16,7 @@ class SilentStore(SqliteChainStore):
     """Chain store that never responds."""
 
     async def read_tip(self, chain: ChainKey) -> Tip:
-        """Wait forever."""
+        """Wait forever: this store never responds."""
         await asyncio.Event().wait()
         return await super().read_tip(chain)
 

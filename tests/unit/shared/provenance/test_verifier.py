@@ -44,7 +44,7 @@ async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 def execute_sql(*statements: str) -> Tampering:
-    """Return a function that tampers with SQL; ``@`` stands for the number of the chain."""
+    """Return a function that tampers with the file by SQL, in which ``@`` stands for the number of the chain."""
 
     def work(connection: sqlite3.Connection) -> None:
         for statement in statements:
@@ -108,7 +108,7 @@ def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
 
 
 def copy_over(source: str, sequence: int) -> Tampering:
-    """Return a function that copies the content of another row to a record."""
+    """Return a function that copies the content of another row into a record."""
     names = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id"
     columns = f"({names}) = (SELECT {names} FROM records WHERE {source})"
     return execute_sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
@@ -285,7 +285,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
 
 @pytest.mark.parametrize("name", MATRIX)
 async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
-    """The first invalid record is named with a reason, and the other chain is valid."""
+    """For each kind of tampering, the first invalid record is reported with a reason, and the other chain is valid."""
     tampering, broken_at, reason = MATRIX[name]
     assert (await ledger.verify(PLATFORM)).chain_valid
     ledger.tamper(tampering)
@@ -307,7 +307,7 @@ async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
 
 @pytest.mark.parametrize("tampering", [insert_fork_beside, insert_fork_in_place])
 async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
-    """A second record with the same predecessor is named by its Hash."""
+    """A second record with the same predecessor is reported by its Hash."""
     before = {record.hash for record in await ledger.records(PLATFORM)}
     ledger.tamper(tampering)
     verdict = await ledger.verify(PLATFORM)
@@ -317,21 +317,21 @@ async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
 
 
 def copy_past_the_end(connection: sqlite3.Connection) -> None:
-    """Copy the third record behind the last record."""
+    """Copy the third record to the place after the last record."""
     names = [row[1] for row in connection.execute("PRAGMA table_info(records)")]
     copied = ", ".join({"sequence": "10", "append_id": "'copy'"}.get(name, name) for name in names)
     connection.execute(f"INSERT INTO records SELECT {copied} FROM records WHERE chain = {CHAIN} AND sequence = 3")
 
 
 def insert_fork_past_the_end(connection: sqlite3.Connection) -> None:
-    """Insert a changed copy of the third record behind the last record."""
+    """Insert a changed copy of the third record after the last record."""
     copy_past_the_end(connection)
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 3").fetchone()
     replace_row(connection, 10, json.loads(text) | {"Description": "the other story"})
 
 
 def count_in_head(connection: sqlite3.Connection) -> None:
-    """Return a function that also updates the head item to the record past the end."""
+    """Return a function that also updates the head item, so that it counts the record after the end."""
     row = f"FROM records WHERE chain = chains.chain AND sequence = 10) {OF_PLATFORM}"
     connection.execute(f"UPDATE chains SET sequence = 10, hash = (SELECT hash {row}")
 
@@ -344,7 +344,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 async def test_a_copy_is_not_a_fork(
     ledger: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With any head item, both verifiers report a copied record by its RecordID and a changed copy by its Hash."""
+    """For any head item, both verifiers report a copied record by its RecordID, and a changed copy by its Hash."""
     await ledger.checkpoints.create(PLATFORM)
     ledger.tamper(tampering)
     ledger.tamper(head)
@@ -360,7 +360,7 @@ async def test_a_copy_is_not_a_fork(
 
 
 async def test_a_broken_record_is_named_before_a_fork(ledger: Ledger) -> None:
-    """If a fork precedes an edited record, BrokenAt is the record and ForkDetected is true."""
+    """If a fork precedes an edited record, BrokenAt names the edited record, and ForkDetected is true."""
     ledger.tamper(insert_fork_beside)
     ledger.tamper(execute_sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
     verdict = await ledger.verify(PLATFORM)
@@ -425,7 +425,7 @@ async def test_a_forged_checkpoint_is_found(ledger: Ledger) -> None:
 async def test_the_offline_verifier_finds_faults_of_an_export(
     ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Faults are also found in an export; a truncated end is found by the checkpoint."""
+    """In an export the offline verifier finds the same faults, and a checkpoint shows that the end was removed."""
     await ledger.checkpoints.create(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
     ledger.tamper(tampering)
@@ -437,7 +437,7 @@ async def test_the_offline_verifier_finds_faults_of_an_export(
 async def test_the_offline_verifier_finds_forks_and_rewrites(
     ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Forks are named by Hash, and a rewritten chain differs from its checkpoint."""
+    """The offline verifier reports forks by Hash, and finds a rewritten chain by its checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
     assert await verify_offline(ledger) == 0
     assert capsys.readouterr().out == "sound: 9 records, checkpoint of 9 agrees\n"

@@ -59,7 +59,7 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
 async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
     store: SqliteLeaseStore, before: float, pause: float
 ) -> None:
-    """A caller that waits for the returned seconds, 60 at most, is admitted by every instance."""
+    """A caller that waits for the stated number of seconds, at most 60, is then admitted by every instance."""
     clock = VirtualTime()
     first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     assert await call(first)
@@ -82,7 +82,7 @@ async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
 
 
 async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) -> None:
-    """Concurrent requests on all instances count together; a completed request releases its place."""
+    """Concurrent requests on all instances are counted together; a completed request frees its place."""
     clock = VirtualTime()
     first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     async with AsyncExitStack() as open_requests:
@@ -98,7 +98,7 @@ async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) 
 
 
 async def test_a_failing_store_does_not_stop_the_service() -> None:
-    """While the store fails, requests are admitted, and only few of them wait for the store."""
+    """While the store fails, requests are admitted, and only a few of them wait for the store."""
     called_at: list[float] = []
 
     class Down:
@@ -130,7 +130,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 2
 async def test_no_window_exceeds_the_budget(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, float]], requests: int
 ) -> None:
-    """No 60 seconds contain more admitted requests than the budget, for any load on three instances."""
+    """For any load on three instances, each 60 seconds have at most as many admitted requests as the budget."""
     database = SqliteDatabase(tmp_path_factory.mktemp("limits") / "limits.sqlite", SCHEMA)
     clock, budget = VirtualTime(), Budget(requests, 1000)
     limiters = [RateLimiter(SqliteLeaseStore(database), runtime=clock.runtime) for _ in range(3)]

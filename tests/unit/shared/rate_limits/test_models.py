@@ -26,7 +26,7 @@ def test_the_tier_determines_the_budget(tier: Tier, limits: TierLimits | None, b
 
 
 def test_headers_follow_the_draft() -> None:
-    """The headers have quota, window, remaining requests and seconds until further ones."""
+    """The headers have the quota, the window, the remaining requests, and the seconds until more are available."""
     assert RateLimitState(Budget(600, 20), 599, 60).build_headers() == {
         "RateLimit-Policy": '"default";q=600;w=60',
         "RateLimit": '"default";r=599;t=60',

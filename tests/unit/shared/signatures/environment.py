@@ -29,7 +29,7 @@ SIGNER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "token-
 
 @dataclass
 class Environment:
-    """Services that sign decisions, and what they have recorded.
+    """Services that sign decisions, and the events that they have recorded.
 
     Attributes:
         store: storage of attempts and sign-ins.

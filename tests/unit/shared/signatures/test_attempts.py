@@ -39,14 +39,14 @@ def test_a_lock_out_is_stored_with_its_event() -> None:
 
 
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
-    """Attempts during a lock-out do not extend it, so that a retrying program cannot lock a member out forever."""
+    """Attempts during a lock-out do not extend it, so that a program that retries cannot lock a member out forever."""
     locked = record_attempts(MAX_ATTEMPTS)
     assert add_attempt(locked, START + 10 * MINUTE, "x") is None
 
 
 @pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
 def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: int | None) -> None:
-    """The error states the seconds until the lock-out ends, rounded up, so that the next attempt is late enough."""
+    """The error of a locked member states the seconds until the lock-out ends, rounded up."""
     locked, at = record_attempts(MAX_ATTEMPTS), START + minutes * MINUTE
     if retry_after is None:
         check_lock(locked, at)
@@ -57,7 +57,7 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
 
 
 def test_the_first_challenge_of_a_token_does_not_count() -> None:
-    """The first refusal of a token because of an old sign-in is no attempt: the member cannot know the age."""
+    """The first refusal of a token because of an old sign-in is no attempt, because the member did not know its age."""
     challenged = add_challenge(NONE, "t0", START, "e")
     assert challenged is not None
     assert (challenged.times, challenged.challenged) == ((), ("t0",))
@@ -70,7 +70,7 @@ def test_the_first_challenge_of_a_token_does_not_count() -> None:
 
 
 def test_a_reported_event_is_removed_once() -> None:
-    """Reporting the event of a lock-out removes it; a second report changes nothing."""
+    """Removing a reported lock-out event again changes nothing."""
     locked = record_attempts(MAX_ATTEMPTS)
     reported = remove_reported(locked, locked.pending[0].append_id)
     assert reported is not None

@@ -80,7 +80,7 @@ def build_event(user: str, **changes: Any) -> dict[str, Any]:
 
 
 async def test_existing_records_are_listed(lists: Lists) -> None:
-    """The list has signatures from before the index and new ones at once; the first page has the newest."""
+    """The list has the signatures of all existing records and new signatures at once, newest first."""
     await decide(lists.ledger, 2)
     target = "DomainAmendments"
     assert await lists.read() == [(target, CHAIN.scope_key, "000000000004"), (target, CHAIN.scope_key, "000000000002")]
@@ -96,7 +96,7 @@ async def test_existing_records_are_listed(lists: Lists) -> None:
 
 @pytest.mark.parametrize("is_forward", [False, True], ids=["back", "back and forward"])
 async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists, *, is_forward: bool) -> None:
-    """A signature in a new chain is listed even if its time is before the last indexing run."""
+    """A signature in a new chain is listed even if its time is before the time of the last indexing run."""
     ahead = SignatureList(lists.index, lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30)))
     assert await ahead.complete(9)
     await decide(lists.ledger, 1)
@@ -140,7 +140,7 @@ async def test_events_that_members_write(lists: Lists, append_id: str) -> None:
 
 
 async def test_records_without_a_valid_signature(lists: Lists) -> None:
-    """Decisions without a complete signature, amendments and damaged records are not listed."""
+    """Decisions without a complete signature, amendments, and damaged records are not listed."""
     await append_decision(lists.ledger, "000000000009", {})
     await append_decision(lists.ledger, "000000000008", SIGNATURE.to_members("0" * 64))
     lists.ledger.tamper(lambda connection: connection.execute("UPDATE records SET hash = 'x' WHERE sequence = 2"))
@@ -148,7 +148,7 @@ async def test_records_without_a_valid_signature(lists: Lists) -> None:
 
 
 async def test_the_time_limit(lists: Lists) -> None:
-    """While the first indexing run is incomplete, the list is unavailable; the next run continues it."""
+    """Until the first indexing run is complete, the list is unavailable; each next run continues the indexing."""
     await decide(lists.ledger, 1)
     listing = lists.open()
     assert await listing.complete(-1) is False

@@ -13,21 +13,21 @@ USED = "sign in again for each signature"
 
 
 async def test_a_sign_in_signs_once(environment: Environment) -> None:
-    """A sign-in that has signed a decision cannot sign another one, also after its lease has ended."""
+    """A sign-in that has signed a decision cannot sign another decision, also after its lease has ended."""
     assert await environment.sign(max_age=0) == ""
     environment.at += LEASE + SECOND
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
 
 
 async def test_a_sign_in_that_signed_under_another_policy(environment: Environment) -> None:
-    """If the policy changes to one signature per sign-in, a sign-in that has signed cannot sign again."""
+    """If the policy changes to one signature for each sign-in, a sign-in that has already signed cannot sign again."""
     assert await environment.sign() == ""
     assert await environment.sign() == ""
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
 
 
 async def test_an_unfinished_use(environment: Environment) -> None:
-    """While a decision is being appended, its sign-in can sign a retry of this decision, but no other one."""
+    """While a decision is being appended, its sign-in can sign a retry of the decision, but no other decision."""
     await environment.sign_ins.claim("name", "a", CHAIN)
     await environment.sign_ins.claim("name", "a", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):

@@ -40,7 +40,7 @@ async def test_order_of_refusals(environment: Environment, sent: Any, changes: d
 async def test_attempts_of_others_do_not_lock_a_member(
     environment: Environment, changes: dict[str, Any], code: str, age: int
 ) -> None:
-    """Refused attempts with delegated tokens, or keys that others created, do not count for the member."""
+    """Refused attempts with delegated tokens, or with keys that other people created, do not count for the member."""
     expected = code if age == 10 else "REAUTHENTICATION_REQUIRED"
     for _ in range(10):
         assert await environment.sign(age=age, **changes) == expected
@@ -48,7 +48,7 @@ async def test_attempts_of_others_do_not_lock_a_member(
 
 
 async def test_refusals_of_used_sign_ins_count(environment: Environment) -> None:
-    """A refusal because the sign-in was already used counts as an attempt, even the first one of a token."""
+    """A refusal because the sign-in was already used counts as an attempt, even if it is the first of a token."""
     assert await environment.sign(max_age=0) == ""
     for _ in range(5):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
@@ -69,7 +69,7 @@ async def test_a_sign_in_that_another_decision_took_over(environment: Environmen
 
 
 async def test_other_refusals_of_a_decision_do_not_count(environment: Environment) -> None:
-    """If a decision is rejected for another reason than its signature, no attempt counts, and the sign-in is free."""
+    """If a decision is rejected for another reason than its signature, no attempt counts, and its sign-in is free."""
 
     async def reject() -> None:
         raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", "Another person has decided.")

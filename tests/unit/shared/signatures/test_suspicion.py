@@ -8,7 +8,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def test_the_fifth_attempt_locks(environment: Environment) -> None:
-    """The fifth refused attempt within 15 minutes locks the member and is reported once."""
+    """The fifth refused attempt within 15 minutes locks the member, and the lock-out is reported once."""
     for number in range(6):
         environment.at = START + number * MINUTE
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"

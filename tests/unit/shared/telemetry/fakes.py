@@ -34,7 +34,7 @@ def build_catalog(
 
 
 def build_catalog_getter(stored_catalog: Catalog) -> CurrentCatalog:
-    """Return an async function that always returns the catalog."""
+    """Return an asynchronous function that always returns the catalog."""
 
     async def get_catalog() -> Catalog:
         return stored_catalog
@@ -77,7 +77,7 @@ class States:
         self.statuses: list[tuple[str, str]] = []
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count the messages after the highest sequence number that was counted."""
+        """Count the messages after the highest sequence number that was counted before."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))
             highest = self.highest.get((each.connection, each.source), -1)

@@ -64,7 +64,7 @@ def test_extracted_members() -> None:
 
 
 def test_defaults() -> None:
-    """Missing values are replaced by the time of receipt, a new id and the connection's lookup."""
+    """A missing time, id or device is replaced by the time of receipt, a new id and the connection's lookup."""
     first, second = to_hub_messages(RIG, [{}, {}], RECEIVED)
     assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
     assert first.properties["deviceId"] == "pump-rig"
@@ -80,7 +80,7 @@ def test_defaults() -> None:
 def test_payload(
     message: dict[str, Any], timestamp: datetime | None, message_id: str | None, device_id: str | None
 ) -> None:
-    """The payload is the received object without the extracted members."""
+    """The payload is the received object without the extracted members (time and ids)."""
     written = {
         "timestamp": timestamp.isoformat() if timestamp else None,
         "messageId": message_id,
@@ -127,7 +127,7 @@ def test_invalid_bodies_are_rejected(body: object, fields: list[str]) -> None:
 
 
 def test_pointers_of_the_connection() -> None:
-    """If the connection has pointers, they select the extracted members; default members stay in the payload."""
+    """If the connection has pointers, they select the extracted members, and members with default names are payload."""
     body = {
         "ts": 1767600000250,
         "meta": {"device": "d", "line": 3},
@@ -148,7 +148,7 @@ def test_pointers_of_the_connection() -> None:
 
 
 def test_missing_pointers_give_defaults() -> None:
-    """If a pointer is empty or its member is missing, the default value applies."""
+    """If a pointer is empty, or its member is missing, the default value is used."""
     empty = build_connection(
         "empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], "")
     )
@@ -171,7 +171,7 @@ def test_invalid_extracted_values_are_reported() -> None:
 
 @pytest.mark.parametrize("name", ["metrics", "", "x" * 100])
 def test_a_batch_within_an_object_is_rejected(name: str) -> None:
-    """An object whose only member is an array of objects is rejected; the error shows the expected form."""
+    """An object whose only member is an array of objects is rejected, and the error shows the expected form."""
     with pytest.raises(WorkspaceError, match="send only the array") as caught:
         to_hub_messages(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
     assert caught.value.members["errors"][0]["field"] == (name[:64] or "body")  # type: ignore[index]
@@ -188,7 +188,7 @@ def test_a_batch_within_an_object_is_rejected(name: str) -> None:
     ],
 )
 def test_objects_with_other_content_are_messages(body: object) -> None:
-    """An object with other members, an array of other elements, or an array around the object is a message."""
+    """An object that also has other members, or whose array has other elements than objects, is a message."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 
@@ -208,7 +208,7 @@ def test_largest_array() -> None:
 
 
 def test_message_size() -> None:
-    """A message of 256 KiB is accepted; one more byte is rejected with its index."""
+    """A message of 256 KiB is accepted; a message with one more byte is rejected with its index."""
     empty = len(b'{"a":""}')
     fits = {"a": "x" * (256 * 1024 - empty)}
     assert len(to_hub_messages(RIG, [fits, fits], RECEIVED)) == 2
@@ -226,7 +226,7 @@ def test_disabled_connection() -> None:
 
 
 async def has_space() -> None:
-    """Accept new data."""
+    """Do nothing: new data is always accepted."""
 
 
 async def test_a_full_disk_rejects_valid_telemetry_only() -> None:
@@ -246,12 +246,12 @@ class SmallDisk:
     """Disk with less than a tenth of its space free."""
 
     async def read_usage(self) -> DiskUsage:
-        """Return the usage."""
+        """Return the disk usage."""
         return DiskUsage(100, 9)
 
 
 async def test_service_sends_to_the_hub() -> None:
-    """When the call returns, the messages are in the hub ``telemetry``; the result is their number."""
+    """When the call returns, the messages are in the hub ``telemetry``; the call returns their number."""
     hub = Hub()
     assert await TelemetryService(CURRENT, hub, require_space=has_space).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
     assert [name for name, _ in hub.sends] == ["telemetry"]
@@ -272,7 +272,7 @@ async def test_service_sends_to_the_hub() -> None:
     ],
 )
 async def test_order_of_checks(lookup: str, body: object, code: str) -> None:
-    """An invalid body is reported before an unknown connection, and this before a disabled one."""
+    """An invalid body is reported before an unknown connection, and an unknown connection before a disabled one."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
         await TelemetryService(CURRENT, hub, require_space=has_space).accept(lookup, body)

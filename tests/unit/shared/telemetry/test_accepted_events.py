@@ -44,7 +44,7 @@ def encode_quickly(event: HubEvent) -> bytes | None:
 
 @given(PAYLOADS, TIMES, TEXTS, TEXTS)
 def test_both_conversions_agree(payload: dict[str, object], at: datetime, message_id: str, device_id: str) -> None:
-    """For each event that the fast conversion supports, both conversions give the same text."""
+    """For each event that the fast conversion supports, both conversions return the same text."""
     properties = build_properties("rig", at, message_id, device_id, HTTP)
     event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")
     text = encode_quickly(event)
@@ -75,5 +75,5 @@ def test_usual_event_is_converted_quickly() -> None:
     ],
 )
 def test_other_events_need_the_general_conversion(event: HubEvent) -> None:
-    """The fast conversion supports no event of an unknown sender, with invalid values, or with a deep payload."""
+    """The fast conversion does not support events of unknown senders, with invalid values, or with deep payloads."""
     assert encode_quickly(event) is None

@@ -28,7 +28,7 @@ STATUSES = ConnectionStatuses(parse_event_hub_sources("press/oi,oven/$Default"))
     ],
 )
 def test_status_of_a_connection(fields: dict[str, object], state: ConnectionState | None, status: str) -> None:
-    """The status is an error if the deployment does not read the connection's Event Hub; a reason is stated."""
+    """A connection whose Event Hub the deployment does not read has the status error and a reason."""
     named = {"lookup": "a", "name": "A", "type": "CLOUD_EVENT_HUB", **fields}
     derived = STATUSES.derive(Connection.model_validate(named), state)
     assert derived.status == status

@@ -19,7 +19,7 @@ def test_function_names_have_only_valid_characters() -> None:
 
 @pytest.mark.parametrize("entry", ["plant", "/oi", "plant/", "plant/oi/x", "-plant/oi", "pl ant/oi"])
 def test_an_invalid_entry_is_skipped(entry: str) -> None:
-    """An invalid entry does not prevent the others from being read."""
+    """An invalid entry of the setting does not prevent the other entries from being read."""
     assert parse_event_hub_sources(f"{entry},good/oi") == (EventHubSource("good", "oi"),)
 
 

@@ -60,7 +60,7 @@ def test_round_trip(impulse: Impulse) -> None:
 
 @given(IMPULSES)
 def test_a_known_text_of_the_payload_is_copied(impulse: Impulse) -> None:
-    """If the payload's JSON text is known, it is copied; the encoded impulse is the same as without it."""
+    """If the JSON text of the payload is known, it is copied, and the encoded impulse is the same as without it."""
     assert encode_impulse(impulse, serialise(impulse.payload)) == encode_impulse(impulse)
 
 
@@ -77,7 +77,7 @@ def test_the_depth_of_a_known_text_is_checked() -> None:
 
 @given(IMPULSES)
 def test_texts_are_copied_from_an_impulse(impulse: Impulse) -> None:
-    """Texts that are copied from an encoded impulse equal those of the decoded impulse."""
+    """Texts that are copied from an encoded impulse equal the texts of the decoded impulse."""
     assert read_impulse_texts(encode_impulse(impulse)) == to_impulse_texts(impulse)
 
 
@@ -114,7 +114,7 @@ def test_invalid_members_are_reported(change: dict[str, object], named: str) -> 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"1", b"{"])
 def test_not_an_impulse(text: bytes) -> None:
-    """Text that is not a JSON object is a ValueError."""
+    """A text that is not a JSON object raises a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  two parsers' words
         decode_impulse(text)
     with pytest.raises(ValueError):  # noqa: PT011  as above

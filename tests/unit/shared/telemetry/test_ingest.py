@@ -69,7 +69,7 @@ async def test_normalisation() -> None:
 
 
 async def test_defaults() -> None:
-    """Values that the message lacks come from the hub's metadata of the event."""
+    """Values that a message lacks are read from the metadata that the hub adds to the event."""
     (impulse,) = await Plant().ingest(build_event(b'{"a":1}', 7, device="rig-5"))
     assert (impulse.message_id, impulse.device_id, impulse.payload) == ("0-7", "rig-5", {"a": 1})
     assert impulse.timestamp == build_event(b"", 7).enqueued_at
@@ -78,7 +78,7 @@ async def test_defaults() -> None:
 
 
 async def test_properties_take_precedence() -> None:
-    """An event property precedes the pointer's member, which then stays in the payload."""
+    """An event property has priority over the member that a pointer selects; the member then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
     (impulse,) = await Plant().ingest(
         build_event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
@@ -88,7 +88,7 @@ async def test_properties_take_precedence() -> None:
 
 
 async def test_timestamp_format() -> None:
-    """The connection's timestamp format applies to the message; a timestamp in an event property is always RFC 3339."""
+    """The connection's timestamp format applies to members of a message; event properties are always RFC 3339."""
     plant = Plant()
     (impulse,) = await plant.ingest(build_event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
     assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})
@@ -159,14 +159,14 @@ async def test_unrouted_events(body: bytes, reason: str, payload: dict[str, Any]
 
 
 async def test_unrouted_event_contains_its_connection() -> None:
-    """An invalid event of a known connection contains the connection."""
+    """If an invalid event belongs to a known connection, its unrouted form states the connection."""
     (impulse,) = await Plant().ingest(build_event(b"{", device="rig-1"))
     assert impulse.headers["x-unrouted-connection"] == "rig"
     assert impulse.device_id == "rig-1"
 
 
 async def test_invalid_events_do_not_block_a_batch() -> None:
-    """Valid events of a batch are sent with the invalid ones, in one send and in order."""
+    """Valid and invalid events of a batch are sent together, in one send and in order."""
     plant = Plant()
     good = b'{"deviceId":"rig-1"}'
     impulses = await plant.ingest(build_event(good, 1), build_event(b"\xff", 2), build_event(good, 3))
@@ -178,7 +178,7 @@ async def test_invalid_events_do_not_block_a_batch() -> None:
 
 @pytest.mark.parametrize("body", [b'{"deviceId":"rig-1","a":"' + b"\\u0001" * 174_000 + b'"}', bytes(1_048_576)])
 async def test_large_events_are_split(body: bytes) -> None:
-    """An event that is too large for one impulse is split into parts that restore it."""
+    """An event that is too large for one impulse is split into parts, which together restore the event."""
     plant = Plant()
     impulses = await plant.ingest(build_event(body, 9))
     assert b"".join(base64.b64decode(impulse.payload["raw"]) for impulse in impulses) == body
@@ -189,7 +189,7 @@ async def test_large_events_are_split(body: bytes) -> None:
 
 
 async def test_unavailable_hub_fails_the_batch() -> None:
-    """If the hub is unavailable, the batch fails and is not counted; its next delivery succeeds."""
+    """If the hub is unavailable, the batch fails and is not counted, and its next delivery succeeds."""
     plant = Plant()
     plant.hub.down = True
     with pytest.raises(WorkspaceError):
@@ -201,7 +201,7 @@ async def test_unavailable_hub_fails_the_batch() -> None:
 
 
 async def test_connected() -> None:
-    """A connection becomes CONNECTED at its first events; disabled connections and unrouted events do not."""
+    """A connection becomes CONNECTED at its first events, unless it is disabled or the events are unrouted."""
     plant = Plant()
     for number in range(3):
         await plant.ingest(
@@ -229,7 +229,7 @@ STREAM = [
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=8))
 async def test_redelivery(rewinds: list[tuple[int, int]]) -> None:
-    """However events are divided into batches and redelivered, impulses and counts are the same."""
+    """Impulses and counts are the same for any division of events into batches and any redeliveries."""
     plant, reference = Plant(), Plant()
     expected = await reference.ingest(*STREAM)
     seen: list[Impulse] = []

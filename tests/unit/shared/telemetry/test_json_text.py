@@ -39,7 +39,7 @@ def test_large_integers_are_exact(digits: str) -> None:
     ],
 )
 def test_invalid_texts_are_rejected(text: bytes) -> None:
-    """Text that is not JSON or cannot be represented exactly is a ValueError."""
+    """A text that is not JSON, or cannot be represented exactly, raises a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  the kind is the contract, the words are the parser's
         parse(text)
 
@@ -52,7 +52,7 @@ def test_deep_values() -> None:
 
 @pytest.mark.parametrize("value", [{"a": object()}, {"a": "\ud800"}, {1, 2}, [2**70, float("nan")]])
 def test_values_without_json_form_are_rejected(value: object) -> None:
-    """A value without a JSON form is a ValueError."""
+    """A value that has no JSON form raises a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  see above
         serialise(value)
 

@@ -16,7 +16,7 @@ def test_pointers_are_parsed_once() -> None:
 
 @pytest.mark.parametrize("value", ["a", "ü" * 256])
 def test_a_short_text_is_an_id(value: str) -> None:
-    """An id is text with a limited number of characters, not bytes."""
+    """An id is a text with a limited number of characters, not of bytes."""
     assert validate_id(value) == value
 
 

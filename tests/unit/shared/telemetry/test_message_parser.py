@@ -44,7 +44,7 @@ def test_pointers_apply_to_lines() -> None:
 
 
 def test_errors_name_their_lines() -> None:
-    """Each error has its line number, counted from 1 with empty lines, and its member."""
+    """Each error has the number of its line, counted from 1 including empty lines, and its member."""
     errors = list_errors(b'{"a":1}\n\nnot json\n[1]\n{"timestamp":"yesterday"}\n{"a":1,"a":2}\n')
     assert [error["field"] for error in errors] == ["line 3", "line 4", "line 5.timestamp", "line 6"]
 
@@ -115,6 +115,6 @@ def test_a_body_may_be_an_object_or_an_array(body: object) -> None:
 
 
 def test_a_long_line_may_hold_a_small_message() -> None:
-    """Spaces and escapes of a line do not count towards the size of its message."""
+    """Spaces and escapes of a line do not count towards the size limit of its message."""
     text = b'{"a":"%b"}' % (b"\\u0041" * 100_000)
     assert parse_lines(text, DEFAULT_LAYOUT)[0].payload == b'{"a":"%b"}' % (b"A" * 100_000)

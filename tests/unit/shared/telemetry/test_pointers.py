@@ -55,7 +55,7 @@ def test_missing_targets_give_none(pointer: str) -> None:
 
 @pytest.mark.parametrize("pointer", ["foo", "/~", "/~2", "/a~"])
 def test_malformed_pointers_are_rejected(pointer: str) -> None:
-    """Text that is not a pointer is a ValueError."""
+    """A text that is not a JSON pointer raises a ValueError."""
     with pytest.raises(ValueError, match="JSON pointer"):
         compile_pointer(pointer)
 
@@ -66,7 +66,7 @@ def _escape_token(name: str) -> str:
 
 @given(st.lists(st.text(), min_size=1), st.integers(), st.dictionaries(st.text(), st.integers()))
 def test_any_member(names: list[str], value: int, others: dict[str, int]) -> None:
-    """A pointer finds a member with any name, and removing the member does not change the others."""
+    """A pointer finds a member with any name, and removing this member does not change other members."""
     inner: dict[str, Any] = {**others, names[-1]: value}
     document = inner
     for name in reversed(names[:-1]):

@@ -48,7 +48,7 @@ def _find(source: str, given_event: HubEvent, message: Any) -> str | None:
     ],
 )
 def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None) -> None:
-    """The connection is the named one, else one whose pattern matches the IoT Hub device id or the message's."""
+    """An event belongs to the connection that it names, or else to one whose pattern matches the device id."""
     assert _find("telemetry", given_event, message) == found
 
 
@@ -65,7 +65,7 @@ def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None
     ],
 )
 def test_separate_event_hub(source: str, device: str, found: str | None) -> None:
-    """A separate Event Hub identifies the connection; patterns select among connections of the same hub."""
+    """A separate Event Hub determines the connection; patterns select among several connections of one hub."""
     assert _find(source, build_event(b""), {"deviceId": device}) == found
 
 
@@ -86,7 +86,7 @@ def test_disabled_connection(given_event: HubEvent, found: str | None) -> None:
 
 
 def test_surfaces() -> None:
-    """A route contains the sorted surfaces to which its connection belongs."""
+    """A route contains the sorted surfaces to which the route's connection belongs."""
     route = ROUTER.find_route("telemetry", build_event(b"", device="rig-1"), {})
     assert route is not None
     assert route.surfaces == ("cooling", "z")
@@ -94,7 +94,7 @@ def test_surfaces() -> None:
 
 @given(st.lists(st.sampled_from(["rig-1", "other", "x", ""]), max_size=30))
 def test_cache_does_not_change_routes(devices: list[str]) -> None:
-    """For any cache size, cached routes equal those without a cache."""
+    """For any cache size, the cached routes equal the routes without a cache."""
     remembered, routing.MAX_CACHED = routing.MAX_CACHED, 2
     try:
         router = ConnectionRouter(

@@ -19,7 +19,7 @@ def infer_one(*values: Any) -> dict[str, Any]:
 
 
 def test_signals_of_messages() -> None:
-    """Each scalar of the payload is a signal with its pointer, its share of the messages, and its limits."""
+    """Each scalar value of the payload is a signal with a pointer, its share of the messages, and its limits."""
     messages: list[dict[str, Any]] = [
         {"pressure": 3.5, "motor": {"on": True, "a/b~c": "x"}, "list": [1], "none": None},
         {"pressure": 4, "count": 7, "at": "2026-01-05T08:00:00Z"},
@@ -47,12 +47,12 @@ def test_signals_of_messages() -> None:
     ],
 )
 def test_types(values: list[Any], kind: str) -> None:
-    """The most frequent type is proposed; mixed whole and other numbers are real, mixed text and times strings."""
+    """The most frequent type of a field is proposed; mixed numbers are real, and mixed texts and times are strings."""
     assert infer_one(*values)["type"] == kind
 
 
 def test_names_are_unique() -> None:
-    """Fields with the same last name are named after their path; a field without a valid name is omitted."""
+    """Fields with the same last name get the names of their paths; a field without a valid name is omitted."""
     signals = infer_signals([{"a": {"t": 1}, "b": {"t": 2}, "c": 3, "": 4, "x\u0000": 5, "y" * 600: 6}])
     assert [signal["name"] for signal in signals] == ["a.t", "b.t", "c"]
 

@@ -34,7 +34,7 @@ def test_types(kind: str, matching: list[Any], contradicting: list[Any]) -> None
 
 
 def test_one_wrong_value_is_sufficient() -> None:
-    """A message contradicts the declared types if any of its values does."""
+    """A message contradicts the declared types of signals if any of its values does."""
     signals = [
         SignalDefinition.model_validate({"name": name, "pointer": f"/{name}", "type": "real"})
         for name in ("first", "second")

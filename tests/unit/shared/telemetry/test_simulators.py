@@ -36,7 +36,7 @@ async def _collect_sent(*seconds: float, of: Catalog) -> list[HubMessage]:
 
 
 async def test_messages() -> None:
-    """Each device sends one message per tick; its time is the tick's, its id consists of device and tick."""
+    """Each device sends one message per tick, with the tick's time and an id of device and tick."""
     messages = await _collect_sent(0, 1, of=build_catalog(_build_simulator("sim", devices=2)))
     first, second = messages[-2:]
     tick = int(_at(1).timestamp())
@@ -92,7 +92,7 @@ async def test_failed_messages_are_sent_again() -> None:
 
 
 async def test_only_valid_enabled_simulators_run() -> None:
-    """Enabled simulators run; disabled, invalid and other connections do not."""
+    """Enabled simulators run; disabled and invalid simulators and other connections do not."""
     invalid = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
     messages = await _collect_sent(
         0,
@@ -107,7 +107,7 @@ async def test_only_valid_enabled_simulators_run() -> None:
 
 
 async def test_changes_take_effect() -> None:
-    """A catalog change affects only the changed simulators; others neither repeat nor miss ticks."""
+    """A change of the catalog affects only the changed simulators; other simulators neither repeat nor miss ticks."""
     current_catalog = build_catalog(_build_simulator("a"))
 
     async def give() -> Catalog:

@@ -22,7 +22,7 @@ def build_message(place: str = "", *, ahead: float = 0, device: str | None = Non
 
 
 def test_the_policy_can_require_bound_credentials() -> None:
-    """If the policy requires bound credentials, unbound ones are rejected; bound ones have their connections."""
+    """If the policy requires bound credentials, an unbound one is rejected; a bound one may use its connections."""
     strict = TelemetryPolicy.model_validate({"requireBoundKeys": True})
     check_binding(DEFAULT, None, "rig")
     check_binding(strict, TelemetryBinding(("rig",)), "rig")
@@ -45,7 +45,7 @@ def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
 
 
 def test_the_policy_can_require_declared_devices() -> None:
-    """If the policy requires it, a device must be declared by its connection, unless this declares none."""
+    """If the policy requires declared devices, a device must be declared, unless the connection declares no devices."""
     strict = TelemetryPolicy.model_validate({"requireDeclaredDevices": True})
     check_messages([build_message(device="other")], RIG, DEFAULT, None, NOW)
     check_messages([build_message(device="rig-1")], RIG, strict, None, NOW)
@@ -55,7 +55,7 @@ def test_the_policy_can_require_declared_devices() -> None:
 
 
 def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
-    """For a message without a device id, the binding's devices must match the connection's lookup."""
+    """If a message has no device id, the devices of the binding must match the lookup of the connection."""
     check_messages([build_message()], RIG, DEFAULT, TelemetryBinding(("rig",), ("rig",)), NOW)
     with pytest.raises(WorkspaceError) as caught:
         check_messages([build_message("line 7")], RIG, DEFAULT, TelemetryBinding(("rig",), ("x",)), NOW)
@@ -63,7 +63,7 @@ def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
 
 
 def test_the_number_of_errors_is_limited() -> None:
-    """At most 100 errors are listed."""
+    """At most 100 errors of a request are listed."""
     late = [build_message(f"[{number}]", ahead=1e6) for number in range(500)]
     with pytest.raises(WorkspaceError) as caught:
         check_messages(late, RIG, DEFAULT, None, NOW)

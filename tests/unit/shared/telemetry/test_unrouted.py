@@ -41,7 +41,7 @@ def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) ->
     [({}, "", "_unrouted"), ({"deviceId": "p"}, "", "p"), ({"deviceId": "p"}, "iot", "iot")],
 )
 def test_the_device_is_known_if_the_event_names_it(properties: dict[str, str], device: str, expected: str) -> None:
-    """The device id from IoT Hub, which cannot be forged, precedes the one in the event's properties."""
+    """The device id from IoT Hub, which cannot be forged, has priority over the id in the event's properties."""
     impulse = build_impulse("telemetry", build_event(b"", 1, device=device, **properties), {}, "x", "")
     assert impulse.device_id == expected
 

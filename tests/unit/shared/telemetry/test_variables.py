@@ -45,7 +45,7 @@ def _generate_values(
 
 @pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
 def test_same_seed_same_values(declared: dict[str, Any]) -> None:
-    """Equal seeds give equal values from any tick on; random values differ between devices and seeds."""
+    """Equal seeds give equal values from any tick on; random values differ between devices and between seeds."""
     values = _generate_values(declared, range(200))
     assert _generate_values(declared, range(100, 200)) == values[100:]
     random = {"sine", "random-walk", "uniform", "normal", "choice"}
@@ -77,7 +77,7 @@ def test_tick_of_day(number: int, interval: int) -> None:
 
 
 def test_sine() -> None:
-    """A sine variable starts upwards from the middle and passes between min and max once per period."""
+    """A sine variable starts at the middle, rises first, and passes between min and max once per period."""
     values = _generate_values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
     assert values == pytest.approx([5, 10, 5, 0, 5])
 
@@ -90,27 +90,27 @@ def test_ramp() -> None:
 
 
 def test_square() -> None:
-    """A square variable is low and then, for its declared share of the period, high."""
+    """A square variable is first low, and then high for its declared share of the period."""
     declared = {"kind": "square", "min": 0, "max": 1, "periodSec": 4, "duty": 0.25}
     assert _generate_values(declared, range(8)) == [0, 0, 0, 1, 0, 0, 0, 1]
 
 
 def test_random_walk_restarts_each_day() -> None:
-    """A walk begins at its start value with the first tick of the UTC day."""
+    """A random walk starts again at its start value with the first tick of each UTC day."""
     declared = {"kind": "random-walk", "min": 0, "max": 10, "step": 1, "start": 2.5}
     assert _generate_values(declared, range(86_400, 86_401)) == _generate_values(declared, range(1)) == [2.5]
     assert _generate_values(declared, range(1, 100)) != _generate_values(declared, range(86_401, 86_500))
 
 
 def test_normal() -> None:
-    """Normal values have the declared mean and deviation."""
+    """Values of a normal distribution have the declared mean and deviation."""
     values = _generate_values({"kind": "normal", "mean": 5, "stdev": 2}, range(20_000))
     assert statistics.fmean(values) == pytest.approx(5, abs=0.1)
     assert statistics.stdev(values) == pytest.approx(2, abs=0.1)
 
 
 def test_choice() -> None:
-    """Values of a choice occur with the frequency of their weights; weight 0 never occurs."""
+    """Values of a choice occur as often as their weights state; a value with weight 0 never occurs."""
     values = _generate_values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
     assert values.count(True) / len(values) == pytest.approx(0.75, abs=0.02)
     assert "b" not in values
@@ -118,7 +118,7 @@ def test_choice() -> None:
 
 @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 0], [-1, 2]])
 def test_invalid_weights_are_rejected(weights: list[float]) -> None:
-    """Weights that do not fit the values are rejected."""
+    """A choice whose weights do not match its values is rejected."""
     with pytest.raises(ValueError, match="weight"):
         _generate_values({"kind": "choice", "values": ["a", "b"], "weights": weights}, range(1))
 
@@ -134,14 +134,14 @@ def test_invalid_weights_are_rejected(weights: list[float]) -> None:
     ],
 )
 def test_counter(declared: dict[str, int], values: list[int]) -> None:
-    """A counter grows by its step at each tick and restarts before it would reach its wrap."""
+    """A counter grows by its step at each tick, and restarts before it would reach its wrap value."""
     generate = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
     assert [generate(Tick(30 + number, 1000)) for number in range(6)] == values
 
 
 @given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.integers(1, 60), st.integers(0, 10**12))
 def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number: int) -> None:
-    """A counter is always between start and wrap, and the next tick adds the step or restarts."""
+    """The value of a counter is always from its start value up to, but excluding, its wrap value."""
     wrap = start + (away if step > 0 else -away)
     declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
     generate = build_generator(ADAPTER.validate_python(declared), 0, 1)
@@ -154,14 +154,14 @@ def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number:
 
 
 def test_counter_without_wrap_restarts_each_day() -> None:
-    """A counter without a wrap restarts with the first tick of the UTC day."""
+    """A counter without a wrap value restarts with the first tick of each UTC day."""
     declared = {"kind": "counter", "start": 7, "step": 3}
     assert _generate_values(declared, range(3)) == _generate_values(declared, range(86_400, 86_403)) == [7, 10, 13]
     assert _generate_values(declared, range(86_399, 86_400)) == [7 + 3 * 86_399]
 
 
 def test_periodic_values_are_exact() -> None:
-    """Periodic values have the precision of doubles, despite the large time since 1970."""
+    """Periodic values are exact to the precision of doubles, although the time since 1970 is a large number."""
     ramp = {"kind": "ramp", "min": 0, "max": 10, "periodSec": 20}
     assert _generate_values(ramp, range(20)) == pytest.approx(
         [number / 2 for number in range(20)], rel=1e-15, abs=1e-15

@@ -29,7 +29,7 @@ ROWS = st.lists(
 
 @given(ROWS, st.integers(1, 30))
 def test_members_parsed_together_equal_the_standard_library(rows: list[object], size: int) -> None:
-    """Whatever brackets the texts of members contain, slicing between members never changes the result."""
+    """Slicing between members never changes the result, even if the texts of the members contain brackets."""
     text = json.dumps(rows, separators=(",", ":"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_slices, "_SLICE", size)
@@ -40,7 +40,7 @@ def test_members_parsed_together_equal_the_standard_library(rows: list[object], 
     "text", ["[[1],[2],[3", "[[1],[2],[3]", "[[1],[2],[3],]", "[[1],,[2]]", '[["],["]', "[[1],[2]] x"]
 )
 def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that follows correctly parsed slices is still reported."""
+    """An error in a JSON text is reported even if the slices before it were parsed correctly."""
     monkeypatch.setattr(json_slices, "_SLICE", 2)
     with pytest.raises(ValueError, match="line 1"):
         loads_in_slices(text, 1)

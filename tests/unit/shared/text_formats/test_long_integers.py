@@ -26,7 +26,7 @@ def test_integers_beyond_64_bits_are_found(number: int) -> None:
 
 @pytest.mark.parametrize("text", [b"[1234567890123456789]", b"-123456789012345678", b'"no digits"', b""])
 def test_shorter_integers_are_not_reported(text: bytes) -> None:
-    """A text with shorter runs of digits than 19 after a minus, or 20, is parsed by the fast parser."""
+    """A text whose runs of digits are too short for integers beyond 64 bits is parsed by the fast parser."""
     assert not may_have_long_integers(text)
 
 
@@ -47,7 +47,7 @@ def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
 
 
 def test_other_values_are_not_copied() -> None:
-    """A value of another type raises an error, because it has no JSON form."""
+    """A value that is not a long integer raises an error, because it has no JSON form."""
     for convert in (copy_long_integer, to_int):
         with pytest.raises(TypeError, match="Decimal"):
             convert(Decimal(1))

@@ -40,7 +40,7 @@ TEXTS = st.recursive(
 
 @given(TEXTS)
 def test_both_parsers_agree(text: str) -> None:
-    """The fast parser either returns the slow parser's value, with the same types, or does not support the text."""
+    """The fast parser returns the value of the slow parser, with the same types, or does not support the text."""
     found = strict_json._parse_fast(text.encode())
     if found is not strict_json._UNDECIDED:
         assert repr(found) == repr(strict_json._parse_slowly(text.encode(), int))
@@ -105,13 +105,13 @@ def test_the_maximum_depth_is_accepted() -> None:
 
 @pytest.mark.parametrize("value", [[[]] * 60_000, [[[1.5, "[", None], {"a": [True]}]] * 20_000])
 def test_a_text_with_many_arrays_has_the_same_value(value: object) -> None:
-    """The parser for texts with many arrays returns the same values as the other one."""
+    """The parser for texts with many arrays returns the same values as the ordinary parser."""
     assert parse_json(json.dumps(value).encode()) == value
 
 
 @pytest.mark.parametrize("end", [b"[1,]", b'{"a":1,"a":2}', b"NaN", b"1e999", b"[" * 2_000])
 def test_a_text_with_many_arrays_has_the_same_errors(end: bytes) -> None:
-    """The parser for texts with many arrays rejects the same texts, including deep nesting."""
+    """The parser for texts with many arrays rejects the same texts as the ordinary parser, including deep nesting."""
     with pytest.raises(ValueError, match=r"not JSON|twice|is not JSON|outside|nested"):
         parse_json(b"[" + b"[]," * 60_000 + end + b"]")
 
@@ -129,7 +129,7 @@ def test_a_text_with_many_arrays_has_the_same_errors(end: bytes) -> None:
     ],
 )
 def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
-    """If an error has no position, the array element that causes it is found."""
+    """If an error has no position, the element of the array that causes the error is found."""
     assert strict_json.find_invalid_element(b' [ {"a":[]} ,\n2, ' + element + b" ,3]") == 2
 
 
@@ -137,7 +137,7 @@ def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
     "body", [b"", b"[", b"{}", b"[1,2]", b"[1,2}", b"[1,,1e400]", b"\xff", b"[" + b"[]," * 100_001 + b"1e400]"]
 )
 def test_other_errors_belong_to_no_element(body: bytes) -> None:
-    """A syntax error has line and column; an error about the whole text belongs to no element."""
+    """A syntax error has line and column, and an error about the whole text belongs to no element of an array."""
     assert strict_json.find_invalid_element(body) is None
 
 

@@ -74,6 +74,6 @@ def test_scripts_are_found(text: str, scripts: list[str]) -> None:
 
 
 def test_ids_that_differ_in_form_only_share_a_key() -> None:
-    """Ids that differ only in case, width or compatibility forms have the same key."""
+    """Ids that differ only in letter case, width or compatibility forms have the same comparison key."""
     assert len({to_identity_key(text) for text in ("Admin", "admin", "\uff21dmin", "\uff41DMIN")}) == 1
     assert to_identity_key("\u0430dmin") != to_identity_key("admin")

@@ -49,7 +49,7 @@ def test_other_uris_are_rejected(uri: str) -> None:
     ],
 )
 def test_equal_uris_and_loopback_ports_are_allowed(requested: str, declared: str) -> None:
-    """A redirect URI must equal a declared one; only the port of a loopback address may differ."""
+    """A redirect URI must equal a declared redirect URI; only the port of a loopback address may differ."""
     assert is_redirect_allowed(requested, declared)
 
 

@@ -34,7 +34,7 @@ from shared.validation.validation_messages import JSON_POINTER_PATTERN, reword_p
     ],
 )
 def test_messages_state_the_rule(kind: str, message: str, rule: str) -> None:
-    """The message states the broken rule in the wording of the API."""
+    """The message about an invalid value states the broken rule in the wording of the API."""
     assert reword_pydantic_error(kind, message) == rule
 
 

@@ -7,7 +7,7 @@ from shared.validation.whole_numbers import parse_whole_number
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("100", 100), ("007", 7)])
 def test_digits_are_a_number(text: str, number: int) -> None:
-    """Decimal digits are a number; both limits are allowed values."""
+    """A text of decimal digits is a whole number, and both limits of the range are valid numbers."""
     assert parse_whole_number(text, 100) == number
 
 

@@ -81,7 +81,7 @@ async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.Monke
 
 
 async def test_cache_holds_all_queries_of_a_list() -> None:
-    """If a list is longer than the cache usually is, the columns of each query are still requested once."""
+    """If a list has more queries than the cache normally holds, the columns of each query are still requested once."""
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
@@ -94,7 +94,7 @@ async def test_cache_holds_all_queries_of_a_list() -> None:
 
 
 async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long list returns the cached columns at once; the others are requested a few at a time."""
+    """A long list returns cached columns at once; missing columns are requested later, a few queries at a time."""
     monkeypatch.setattr(module, "MAX_AWAITED", 10)
     engine = Engine()
     columns = QueryColumns(engine)
@@ -126,7 +126,7 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
 
 
 async def test_rejected_queries_of_lists_are_not_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In lists, a rejected query is not requested again for some time, unless its definition is saved."""
+    """A query that the engine rejected in a list is not requested again for some time, unless it is saved again."""
     engine = Engine()
     engine.awake.set()
     engine.rejects = True

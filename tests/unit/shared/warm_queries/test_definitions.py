@@ -53,7 +53,7 @@ class Processes:
     services: list[QueryDefinitions]
 
     async def events(self, lookup: str) -> list[str]:
-        """Return the verbs of the audit events about a query."""
+        """Return the actions of the audit events about a query."""
         chained = await self.plants[0].list_events()
         return [action.rsplit(".", 1)[1] for action, entity in chained if entity == lookup]
 
@@ -180,7 +180,7 @@ async def test_approval_can_be_retried_after_lost_reply(processes: Processes, qu
 
 
 async def test_condition_is_checked_last(queries: QueryDefinitions) -> None:
-    """An approval by the last editor and a name conflict are reported before a failed condition."""
+    """An approval by the last editor, or a name conflict, is reported before a failed condition."""
     await queries.put(build_member("a"), make_query())
     stale = build_condition('"x"')
     assert await get_error_code(queries.approve("A", "mine", stale)) == "MAKER_CHECKER_VIOLATION"
@@ -237,7 +237,7 @@ async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Pro
 
 
 async def test_concurrent_edit_and_approval_exclude_each_other(processes: Processes) -> None:
-    """Of a concurrent edit and approval, one fails, so only the text that the approver read is approved."""
+    """Of a concurrent edit and approval one fails, so that only the text that the approver has read is approved."""
     editor, approver = processes.services
     for number in range(10):
         seen, _ = await editor.put(build_member("a"), make_query())
@@ -252,7 +252,7 @@ async def test_concurrent_edit_and_approval_exclude_each_other(processes: Proces
 
 
 async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
-    """A PUT returns the ETag of its own edit, so that a next edit cannot overwrite another caller's."""
+    """A PUT returns the ETag of its own edit, so that a later edit with it cannot overwrite another caller's edit."""
     services = processes.services
     edits = [
         services[number % 2].put(build_member(f"e{number}"), make_query(f"Telemetry | take {number}"))

@@ -30,13 +30,13 @@ class Client:
 
 
 async def run_query() -> None:
-    """Run a query that never ends."""
+    """Run a query that ends only by cancellation."""
     with end_with_client():
         await asyncio.Event().wait()
 
 
 async def test_a_disconnect_during_a_query_cancels_the_request() -> None:
-    """If the client disconnects while queries of its request run, the request is cancelled."""
+    """If the client disconnects while a query of its request runs, the request is cancelled."""
     client, cancelled = Client(), list[bool]()
 
     async def process_request() -> None:
@@ -57,7 +57,7 @@ async def test_a_disconnect_during_a_query_cancels_the_request() -> None:
 
 
 async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
-    """If the client disconnects after the query, the request continues, so that a write is never half done."""
+    """If the client disconnects after the query, the request continues, so that no write is done only in part."""
     client = Client()
 
     async def process_request() -> str:

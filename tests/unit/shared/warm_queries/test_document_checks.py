@@ -26,7 +26,7 @@ class Columns:
         self.resolved: list[str] = []
 
     def reserve(self, queries: int) -> None:
-        """Do nothing."""
+        """Do nothing: this fake source needs no reservation."""
 
     async def resolve(self, query: WarmQuery) -> tuple[()]:
         """Return no columns, or raise the error of a query."""

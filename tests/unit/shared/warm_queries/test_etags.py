@@ -71,7 +71,7 @@ class NewerQuery(WarmQuery):
 
 
 def test_new_model_members_do_not_change_tag() -> None:
-    """Members that the stored definition does not have are ignored, so that two releases compute the same tag."""
+    """Members that the stored definition lacks are ignored, so that two releases compute the same ETag."""
     newer = NewerQuery.model_validate(DEFINITION)
     assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(build_stored_query())
     assert compute_etag(CatalogEntry(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")) != compute_etag(
@@ -80,5 +80,5 @@ def test_new_model_members_do_not_change_tag() -> None:
 
 
 def test_tag_is_independent_of_process() -> None:
-    """The ETag of a given stored definition equals a constant in every process."""
+    """The ETag of a given stored definition is the same in every process and every release."""
     assert compute_etag(build_stored_query()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'

@@ -51,7 +51,7 @@ async def run_ready_tasks() -> None:
 
 
 async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
-    """A principal's queries run up to a limit; a query of another principal starts at once."""
+    """A principal can run queries up to a limit, and a query of another principal still starts at once."""
     engine = GatedEngine()
     fair = FairEngine(engine, 2)
     many = [start_query(fair, "many") for _ in range(40)]
@@ -64,7 +64,7 @@ async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
 
 
 async def test_waiting_queries_run_in_the_order_of_their_arrival() -> None:
-    """A principal's waiting queries start in the order of arrival; a cancelled one leaves the queue."""
+    """A principal's waiting queries start in the order of arrival; a cancelled query leaves the queue."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     queries = [start_query(fair, "many", text) for text in ("first", "cancelled", "second", "third")]
@@ -116,7 +116,7 @@ async def test_queries_outside_of_requests_are_not_limited() -> None:
 
 
 async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
-    """No data about a principal without queries is stored, so memory does not grow with principals."""
+    """When a principal has no queries, no data about the principal is stored, so that the memory does not grow."""
     engine = GatedEngine()
     engine.gate.set()
     fair = FairEngine(engine, 1)

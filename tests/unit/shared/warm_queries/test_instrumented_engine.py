@@ -14,7 +14,7 @@ QUERY = EngineQuery("Telemetry", {}, 10, 5)
 
 
 class Engine:
-    """Fake engine whose queries take two seconds; they raise an error if the test has set one."""
+    """Fake engine whose queries take two seconds, or raise the error that the test has set."""
 
     def __init__(self, time: VirtualTime) -> None:
         self.time = time
@@ -49,7 +49,7 @@ class Engine:
 async def test_each_query_is_measured_by_its_outcome(
     monkeypatch: pytest.MonkeyPatch, error: Exception | None, outcome: str
 ) -> None:
-    """The duration of each query is recorded with its outcome; the error of a failed query is raised."""
+    """The duration of each query is recorded with its outcome; the error of a failed query is raised to the caller."""
     time, measured = VirtualTime(), list[tuple[Any, ...]]()
 
     def record(name: str, value: float, **attributes: str) -> None:

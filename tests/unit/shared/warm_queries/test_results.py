@@ -21,7 +21,7 @@ def build_nested_list(levels: int) -> object:
 
 @pytest.mark.parametrize("cell", ["[" * 200 + "1" + "]" * 200, build_nested_list(200)], ids=["text", "value"])
 def test_dynamic_value_of_maximum_depth_is_returned(cell: object) -> None:
-    """A dynamic value of maximum depth is returned completely."""
+    """A dynamic value of the maximum depth is returned completely."""
     assert to_row_objects(COLUMNS, [[cell]]) == [{"d": build_nested_list(MAX_DEPTH)}]
 
 

@@ -84,7 +84,7 @@ async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
 
 @pytest.mark.parametrize("lookup", ["nothing", "Plain", "area/plain/", "area"])
 async def test_unknown_lookup_is_not_found(lookup: str) -> None:
-    """Lookups are case-sensitive and must match completely."""
+    """Lookups of queries are case-sensitive and must match completely."""
     assert (await get_error(lookup)).code == "WARM_QUERY_NOT_FOUND"
 
 
@@ -95,7 +95,7 @@ async def test_draft_cannot_be_executed() -> None:
 
 
 async def test_additional_row_sets_truncated() -> None:
-    """The service requests one row more than the limit, to find whether the result is truncated."""
+    """The service requests one row more than the limit, to know whether the result is truncated."""
     engine = Engine(ROWS)
     run = await execute(engine, "plain", limit=4)
     assert (len(run.rows), run.truncated, engine.requests[0].max_records) == (4, True, 5)
@@ -155,7 +155,7 @@ async def test_result_is_cached_within_cache_seconds() -> None:
 
 @pytest.mark.parametrize("first_by_column", [False, True])
 async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:  # noqa: FBT001  a case
-    """A cached result serves requests for rows and for values by column, so the engine runs the query once."""
+    """A cached result is used for rows and for values by column, so that the engine runs the query once."""
     engine = Engine(ROWS)
     queries = {"kept": query("kept", approval=APPROVAL, cacheSeconds=60)}
 
@@ -216,7 +216,7 @@ def test_a_result_expires() -> None:
 
 @pytest.mark.parametrize("by_column", [False, True])
 def test_the_least_recently_used_results_are_evicted(by_column: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001  a case
-    """The cache is limited by rows, which also count in results by column; larger results are not cached."""
+    """The cache is limited by the number of rows; larger results than the limit are not cached."""
     monkeypatch.setattr("shared.warm_queries.service.MAX_ROWS", 10)
     cache = ResultCache()
     for key in ("a", "b"):

@@ -73,7 +73,7 @@ def test_contradictions_are_rejected() -> None:
 
 
 def test_conditions() -> None:
-    """A duration gives a range that includes both ends; two times give a range without its end."""
+    """A duration selects a range that includes both ends; two times select a range that excludes the end."""
     assert build_time_condition("T", HOUR) == "T between (_oi_from .. _oi_to)"
     assert build_time_condition("T", TimeInterval(NOW, NOW + HOUR)) == "T >= _oi_from and T < _oi_to"
     assert build_time_condition("T", TimeInterval(NOW)) == "T >= _oi_from"

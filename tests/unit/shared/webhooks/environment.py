@@ -43,7 +43,7 @@ async def fail(request: OutboundRequest) -> OutboundReply:
 
 
 class ScriptedHttp:
-    """Fake HTTP client that records requests; ``answer`` returns replies, hosts in ``refused`` are refused."""
+    """Fake HTTP client that records requests; ``answer`` returns the replies, and hosts in ``refused`` are refused."""
 
     def __init__(self) -> None:
         self.requests: list[OutboundRequest] = []
@@ -68,7 +68,7 @@ class ScriptedHttp:
         return await self.answer(request)
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake client has no connections."""
 
 
 class RecordingLog:
@@ -146,7 +146,7 @@ class WebhookParts:
         raise AssertionError("the probe never returned True")
 
     async def work_after(self, **span: float) -> None:
-        """Move the clock and send everything that is due."""
+        """Advance the clock, and send all deliveries that are due."""
         self.time.advance(timedelta(**span).total_seconds())
         await self.work()
 

@@ -10,7 +10,7 @@ from tests.unit.shared.webhooks.environment import WebhookParts, fail
 
 
 async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
-    """A manual retry sends an ended delivery once, without further retries; a pending one is due at once."""
+    """A manual retry sends an ended delivery once, without further retries; a waiting delivery becomes due at once."""
     endpoint = await parts.create()
     await parts.publish()
     await parts.work()

@@ -75,7 +75,7 @@ def test_both_secrets_sign_until_the_old_one_expires() -> None:
 
 
 def test_the_entity_tag_depends_on_the_definition_only() -> None:
-    """The ETag depends only on the definition, so a failed delivery does not change it."""
+    """The ETag depends only on the definition of the endpoint, so that a failed delivery does not change it."""
     failing = ENDPOINT.model_copy(update={"failing_since": START, "secrets": (StoredSecret(encrypted="x"),)})
     assert failing.etag == ENDPOINT.etag != ENDPOINT.model_copy(update={"description": "x"}).etag
 
@@ -92,6 +92,6 @@ def test_the_newest_attempts_are_stored() -> None:
 
 
 def test_a_repeated_event_has_the_same_delivery() -> None:
-    """A repeated event has the same delivery id, so the receiver recognises it; each endpoint has its own id."""
+    """A repeated event has the same delivery id, so that the receiver recognises it; endpoints have separate ids."""
     assert build_delivery_id("e1", "k") == build_delivery_id("e1", "k")
     assert len({build_delivery_id("e1", "k"), build_delivery_id("e2", "k"), build_delivery_id("e1", "j")}) == 3

@@ -10,7 +10,7 @@ HOUR = timedelta(hours=1)
 
 
 def test_delays_follow_the_documented_schedule() -> None:
-    """Nine retries follow after five seconds to a day, each with a jitter of at most 10 %."""
+    """A failed delivery is retried nine times, after five seconds to a day, each with a jitter of at most 10 %."""
     expected = [timedelta(seconds=5), HOUR / 12, HOUR / 2, *(HOUR * n for n in (2, 5, 10, 14, 20, 24))]
     assert list(RETRY_DELAYS) == expected
     for retries, delay in enumerate(expected):

@@ -30,7 +30,7 @@ def test_signatures_satisfy_the_official_library() -> None:
 
 
 async def test_a_stored_secret_belongs_to_its_endpoint_and_key() -> None:
-    """A secret is decrypted for its endpoint with its key only, and is not readable in the store."""
+    """A secret can be decrypted only for its endpoint and with its key, and is not readable in the store."""
     vault = _open_vault()
     secret = vault.create()
     stored = await vault.encrypt("one", secret)

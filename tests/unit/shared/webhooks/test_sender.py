@@ -31,7 +31,7 @@ def test_the_standard_body_is_the_event() -> None:
 
 @pytest.mark.parametrize("base_url", ["https://plant.example", ""])
 def test_cards_escape_markup_and_link_to_the_console(base_url: str) -> None:
-    """Chat messages have title, values and a link; markup in values is text, and long values are cut."""
+    """Chat messages have title, values and a link; markup in values is shown as text, and long values are shortened."""
     teams = json.loads(render_body(json.dumps(EVENT), MessageFormat.TEAMS, base_url))
     card = teams["attachments"][0]["content"]
     assert card["body"][0]["text"] == "Alert: <Hot> \\[x\\](y)"

@@ -59,7 +59,7 @@ def is_signed_by(secret: str, request: OutboundRequest) -> bool:
 
 
 async def test_both_secrets_sign_after_a_rotation(parts: WebhookParts) -> None:
-    """After a rotation, the new and the previous secret sign for 24 hours; older secrets never sign."""
+    """After a rotation, the new and the previous secret both sign for 24 hours; older secrets never sign."""
     first = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
     second = await parts.service.rotate_secret("admin@t", first.endpoint.id)
     await parts.publish("k1")
@@ -112,7 +112,7 @@ async def test_a_refused_url_is_rejected(parts: WebhookParts) -> None:
 
 
 async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
-    """A wrong ETag is rejected, an equal definition records nothing, and without `enabled` the state stays."""
+    """A wrong ETag is rejected, an equal definition records nothing, and without `enabled` the state is unchanged."""
     endpoint = await parts.create(TEST, enabled=False)
     definition = EndpointDefinition(URL, (TEST,), description="new")
     wrong = condition_from_headers('"wrong"', None)
@@ -148,7 +148,7 @@ async def test_enabling_again_forgets_the_failure(parts: WebhookParts) -> None:
 
 
 async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
-    """A test event is sent to an enabled endpoint whatever event types it subscribes to."""
+    """A test event is sent to an enabled endpoint, regardless of the event types that it subscribes to."""
     endpoint = await parts.create(DOWNLOAD)
     delivery = await parts.service.send_test("admin@t", endpoint.id)
     await parts.work()
@@ -159,7 +159,7 @@ async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
 
 
 async def test_only_wanted_events_are_stored(parts: WebhookParts) -> None:
-    """Filters compare each dimension; an event that lacks a filtered dimension does not pass."""
+    """An event passes a filter only if it has a listed value for each dimension of the filter."""
     wanted = EventFilter(surfaces=("cooling",), severities=("critical",))
     endpoint = await parts.create(DOWNLOAD, filter=wanted)
     await parts.publish("no dimension")

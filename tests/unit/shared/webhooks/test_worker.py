@@ -68,7 +68,7 @@ async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(parts: Webho
 
 
 async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookParts) -> None:
-    """Clocks that differ by a minute do not change the times of retries."""
+    """A difference of a minute between clocks does not change the times of retries."""
     await parts.create()
     await parts.publish()
     parts.http.answer = fail
@@ -114,7 +114,7 @@ async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> No
 
 
 async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: WebhookParts) -> None:
-    """A reply after 14.9 seconds counts, and the worker still owns the delivery when it stores the result."""
+    """A reply after 14.9 seconds is a success, and the worker's claim is still valid when the result is stored."""
     endpoint = await parts.create()
 
     async def hesitate(request: OutboundRequest) -> OutboundReply:
@@ -226,7 +226,7 @@ async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(parts: Web
 
 
 async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> None:
-    """While one endpoint does not reply, all deliveries to another one are sent."""
+    """While one endpoint does not reply, all deliveries to another endpoint are sent."""
     slow = await parts.create(description="slow")
     released = asyncio.Event()
 
@@ -260,7 +260,7 @@ async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> No
 
 
 async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> None:
-    """If a process crashes after sending, another sends the same id again when the claim has expired."""
+    """If a process crashes after sending, another process sends the same id again when the claim has expired."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as dead:
         await dead.create()

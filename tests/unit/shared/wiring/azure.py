@@ -52,7 +52,7 @@ class Deployment:
 
 @asynccontextmanager
 async def deployment(folder: Path | None = None) -> AsyncIterator[Deployment]:
-    """Start the servers, and create containers and keys.
+    """Start the servers, and create the containers and keys.
 
     Args:
         folder: folder for blobs that must survive their server.

@@ -21,5 +21,5 @@ async def test_the_document_declares_provenance(local: Services) -> None:
 
 
 async def test_an_unknown_feature_is_never_declared(local: Services) -> None:
-    """A feature with an unknown name counts as not declared, so that a misspelling disables the operation."""
+    """A feature with an unknown name counts as not declared, so that a misspelt name disables the operation."""
     assert not await local.features.has("provenence")

@@ -18,7 +18,7 @@ from tests.unit.shared.wiring.conftest import Choice
     ],
 )
 async def test_events_are_signed_or_have_a_token(tmp_path: Path, settings: dict[str, Any], kind: str) -> None:
-    """With an access key, events must be signed; without one, they need the managed identity's token."""
+    """If an access key is set, events must be signed; otherwise they need a token of the managed identity."""
     services = Services(Settings.read({"DATA_DIR": str(tmp_path), **settings}))
     assert type(services.live_stream.events).__name__ == kind
     await services.close()

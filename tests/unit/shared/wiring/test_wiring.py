@@ -34,7 +34,7 @@ print(*sorted(sys.modules), sep="\\n")
 
 
 class Part:
-    """Resource that records when it is closed."""
+    """Resource of the services that records when it is closed."""
 
     def __init__(self, name: str, closed: list[str], *, fails: bool = False) -> None:
         self._name = name
@@ -42,7 +42,7 @@ class Part:
         self._fails = fails
 
     async def close(self) -> None:
-        """Record the name."""
+        """Record the name of the closed resource."""
         self._closed.append(self._name)
         if self._fails:
             raise OSError(self._name)
@@ -65,7 +65,7 @@ async def test_two_services_share_nothing(tmp_path: Path) -> None:
 
 
 async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], list[StoredEvent]]:
-    """Use services with a fixed clock, a random seed and no threads; return their audit records and hub events."""
+    """Use services with a fixed clock, a random seed and no threads; return the stored records and events."""
     random = Random(seed)
     runtime = Runtime(
         now=lambda: NOW,

@@ -79,7 +79,7 @@ def build_failure(code: str, message: str, *, permanent: bool = True) -> dict[st
 
 
 async def query_error(endpoint: Endpoint, query: EngineQuery = QUERY) -> WorkspaceError:
-    """Return the error of a query."""
+    """Return the error that the adapter raises for a query."""
     engine = KustoEngine(endpoint.url, "db")
     try:
         with pytest.raises(WorkspaceError) as refused:
@@ -90,7 +90,7 @@ async def query_error(endpoint: Endpoint, query: EngineQuery = QUERY) -> Workspa
 
 
 async def execute_query(endpoint: Endpoint) -> EngineResult:
-    """Return the result of a query."""
+    """Return the result that the adapter gives for a query."""
     engine = KustoEngine(endpoint.url, "db")
     try:
         return await engine.execute(QUERY)

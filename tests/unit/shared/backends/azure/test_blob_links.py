@@ -95,7 +95,7 @@ async def test_a_link_is_signed_with_a_delegation_key(account: Account) -> None:
 
 
 async def test_one_key_signs_many_links(account: Account) -> None:
-    """A delegation key is requested once, and again only for a link that ends after it; clock skew is allowed."""
+    """A delegation key is requested once, and again only for a link that expires after the key."""
     store, ends = AzureBlobStore(account, "downloads"), now() + timedelta(minutes=15)
     for name in ("a", "b"):
         await store.link(name, name, ends)

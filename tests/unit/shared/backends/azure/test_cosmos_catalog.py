@@ -39,7 +39,7 @@ def build_service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
 
 
 async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
-    """Change the catalog; return False if concurrent changes prevented it."""
+    """Change the catalog; return False if concurrent changes made the change fail."""
     try:
         await changes.change(decide, "editor")
     except WorkspaceError as error:
@@ -77,7 +77,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
 
 
 async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaced items are deleted with the change; items that a crash left are deleted by a later change."""
+    """Replaced items are deleted by the change itself; items that a crash has left behind, by a later change."""
     async with accounts(COSMOS) as account:
         state = CosmosItemStore(account(), CATALOG, "CODE", "it")
         small = CosmosCatalogStore(account(), batch_bytes=1)
@@ -97,7 +97,7 @@ async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change is rejected if it takes so long that other changes may have deleted its new items."""
+    """A change that takes too long is rejected, because other changes may have deleted its new items meanwhile."""
     monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -1)
     async with accounts(COSMOS) as account:
         store = CosmosCatalogStore(account(), batch_bytes=1)

@@ -92,7 +92,7 @@ def test_partition_keys_are_distinct() -> None:
 # aiohttp warns of bodies above 1 MiB.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
 async def test_the_heaviest_batches_are_accepted() -> None:
-    """Batches at the limits are stored, and filters by long values return exact results."""
+    """Batches at the limits of Cosmos DB are stored, and filters by long values return exact results."""
     long = "ü" * 2_000
     async with CosmosServer() as server:
         await create_database(server)
@@ -126,7 +126,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("options", "reason"), REFUSED)
 async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason: str) -> None:
-    """A store rejects all operations on an account without reliable compare-and-swap."""
+    """A store rejects all operations on an account on which compare-and-swap is not reliable."""
     async with CosmosServer(options=options) as server, open_stores(server) as (store,):
         with pytest.raises(WorkspaceError, match=reason):
             await store.provision(CHAIN)
@@ -137,7 +137,7 @@ async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason:
 
 @pytest.mark.parametrize("level", [Consistency.STRONG, Consistency.BOUNDED_STALENESS])
 async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
-    """Strong consistency or bounded staleness with one write region and more read regions is accepted."""
+    """An account with strong consistency or bounded staleness, and one write region, is accepted."""
     options = AccountOptions(consistency=level, read_regions=("West Europe", "North Europe"))
     async with CosmosServer(options=options) as server:
         await create_database(server)
@@ -146,7 +146,7 @@ async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
 
 
 async def test_unsuitable_containers_are_rejected() -> None:
-    """A missing container, or one without the unique key, is rejected; one that is created later is accepted."""
+    """A container that is missing or lacks the unique key is rejected; if it is created later, it is accepted."""
     async with CosmosServer() as server, open_stores(server) as (store,):
         async with CosmosClient(server.endpoint, server.key) as client:
             database = await client.create_database(DATABASE)

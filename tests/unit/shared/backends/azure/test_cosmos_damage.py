@@ -77,7 +77,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], bool]] = {
 async def test_a_damaged_item_is_reported_and_hides_no_other(
     store: CosmosChainStore, container: ContainerProxy, name: str
 ) -> None:
-    """Verification fails at a damaged item; queries return all other records, or a placeholder if none is left."""
+    """Verification fails at a damaged item; queries return all other records, or a placeholder if there are none."""
     changes, damaged = DAMAGE[name]
     sound = json.loads((await query_records(store, CHAIN, Filters())).to_json_array())
     item = await container.read_item(format_record_id(3), KEY)
@@ -100,7 +100,7 @@ async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: i
 
 
 async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A record past the head item is reported by its RecordID, a fork by its Hash."""
+    """A record after the head item is reported by its RecordID, and a fork of the chain by its Hash."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = await _forge(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
@@ -117,7 +117,7 @@ ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-
 async def test_an_item_with_a_foreign_id_is_ignored(
     store: CosmosChainStore, container: ContainerProxy, odd: str
 ) -> None:
-    """An item whose id is no RecordID is never returned, is no decision, and does not prevent appends."""
+    """An item whose id is not a RecordID is never returned, is not a decision, and does not prevent appends."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = record_to_item(KEY, records[1])
     fields = {**forged["p"], "AmendmentID": format_record_id(1), "Status": "approved"}
@@ -148,7 +148,7 @@ async def test_a_forged_head_is_found_and_not_continued(
 
 
 async def test_records_without_a_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """Without their head item, records are still read, and no second chain can start at their positions."""
+    """If the head item is missing, records are still read, and no second chain can start at their positions."""
     await container.delete_item("head", KEY)
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -165,7 +165,7 @@ async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainSto
 
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
 async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer, lost: str) -> None:
-    """A decision without filter fields still decides, also in lists of pending amendments."""
+    """A decision without filter fields still counts as a decision, also in lists of pending amendments."""
     async with open_stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
         amendments = Amendments(ChainLog(store, get_workspace_id), store)
         for _ in range(2):

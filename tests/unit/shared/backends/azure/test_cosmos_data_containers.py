@@ -38,7 +38,7 @@ class ResourceManager:
         return made
 
     def add(self, name: str, *paths: str) -> None:
-        """Add a container."""
+        """Add a container to the fake account."""
         self.containers[name] = {"id": name, "partitionKey": {"paths": list(paths), "kind": "Hash"}}
 
     def _answer(self, name: str) -> dict[str, Any]:
@@ -120,7 +120,7 @@ async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosCo
 
 
 async def test_a_container_is_created_once(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """After its creation a container exists; creating an existing one does not change it."""
+    """A created container exists; creating a container that exists does not change it."""
     assert await store.find(PLACE, "workorders") is None
     await store.create(PLACE, WORKORDERS)
     assert manager.containers["workorders"]["partitionKey"]["paths"] == ["/line"]
@@ -153,7 +153,7 @@ async def test_errors_are_converted(
 
 
 async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerStore) -> None:
-    """A store without a configured account is unavailable."""
+    """A store for which no account is configured is unavailable."""
     with pytest.raises(WorkspaceError) as caught:
         await store.list(DatabasePlace("lab", "samples"))
     assert caught.value.code == "DATA_STORE_UNAVAILABLE"

@@ -18,7 +18,7 @@ from shared.runtime import Runtime
 
 
 async def sleep(_: float) -> None:
-    """Return at once instead of waiting."""
+    """Return at once instead of waiting for a pause."""
 
 
 RUNTIME = Runtime(sleep=sleep)
@@ -69,7 +69,7 @@ async def test_a_read_is_repeated_after_transient_failures() -> None:
 
 @pytest.mark.parametrize(("error", "attempts"), [(reject(404), 1), (reject(429), 1), (reject(503), ATTEMPTS)])
 async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> None:
-    """A rejected read is not retried; during an outage a read fails after ten attempts."""
+    """A read that the account rejects is not retried; during an outage a read fails after ten attempts."""
     calls: list[int] = []
 
     async def read() -> None:
@@ -92,7 +92,7 @@ async def test_an_uncertain_write_has_its_own_error() -> None:
 
 
 async def test_a_refused_write_is_not_repeated() -> None:
-    """A rejected write is not retried; its outcome is unknown only if an earlier attempt may have succeeded."""
+    """A write that the account rejects is not retried; its outcome is unknown only after an earlier attempt."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     with pytest.raises(WorkspaceError) as raised:
         await retries.wait_after(reject(403), conditional=False)

@@ -97,7 +97,7 @@ async def _count_successes(server: CosmosServer, operation: str) -> int:
 async def test_a_lost_reply_is_resolved(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
-    """After a lost reply the document is read, and the write is repeated only if the document lacks it."""
+    """After a lost reply, the document is read, and the write is repeated only if the document lacks the change."""
     fault = _inject(server, operation, OUTLASTED[name])
     etag = await WRITES[operation](store)
     assert fault.applied == 1
@@ -125,7 +125,7 @@ async def test_conditional_writes_outlast_faults(server: CosmosServer, store: Co
 async def test_rejections_have_their_own_codes(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
-    """A definite rejection is raised at once with a specific code, and nothing is written."""
+    """If the account definitely rejects a write, an error with its own code is raised at once."""
     fault, code = REFUSED[name]
     calls: dict[str, Call] = {
         **WRITES,
@@ -176,7 +176,7 @@ async def test_endless_faults_end_the_attempts(
 
 @pytest.mark.parametrize("seed", [20261121, 7])
 async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosServer, seed: int) -> None:
-    """With random faults, each acknowledged increment counts once; one with unknown outcome at most once."""
+    """With random faults, an acknowledged increment counts once, and one with unknown outcome at most once."""
     async with open_document_store(server, read_seconds=READ_SECONDS) as store:
         await store.create(LINE, KEY, build_document_text(KEY))
         faults = build_random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
@@ -206,7 +206,7 @@ async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosSe
 
 
 async def test_documents_of_other_writers_are_returned_clean(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """System properties are removed from a returned document; its own members with similar names stay."""
+    """Cosmos DB's properties are removed from a returned document; the document's members with similar names stay."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
         await container.create_item({"id": "foreign", "line": None, "_own": 1, "n": 1e300})

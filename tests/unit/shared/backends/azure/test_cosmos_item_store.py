@@ -82,7 +82,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
 async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -> None:
-    """If any request or reply is lost, the change and the next one are each applied once."""
+    """If any request or reply is lost, the change and the change after it are each applied once."""
     for expected in (1, 2):
         fault.applied = 0
         plant.inject(fault)
@@ -93,7 +93,7 @@ async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -
 
 
 async def test_a_lost_reply_is_found_after_later_writes(plant: Plant) -> None:
-    """A change whose reply was lost is applied once, even if other writers changed the item before its retry."""
+    """A change whose reply was lost is applied once, even if other writers change the item before the retry."""
     await plant.count()
     plant.inject(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
     late = asyncio.create_task(plant.count())
@@ -132,7 +132,7 @@ async def test_a_rejection_is_not_retried(plant: Plant) -> None:
 
 
 async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
-    """A missing item is not an error, but a missing container is, also for the readiness check."""
+    """A missing item is not an error, but a missing container is an error, also for the readiness check."""
     assert await plant.state.read("n", "n") is None
     probe = build_probes(plant.account)["Cosmos DB container connections"]
     await probe()

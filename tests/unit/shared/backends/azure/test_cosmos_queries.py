@@ -36,7 +36,7 @@ OTHER = ChainKey(CHAIN.target, "line 2")
 
 @dataclass
 class Plant:
-    """A test server, and the stores that read it with queries."""
+    """Test server, and the stores that run queries on it."""
 
     server: CosmosServer
     chains: CosmosChainStore
@@ -113,7 +113,7 @@ async def test_the_tips_are_returned_once(plant: Plant) -> None:
 
 
 async def test_the_sdk_repeats_items(plant: Plant) -> None:
-    """The SDK itself returns items twice after a split; if this test fails, the workaround can be removed."""
+    """The SDK itself repeats items after a split; if this test fails, the service's workaround can be removed."""
     async with CosmosClient(plant.server.endpoint, plant.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(2), times=1, status=410, substatus=1002)
@@ -130,7 +130,7 @@ class _RecordingTransport(AioHttpTransport):  # type: ignore[misc]  # the SDK ex
         self.timeouts: list[float | None] = []
 
     async def send(self, request: Any, **config: Any) -> Any:
-        """Record the timeout and send the request."""
+        """Record the read timeout and send the request."""
         self.timeouts.append(config.get("read_timeout"))
         return await super().send(request, **config)
 
@@ -151,7 +151,7 @@ async def test_every_request_of_a_query_has_a_timeout(plant: Plant) -> None:
 
 
 async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(plant: Plant) -> None:
-    """The SDK itself sets no timeout for a query plan; if this test fails, the workaround can be removed."""
+    """The SDK itself sets no timeout for a query plan; if this test fails, the service's workaround can be removed."""
     transport = _RecordingTransport()
     async with CosmosClient(plant.server.endpoint, plant.server.key, transport=transport, read_timeout=7) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)

@@ -24,7 +24,7 @@ class Items:
         self.held: dict[str, str] = {}
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
-        """Count the call, and grant a lease as the store does."""
+        """Count the call, and grant a lease as the real store does."""
         text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
         lease = account.lease(request, at, SYSTEM_RUNTIME.new_id())
@@ -41,7 +41,7 @@ async def call(limiter: RateLimiter, budget: Budget) -> bool:
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
 @settings(max_examples=60, deadline=None)
 async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, float]], requests: int) -> None:
-    """With any load on three instances, no 60 seconds contain more admitted requests than the budget."""
+    """Whatever the load on three instances, each 60 seconds have at most as many admitted requests as the budget."""
     clock, budget, items = VirtualTime(), Budget(requests, 1000), Items()
     limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(3)]
     admitted: deque[float] = deque()

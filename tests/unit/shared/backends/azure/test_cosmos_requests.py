@@ -111,7 +111,7 @@ def _build_new_fault(name: str) -> InjectedFault:
 
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
-    """A failed append reports the correct reason: nothing written, tip moved, or outcome unknown."""
+    """A failed append reports its outcome correctly: nothing written, tip of the chain moved, or outcome unknown."""
     fault, (expected, stored) = _build_new_fault(name), FAULTS[name][1]
     tip = await store.read_tip(CHAIN)
     server.faults.add(fault)
@@ -147,7 +147,7 @@ async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name
 
 
 async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChainStore) -> None:
-    """If the account executes an abandoned batch late, it conflicts with the retry and is not stored twice."""
+    """If the account executes an abandoned batch late, the batch conflicts with its retry and is not stored twice."""
     (log,) = open_logs([store])
     late = server.faults.add(_build_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
@@ -162,7 +162,7 @@ async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChain
 
 
 async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer, store: CosmosChainStore) -> None:
-    """If another append succeeds while a throttled one waits, the retry is rejected by its If-Match."""
+    """If another append succeeds while a throttled append waits, the throttled one is rejected by its If-Match."""
     tip = await store.read_tip(CHAIN)
     conditional: list[bool] = []
 
@@ -184,7 +184,7 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
 async def test_endless_throttling_is_unavailable(
     server: CosmosServer, store: CosmosChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its last retry, a throttled append reports that nothing was written."""
+    """After its last retry, an append that was throttled reports that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
     server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=429, retry_after_ms=20))
     tip = await store.read_tip(CHAIN)
@@ -294,7 +294,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
 
 
 async def _check_heads(server: CosmosServer, last: str) -> None:
-    """Check that all heads but the last are sealed, and that the last one has the last record."""
+    """Check that all segment heads but the last are sealed, and that the last head has the last record."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
         heads = [item async for item in container.query_items("SELECT * FROM c WHERE c.id = 'head'")]

@@ -1,4 +1,4 @@
-"""Tests of the segments of chains: if a partition is full, the chain continues in another one."""
+"""Tests of the segments of chains: if a partition is full, the chain continues in another partition."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -62,7 +62,7 @@ async def _read_segments(container: ContainerProxy) -> list[tuple[int, bool, int
 
 
 async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """The batch that fills a segment seals the segment; the next append starts a new one."""
+    """The batch that fills a segment seals it; the next append starts a new segment."""
     await fill(store, 3)
     assert await _read_segments(container) == [(1, True, 3)]
     assert (await store.read_tip(CHAIN)).sequence == 3
@@ -113,7 +113,7 @@ async def test_a_reader_finds_later_segments(server: CosmosServer, store: Cosmos
 
 
 async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: CosmosChainStore) -> None:
-    """An append with an older tip, and the second of two appends to the next segment, are rejected."""
+    """An append with an older tip is rejected; so is the second of two appends that start the same segment."""
     before = await fill(store, 2)
     sealed = await store.append(CHAIN, build_batch(before, 1), before)
     async with open_stores(server) as (unrolled,):
@@ -169,7 +169,7 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
 
 
 async def test_a_damaged_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A head item without its members causes no fork, and verification reports it."""
+    """A head item that lacks members causes no fork, and verification reports the item."""
     await fill(store, 2)
     key = compute_partition_key(CHAIN, 1)
     head = await container.read_item("head", key)

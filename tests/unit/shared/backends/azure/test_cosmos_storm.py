@@ -36,7 +36,7 @@ def run_failing_account(seed: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("seconds", [6.0, pytest.param(60.0, marks=pytest.mark.soak)])
 async def test_faults_and_kills_lose_nothing(seconds: float) -> None:
-    """With faults, 64 writers in 4 processes that are killed store every event once, without gap or fork."""
+    """With faults and killed processes, 64 writers in 4 processes store every event once, without gap or fork."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     with run_failing_account(seed) as address:

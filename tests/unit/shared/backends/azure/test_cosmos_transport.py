@@ -62,7 +62,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 
 async def test_requests_are_child_spans(exporter: InMemorySpanExporter) -> None:
-    """The span of a request is a child of the current span; a missing item does not mark it as failed."""
+    """The span of a request is a child of the current span, and does not count as failed if an item is missing."""
     async with accounts(COSMOS) as opened:
         store = CosmosCredentialStore(opened())
         exporter.clear()

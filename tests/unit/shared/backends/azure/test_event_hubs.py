@@ -23,7 +23,7 @@ class FakeProducer:
         self.closed = False
 
     async def create_batch(self, *, partition_key: str) -> EventDataBatch:
-        """Return a batch of the SDK."""
+        """Return an empty batch, which the SDK creates."""
         return EventDataBatch(max_size_in_bytes=self.size, partition_key=partition_key)
 
     async def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:  # noqa: ASYNC109
@@ -36,7 +36,7 @@ class FakeProducer:
         self.properties += [dict(event.properties or {}) for event in events]
 
     async def close(self) -> None:
-        """Record the call."""
+        """Record that the producer was closed."""
         self.closed = True
 
 
@@ -63,7 +63,7 @@ def _build_message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
 
 
 async def test_one_batch_per_partition_key() -> None:
-    """Messages of one key are sent in one batch and in order; each hub has one connection."""
+    """Messages with one partition key are sent in one batch and in order, and each hub has one connection."""
     producer = FakeProducer()
     sender, namespace = _build_sender(producer)
     await sender.send("impulses", [_build_message(1), _build_message(2, "press"), _build_message(3)])
@@ -74,7 +74,7 @@ async def test_one_batch_per_partition_key() -> None:
 
 
 async def test_batches_split_at_the_size_limit() -> None:
-    """Messages beyond one batch are sent in more batches, completely and in order."""
+    """Messages that do not fit into one batch are sent in several batches, completely and in order."""
     producer = FakeProducer(size=1000)
     sender, _ = _build_sender(producer)
     await sender.send("impulses", [_build_message(number, size=200) for number in range(50)])
@@ -108,7 +108,7 @@ def _build_busy_error() -> EventHubError:
     ],
 )
 async def test_failures_are_converted(failure: Exception, kind: Kind, code: str) -> None:
-    """A failing hub is reported as throttling or outage without details, and the next send may succeed."""
+    """A failing hub is reported as throttling or outage, without details, and a later send may succeed."""
     producer = FakeProducer()
     producer.failures = [failure]
     sender, _ = _build_sender(producer)
@@ -131,5 +131,5 @@ async def test_close() -> None:
 
 
 async def test_signs_in_only_when_it_sends() -> None:
-    """Creating and closing a sender requires neither identity nor network."""
+    """A sender that sends nothing requires neither identity nor network."""
     await EventHubsSender("unused.example", "").close()

@@ -33,7 +33,7 @@ def double() -> Iterator[KeyVaultDouble]:
 
 @pytest.fixture
 def tokens() -> Tokens:
-    """Provide the credential that the vault accepts."""
+    """Provide the credential that the fake vault accepts."""
     return Tokens()
 
 
@@ -47,7 +47,7 @@ async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
 
 @pytest.fixture
 def without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the client read the key versions at every call."""
+    """Make the client read the key versions from the vault at every call."""
     monkeypatch.setattr(vault_keys, "FRESH_SECONDS", -1.0)
 
 
@@ -58,7 +58,7 @@ class Clock:
         self.now = START
 
     def __call__(self) -> datetime:
-        """Return the time."""
+        """Return the time that the test has set."""
         return self.now
 
 
@@ -71,7 +71,7 @@ async def list_published_ids(key: VaultSigningKey) -> list[str]:
 
 
 async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
-    """Requests have the token that the vault demanded; keys are read once, signatures requested each time."""
+    """Requests have the token that the vault requested; keys are read once, and signatures each time."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     await key.sign(b"one")
@@ -85,7 +85,7 @@ async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault
 
 @pytest.mark.usefixtures("without_cache")
 async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
-    """A new key version is published at once and signs after an hour; the old one stays until its tokens expire."""
+    """A new key version is published at once and signs after an hour; the old version stays until its tokens expire."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     first = double.keys.create("tokens", START.timestamp())
@@ -178,7 +178,7 @@ async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault
 
 
 async def test_the_checkpoint_key_does_not_rotate(double: KeyVaultDouble, vault: Vault) -> None:
-    """Checkpoints are signed with the configured version, else with the oldest; there is no rotation by time."""
+    """Checkpoints are signed with the configured key version, or else with the oldest version, at any time."""
     first = double.keys.create("notes", START.timestamp())
     second = double.keys.create("notes", START.timestamp() + 1)
     spki = [
@@ -193,7 +193,7 @@ async def test_the_checkpoint_key_does_not_rotate(double: KeyVaultDouble, vault:
 
 
 async def test_a_missing_key_is_unavailable(vault: Vault) -> None:
-    """A missing key is reported as an outage, and its check fails."""
+    """A missing key is reported as an outage, and the health check of the key fails."""
     with pytest.raises(WorkspaceError):
         await VaultSigningKey(vault, "never-made").get_key_id()
     with pytest.raises(ResourceNotFoundError):

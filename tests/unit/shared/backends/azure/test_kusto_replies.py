@@ -1,4 +1,4 @@
-"""Tests of the parts of a Kusto reply that are no rows: errors, visualizations and properties."""
+"""Tests of the parts of a Kusto reply that are not rows: errors, visualizations and properties."""
 
 import json
 from typing import Any
@@ -47,7 +47,7 @@ async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, f
 
 @pytest.mark.parametrize("columns", [["a", "b"], "a, b"])
 async def test_the_visualization_of_render_is_returned(endpoint: Endpoint, columns: Any) -> None:
-    """The visualization of ``render`` has the names of the API, also if the engine sends columns as text."""
+    """The visualization of ``render`` has the property names of the API, also if the engine sends columns as text."""
     annotation = {"Visualization": "timechart", "YColumns": columns, "Title": "", "Ymin": "NaN", "Accumulate": False}
     endpoint.answers([build_properties(annotation), PRIMARY, END])
     visualization = (await execute_query(endpoint)).visualization or {}
@@ -85,7 +85,7 @@ async def test_approximate_functions_are_returned(endpoint: Endpoint) -> None:
 
 
 async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
-    """A query that returns several tables is rejected instead of answered with the first one."""
+    """A query that returns several tables is rejected, because the first table alone would be incomplete."""
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
     error = await query_error(endpoint)
     assert (error.kind, error.code) == (Kind.INVALID, "QUERY_INVALID")
@@ -103,7 +103,7 @@ async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
     ],
 )
 async def test_the_error_names_the_operator_with_several_results(endpoint: Endpoint, text: str, rule: str) -> None:
-    """The error names the operator to remove; the same word as a column name or text is ignored."""
+    """The error names the operator that causes several results; the same word in a column name or text is ignored."""
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
     error = await query_error(endpoint, EngineQuery(text, {}, 10, 5))
     assert error.detail.endswith(f"must have one: {rule}")

@@ -1,4 +1,4 @@
-"""Tests of the export of traces and metrics to Azure Monitor: the real exporter against a test server."""
+"""Tests of the export of traces and metrics to Azure Monitor, with the real exporter and a test server."""
 
 import gzip
 import json
@@ -91,7 +91,7 @@ def run(**environment: str) -> list[str]:
 
 
 def test_spans_and_metrics_are_exported(ingestion: Ingestion) -> None:
-    """After its start delay, the exporter is loaded and exports later spans and metrics; before, none is loaded."""
+    """After a delay at the start, the exporter is loaded and exports spans and metrics; before, it is not loaded."""
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     assert run(GIVEN=address) == ["True", "False", "False", "True"]
     assert [each["name"] for each in ingestion.data_of_type("RemoteDependencyData")] == [
@@ -122,7 +122,7 @@ def test_nothing_is_exported_without_a_connection_string() -> None:
 
 
 def test_a_collector_replaces_azure_monitor() -> None:
-    """If a collector is configured, nothing is exported to Azure Monitor."""
+    """If another collector is configured, nothing is exported to Azure Monitor."""
     assert run(GIVEN="InstrumentationKey=x", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")[:2] == ["False", "True"]
 
 

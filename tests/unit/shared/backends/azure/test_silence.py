@@ -92,16 +92,16 @@ class StuckProducer:
         await asyncio.Event().wait()
 
     async def send_batch(self, *_: Any, **__: float) -> None:
-        """Never called, because no batch is created."""
+        """Do nothing: this method is never called, because no batch is created."""
         raise AssertionError("there was no batch")
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: this fake producer has no connection."""
 
 
 @pytest.fixture
 async def silence() -> AsyncIterator[SilentServer]:
-    """Return a running server."""
+    """Return a running server that never replies."""
     running = SilentServer()
     await running.start()
     yield running
@@ -127,7 +127,7 @@ async def check_fails(work: Callable[[], Awaitable[Any]], code: str, kind: Kind 
 
 
 async def test_the_query_engine(silence: SilentServer) -> None:
-    """A query without a reply, or with an endless one, fails after its timeout plus a margin."""
+    """A query whose reply is missing or endless fails after its timeout plus a margin."""
     for silence.drips in (False, True):
         engine = KustoEngine(silence.url, "Telemetry", margin_seconds=SHORT)
         await check_fails(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
@@ -136,7 +136,7 @@ async def test_the_query_engine(silence: SilentServer) -> None:
 
 
 async def test_signing_in_to_the_query_engine(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the token endpoint or the cluster does not reply, a query fails after its own timeout."""
+    """If the token endpoint or the cluster does not reply, a query fails after the query's timeout."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     engine = KustoEngine(f"https://{silence.host}", "Telemetry", margin_seconds=SHORT)
@@ -177,7 +177,7 @@ async def test_the_message_service(silence: SilentServer) -> None:
 
 
 async def test_the_event_hub() -> None:
-    """Connecting to an Event Hub and sending have one common timeout, here with a producer that never connects."""
+    """Connecting to an Event Hub and sending events share one timeout; here the connection never opens."""
     sender = EventHubsSender("hub.example", "", connect=lambda _: StuckProducer(), seconds=SHORT)
     await check_fails(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
     await sender.close()
@@ -209,7 +209,7 @@ async def test_the_accounts_of_data_stores(silence: SilentServer) -> None:
 
 
 async def test_the_identity_provider(silence: SilentServer) -> None:
-    """Discovery and key requests have one common timeout; afterwards, calls fail at once for ten seconds."""
+    """Discovery and key requests share one timeout; after a failure, calls fail at once for ten seconds."""
     for silence.drips in (False, True):
         before = silence.connections
         provider = HttpOpenIdProvider(f"{silence.url}/.well-known/openid-configuration", seconds=SHORT)

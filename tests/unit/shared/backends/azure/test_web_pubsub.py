@@ -101,7 +101,7 @@ async def test_a_group_with_a_stream_exists(service: WebPubSub, wire: Wire) -> N
 
 
 async def test_one_stream_gets_its_message(service: WebPubSub, wire: Wire) -> None:
-    """A message to one stream reaches only this stream; a closed stream is reported as closed and ignored."""
+    """A message to one stream reaches only this stream; a message to a closed stream is ignored."""
     await service.send("c", "€".encode())
     wire.status = 200
     assert await service.is_open("c")
@@ -113,7 +113,7 @@ async def test_one_stream_gets_its_message(service: WebPubSub, wire: Wire) -> No
 
 
 async def test_streams_of_all_pages_are_listed(service: WebPubSub, wire: Wire) -> None:
-    """All pages of a group's connections are read."""
+    """All pages of a group's connections are read to list the streams."""
     first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}
     wire.pages = [first]
     assert [reader async for reader in service.list_streams("_streams")] == [OpenStream("1", "u"), OpenStream("2", "")]

@@ -23,7 +23,7 @@ async def _append_records(log: SqliteAuditLog, name: str, count: int) -> None:
 
 
 async def main(file: Path, name: str, appenders: int, count: int) -> None:
-    """Append the events after a start line was received on standard input."""
+    """Append the events after a line was received on standard input."""
     log = SqliteAuditLog(file, _get_workspace)
     print("ready", flush=True)  # noqa: T201  the test waits for it
     sys.stdin.readline()

@@ -54,7 +54,7 @@ async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
 
 
 async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
-    """The next write deletes old unfinished files, but no recent ones, which may still be in use."""
+    """The next write deletes old unfinished files, but not recent ones, which another process may still write."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key"))
     await store.create("a", b"x")
     drafts = tmp_path / "cold" / DRAFTS
@@ -81,7 +81,7 @@ async def test_empty_folders_are_deleted_with_their_last_blob(tmp_path: Path) ->
 async def test_a_folder_removed_meanwhile_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """A blob is stored although another process removes its empty folder just before."""
+    """A blob is stored even if another process removes its empty folder just before."""
     store = FolderBlobStore(tmp_path / "downloads", FileLinks("", tmp_path / "key"))
     folder, removals = tmp_path / "downloads" / "j1", [1, 2]
     make = Path.mkdir
@@ -112,7 +112,7 @@ def test_only_the_owner_can_read_the_key_of_links(tmp_path: Path) -> None:
 
 @given(st.text(min_size=1), st.text(), st.integers(0, 2**31))
 def test_a_link_is_parsed_as_created(tmp_path_factory: pytest.TempPathFactory, name: str, file: str, at: int) -> None:
-    """A link can contain any name, and its signature is invalid for another container, name, file or time."""
+    """Reading a link returns any name in it; the signature is invalid for another container, name, file or time."""
     try:
         (name + file).encode()
     except UnicodeEncodeError:

@@ -12,7 +12,7 @@ ROUNDS = 40
 
 
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
-    """A process that opens a new file while another one creates it waits, and then finds WAL mode and tables."""
+    """A process that opens a new file while another creates it waits, and then finds the tables and the WAL mode."""
 
     def opened(path: Path, barrier: Barrier) -> tuple[str, int]:
         barrier.wait()

@@ -49,7 +49,7 @@ async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> N
 
 
 async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
-    """If one part of a batch cannot be stored, no message of it is counted."""
+    """If a part of a batch cannot be stored, no message of the batch is counted."""
     await states.record([_build_arrivals(1)])
     with pytest.raises(OverflowError):
         await states.record([_build_arrivals(2), _build_arrivals(2**70, connection="b")])

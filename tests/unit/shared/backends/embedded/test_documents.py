@@ -34,7 +34,7 @@ async def _create(store: SqliteDocumentStore, name: str) -> None:
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
 async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], count: int) -> None:
-    """A list during inserts and deletes returns each document that existed throughout exactly once."""
+    """A list that is read during inserts and deletes has each document that existed all the time exactly once."""
     reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
     stable = [f"s{n * 7919 % count:06}" for n in range(count)]
     for start in range(0, count, 500):
@@ -66,7 +66,7 @@ async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], 
 
 
 async def test_declared_containers_are_created(files: list[DocumentFile]) -> None:
-    """Declared containers exist at first use, once, in addition to created ones; none is removed."""
+    """Declared containers are created at the first use, in addition to existing containers, which are not removed."""
     declared = [AccountContainer("workorders", "/line")]
 
     async def list_wanted_containers(place: DatabasePlace) -> Iterable[AccountContainer]:

@@ -57,7 +57,7 @@ def test_a_changed_link_is_invalid(links: FileLinks, change: dict[str, str]) -> 
 
 
 def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None:
-    """The signature covers the length of each part of a link, so that no text can move to another part."""
+    """The signature covers the length of each part of a link, so that characters cannot move to another part."""
     container, name, query = split(links.create(replace(LINK, container="ab", name="c")))
     assert links.read("a", "bc", query) is None
     assert links.read(container, name, query) is not None

@@ -1,4 +1,4 @@
-"""Tests of the embedded event hub: durable appends, ascending sequence numbers, offsets that never decrease."""
+"""Tests of the embedded event hub: durable appends, sequence numbers and offsets."""
 
 import asyncio
 import sqlite3
@@ -81,7 +81,7 @@ async def test_properties_are_read_as_sent(log: HubWriter, reader: HubReader, te
 
 
 async def test_partitions_keep_the_order_of_several_keys(log: HubWriter, reader: HubReader) -> None:
-    """In each partition, the messages of one call have the order of the call, whatever their keys are."""
+    """Within each partition, the messages of one send call have the order of the call, for any keys."""
     keys = [f"key-{number % 7}" for number in range(50)]
     await log.send(HUB, [build_message(str(number).encode(), key) for number, key in enumerate(keys)])
     for partition in reader.list_partitions(HUB):
@@ -128,7 +128,7 @@ def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> 
 
 
 def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None:
-    """Every event of a completed send exists after its sender was killed."""
+    """Every event whose send was acknowledged exists after the sender was killed."""
     script = SENDER.replace("    await log.close()", "    print('done', flush=True)\n    await asyncio.sleep(60)")
     with subprocess.Popen([sys.executable, "-c", script, str(path), "x", "50"], stdout=subprocess.PIPE) as sender:
         assert sender.stdout is not None
@@ -200,7 +200,7 @@ def test_offsets_never_decrease(path: Path, reader: HubReader) -> None:
 
 
 async def test_has_changed_reports_new_events(log: HubWriter, reader: HubReader) -> None:
-    """``has_changed`` returns True once after each write of another connection, else False."""
+    """``has_changed`` returns True once after each write of another connection, and otherwise False."""
     assert reader.has_changed()
     assert not reader.has_changed()
     await log.send(HUB, [build_message(b"1")])
@@ -230,7 +230,7 @@ async def test_a_locked_file_rejects_sends_and_recovers(
 
 
 async def test_a_full_disk_stores_nothing_of_a_send(log: HubWriter, reader: HubReader) -> None:
-    """If the file cannot grow, a send is unavailable and stores none of its messages."""
+    """If the file cannot grow, a send fails as unavailable and stores none of its messages."""
     await log.send(HUB, [build_message(b"1")])
     assert log._connection is not None
     log._connection.execute("PRAGMA max_page_count=20")
@@ -242,7 +242,7 @@ async def test_a_full_disk_stores_nothing_of_a_send(log: HubWriter, reader: HubR
 
 
 async def test_a_closed_log_rejects_sends(path: Path) -> None:
-    """A send after closing is rejected as unavailable."""
+    """A send to a closed log is rejected as unavailable."""
     log = HubWriter(path)
     await log.send(HUB, [build_message(b"1")])
     await log.close()
@@ -251,7 +251,7 @@ async def test_a_closed_log_rejects_sends(path: Path) -> None:
 
 
 async def test_a_cancelled_send_does_not_affect_others(log: HubWriter, reader: HubReader) -> None:
-    """Other sends of the same commit are stored completely."""
+    """If one send is cancelled, other sends of the same commit are stored completely."""
     sends = [asyncio.ensure_future(log.send(HUB, [build_message(str(number).encode())])) for number in range(10)]
     await asyncio.sleep(0)
     sends[3].cancel()
@@ -262,7 +262,7 @@ async def test_a_cancelled_send_does_not_affect_others(log: HubWriter, reader: H
 
 @given(st.text())
 def test_partition_is_stable_and_valid(key: str) -> None:
-    """Every UTF-8 key always has the same partition, which is one of the hub's partitions."""
+    """Each UTF-8 key has one partition, which never changes and is one of the hub's partitions."""
     assert find_partition_for_key(key) in {str(number) for number in range(PARTITIONS)}
 
 

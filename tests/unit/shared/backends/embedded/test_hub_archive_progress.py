@@ -36,7 +36,7 @@ async def test_an_empty_hub_is_archived(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("hub_name", "group"), [(TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive")])
 async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_name: str, group: str) -> None:
-    """The archive is complete only when its own group has read all events; other groups do not matter."""
+    """The archive is complete only when its consumer group has read all events; other groups have no effect."""
     await hub.send(hub_name, [MESSAGE])
     path = tmp_path / "hub.sqlite"
     read(path, hub_name, "live")
@@ -46,7 +46,7 @@ async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_nam
 
 
 async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: HubWriter) -> None:
-    """A message is archived only when its normalised form is archived; later messages are not awaited."""
+    """A message counts as archived when its normalised form is archived; later messages have no effect."""
     path = tmp_path / "hub.sqlite"
     await hub.send(TELEMETRY_HUB, [MESSAGE])
     waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))
@@ -60,6 +60,6 @@ async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: Hub
 
 
 async def test_an_unreadable_hub_is_not_archived(tmp_path: Path) -> None:
-    """With a damaged file, the archive does not count as complete."""
+    """If the hub's file is damaged, the archive does not count as complete."""
     (tmp_path / "hub.sqlite").write_bytes(b"no database" * 1000)
     assert not await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)

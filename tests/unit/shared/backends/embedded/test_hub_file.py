@@ -26,7 +26,7 @@ def test_all_partitions_are_used() -> None:
 
 
 def test_events_of_a_partition_are_adjacent() -> None:
-    """The rows of a partition are adjacent: its largest sequence number sorts before the next partition."""
+    """The rows of a partition are adjacent: its largest sequence number is before the numbers of the next one."""
     largest = 2**48 - 1
     assert sequence_from_event_id(to_event_id(7, largest)) == largest
     assert to_event_id(7, largest) < to_event_id(8, 0)

@@ -23,7 +23,7 @@ async def test_writer_announces_the_places_of_events_on_disk(tmp_path: Path) -> 
 
 
 async def test_failed_commit_is_not_announced(tmp_path: Path) -> None:
-    """Events that are not on disk are not announced."""
+    """Readers are not notified of events whose commit failed."""
     signals, announced = HubSignals(), list[Collection[HubPlace]]()
     folder = tmp_path / "hub.sqlite"
     folder.mkdir()
@@ -36,7 +36,7 @@ async def test_failed_commit_is_not_announced(tmp_path: Path) -> None:
 
 
 def test_announcements_reach_only_readers_of_the_file(tmp_path: Path) -> None:
-    """Readers of another file, and readers that have unsubscribed, get no announcement."""
+    """Readers of another file, and readers that have unsubscribed, are not notified."""
     signals, first, second = HubSignals(), list[Collection[HubPlace]](), list[Collection[HubPlace]]()
     unsubscribe = signals.subscribe(tmp_path / "a", first.append)
     signals.subscribe(tmp_path / "b", second.append)

@@ -1,4 +1,4 @@
-"""Tests of trimming the embedded hub: only events that all groups have read are deleted, and the file shrinks."""
+"""Tests of trimming the embedded hub: events that all groups have read are deleted, and the file shrinks."""
 
 import signal
 import sqlite3
@@ -91,7 +91,7 @@ async def test_trim_retains_recent_events(writer: HubWriter, reader: HubReader, 
 async def test_sequence_numbers_are_not_reused_after_trimming(
     path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
 ) -> None:
-    """An emptied partition continues its sequence numbers, also after a reopening."""
+    """A partition without events continues its sequence numbers after trimming, also if the file is reopened."""
     await writer.send(HUB, build_messages(2))
     reader.commit(HUB, "live", PARTITION, 2)
     assert trimmer.trim(now() + LATER, {HUB: ["live"]}) == 2
@@ -131,7 +131,7 @@ async def test_an_earlier_file_is_converted(tmp_path: Path) -> None:
 
 
 async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: HubWriter, reader: HubReader) -> None:
-    """No sent event is lost while another process trims, and while that process is killed."""
+    """No event is lost if another process trims the hub and is killed while events are sent."""
     await writer.send(HUB, build_messages(20_000))
     reader.commit(HUB, "live", PARTITION, 15_000)
     for expected in (-signal.SIGKILL, 0):

@@ -38,7 +38,7 @@ async def test_two_signers_use_one_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"not a key"])
 def test_a_file_without_a_key_is_an_error(tmp_path: Path, content: bytes) -> None:
-    """A file without a valid key is rejected and not replaced, because old signatures could then not be verified."""
+    """A file without a valid key is rejected and not replaced, because old signatures then could not be verified."""
     path = tmp_path / "key.pem"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"key\.pem"):

@@ -39,7 +39,7 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
 
 
 async def test_a_record_is_returned_as_stored(log: SqliteAuditLog) -> None:
-    """The returned record is the stored one, linked to the genesis hash."""
+    """The returned record equals the stored record, and the first record links to the genesis hash."""
     returned = await log.append(PLATFORM, "admin", EVENT | {"AfterState": {"n": 1.0}}, append_id="a")
     assert [returned] == await log.records(PLATFORM)
     assert (returned["RecordID"], returned["UserID"]) == ("000000000001", "admin")
@@ -74,7 +74,7 @@ async def test_simultaneous_retries_are_stored_once(log: SqliteAuditLog) -> None
 
 
 async def test_timestamps_never_decrease(tmp_path: Path) -> None:
-    """After the clock moved backwards, records have the time of the last record."""
+    """If the clock was set back, new records have the time of the last record."""
     at = datetime(2026, 1, 5, 8, tzinfo=UTC)
     log = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, "u", EVENT, append_id="1")
@@ -140,7 +140,7 @@ async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
 
 
 async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> None:
-    """The chain is valid and has every acknowledged event once; retries add none."""
+    """After writers are killed, the chain is valid and has every acknowledged event once; retries add no event."""
     file = tmp_path / "provenance.sqlite"
     answered: list[list[str]] = []
     for number in range(3):

@@ -15,7 +15,7 @@ WITH_AN_INDEX = {"UserID": "by_user", "ReasonCategory": "by_reason", "Status": "
 @pytest.mark.parametrize("name", WITH_AN_INDEX)
 @pytest.mark.parametrize("others", [{}, {"ActionType": "Update", "EntityType": "Batch"}])
 def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
-    """A query for rare values does not scan the chain."""
+    """A query for rare values uses an index instead of scanning the chain."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)
@@ -31,7 +31,7 @@ def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
 
 
 def test_amendments_of_an_entity_use_an_index() -> None:
-    """The search for decisions about an amendment uses an index of content and one of filter fields."""
+    """The search for decisions about an amendment uses two indexes: one of the content, one of the filter fields."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)

@@ -64,7 +64,7 @@ def test_a_request_of_any_scope_is_one_line(scope: str) -> None:
 
 
 async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> None:
-    """The process returns all results in the order of the requests, equal to those of a local verification."""
+    """The process returns the results in the order of the requests, and they equal those of a local verification."""
     asked = [WindowRequest(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
     async with log.store.open_window_verifier() as ask:
         told = await asyncio.gather(*map(ask, asked))
@@ -73,7 +73,7 @@ async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> Non
 
 
 async def test_a_second_verification_has_no_process(log: SqliteAuditLog) -> None:
-    """Concurrent verifications share one process at most; the others run locally."""
+    """Only one of several concurrent verifications uses the process; the others run in the service."""
     async with log.store.open_window_verifier():
         with pytest.raises(VerifierUnavailableError):
             await log.store.open_window_verifier().__aenter__()
@@ -82,7 +82,7 @@ async def test_a_second_verification_has_no_process(log: SqliteAuditLog) -> None
 
 
 async def test_a_change_found_by_the_process_is_reported(log: SqliteAuditLog) -> None:
-    """A changed last record, which the process verifies first, is reported."""
+    """If the last record, which the process verifies first, was changed, the verification reports it."""
     assert (await verify_in_process(log.store)).reason == f"{COUNT} records, all sound"
     await log.store._writing.write(
         lambda file: file.execute("UPDATE records SET user_id = 'nobody' WHERE sequence = ?", (COUNT,))
@@ -133,7 +133,7 @@ async def test_a_process_ends_with_its_parent(log: SqliteAuditLog) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs; a zombie does not."""
+    """Return whether a process runs; an ended process whose parent has not read its status does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -17,7 +17,7 @@ SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
 
 
 async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the caller is cancelled while a file is being opened, closing leaves no connection open."""
+    """If opening a file is cancelled, closing the file leaves no connection open."""
     begun, go_on = threading.Event(), threading.Event()
     opened: list[sqlite3.Connection] = []
     genuine = sqlite.connect
@@ -44,7 +44,7 @@ async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 async def writes(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
-    """Provide a WriteBatcher for a new file with one table."""
+    """Provide a WriteBatcher over a new file with one table."""
     opened = WriteBatcher(SqliteDatabase(tmp_path / "t.sqlite", SCHEMA))
     yield opened
     await opened.close()
@@ -106,7 +106,7 @@ async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
 
 
 async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tmp_path: Path) -> None:
-    """A caller cancelled while it waits does not prevent the results of others."""
+    """A caller that is cancelled while it waits does not prevent the writes of other callers."""
 
     def insert(connection: sqlite3.Connection) -> int:
         return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount

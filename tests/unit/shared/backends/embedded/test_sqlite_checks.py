@@ -38,7 +38,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("check", CHECKS)
 async def test_a_locked_file_fails(path: Path, check: Check) -> None:
-    """The check fails while another writer holds the lock, and succeeds afterwards."""
+    """The readiness check fails while another writer holds the lock, and succeeds afterwards."""
     with hold_lock(path), pytest.raises(sqlite3.OperationalError, match="locked"):
         await check(path, SOON)
     await check(path, SOON)
@@ -61,7 +61,7 @@ async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
 
 
 async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the file cannot grow, the check of writes fails, but the check of the lock succeeds."""
+    """If the file cannot grow, the check of writing fails, but the check of the lock succeeds."""
     genuine = sqlite3.connect
 
     def full(name: str, **options: Any) -> sqlite3.Connection:
@@ -76,7 +76,7 @@ async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.
 
 
 async def test_a_busy_file_passes(path: Path) -> None:
-    """The check succeeds although another writer nearly always holds the lock, and no write is lost."""
+    """The check succeeds even if other writers hold the lock nearly all the time, and no write is lost."""
     enough = threading.Event()
 
     def write() -> int:

@@ -49,7 +49,7 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def test_space_is_returned_in_steps(connection: sqlite3.Connection) -> None:
-    """Free space is returned in steps between which other writers run; a quarter of the file stays free."""
+    """Free space is returned in steps, between which other writers run; a quarter of the file stays free."""
     steps: list[int] = []
 
     def run(step: object) -> None:

@@ -56,7 +56,7 @@ def build_endpoint(name: str, hours: int, *, enabled: bool = True, kind: Webhook
     ],
 )
 def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEndpoint], hours: int | None) -> None:
-    """Records are read from the time of the first subscription on; without one, none is read."""
+    """Records are read from the time of the first subscription on; without a subscription, no record is read."""
     listed = EndpointList(endpoints={each.id: each for each in endpoints})
     expected = None if hours is None else START + timedelta(hours=hours)
     assert find_first_subscription(listed, (PENDING, DECIDED)) == expected
@@ -79,7 +79,7 @@ def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEv
     ],
 )
 def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by: str) -> None:
-    """The event of a decision has the amendment's RecordID, and a key that belongs to the decision."""
+    """The event of a decision has the amendment's RecordID, and a key that is unique for the decision."""
     event = build_decision_event(
         "line-1", AMENDMENT, {**decision, "RecordID": "000000000002", "AmendmentID": "000000000001"}
     )

@@ -23,7 +23,7 @@ def test_without_a_change_nothing_is_stored() -> None:
 
 
 def test_the_first_run_reports_nothing() -> None:
-    """The first run only stores statuses, without events, because earlier changes precede the subscription."""
+    """The first run of the source only stores statuses, because earlier changes precede the subscription."""
     assert build_next({}, build_current(rig="STALE"), AT) == {
         "version": AT,
         "statuses": {"rig": "STALE"},
@@ -47,7 +47,7 @@ def test_only_changes_of_known_connections_are_reported(statuses: dict[str, str]
 
 
 def test_a_change_becomes_an_event() -> None:
-    """A status change becomes one event; publishing it again uses the same key, so it is delivered once."""
+    """A status change has one event; if it is published again, it has the same key, so that it is delivered once."""
     after = build_next(BEFORE, build_current(rig="STALE", press="LIVE"), AT)
     assert after is not None
     event = to_event(after["unpublished"][0], after["version"])

@@ -33,7 +33,7 @@ class Source:
 
 
 async def test_a_failure_stops_no_other_source() -> None:
-    """If a source fails, the others still run, and afterwards the worker is woken."""
+    """If one event source fails, the other sources still run, and afterwards the worker is woken."""
     broken, working, woken = Source(), Source(), list[int]()
     broken.is_failing = True
     await EventSources({"a": broken, "b": working}, lambda: woken.append(working.runs)).run()
@@ -41,7 +41,7 @@ async def test_a_failure_stops_no_other_source() -> None:
 
 
 async def test_nudges_during_a_run_cause_one_more() -> None:
-    """Changes during a run cause exactly one more run, without waiting for the timer."""
+    """Any number of changes during a run cause exactly one more run, which does not wait for the timer."""
     source, done = Source(), asyncio.Event()
     source.gate = asyncio.Event()
     sources = EventSources({"a": source}, lambda: done.set() if source.runs > 1 else None)

@@ -28,7 +28,7 @@ def test_a_download_concerns_its_connections() -> None:
 
 @pytest.mark.parametrize(("scope", "shown"), [("line-1", "line-1"), ("", None)])
 def test_a_broken_chain_is_reported_once_a_day(scope: str, shown: str | None) -> None:
-    """A broken chain has one event per day and fault, because the key contains day, chain and position."""
+    """A broken chain has one event for each day and fault, because the event's key contains day, chain and position."""
     chain = ChainKey(Target.DOMAIN_EVENTS, scope)
     event = build_broken_chain_event(chain, "000000000007", "wrong hash", START)
     assert event.key == f"audit-chain.broken/2026-03-01/DomainEvents/000000000007/{scope}"

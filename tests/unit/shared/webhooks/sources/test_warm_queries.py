@@ -27,7 +27,7 @@ def build_pending(action: str = "Catalog.WarmQuery.Updated", **members: Any) -> 
     ],
 )
 def test_a_change_becomes_an_event(action: str, approval: Any, kind: str, approved_by: str | None) -> None:
-    """A change is announced as pending, approved or rejected, depending on its action and approval."""
+    """A change of a query is announced as pending, approved or rejected, depending on its action and approval."""
     event = build_query_event(build_pending(action, approval=approval))
     assert event is not None
     assert (event.type, event.key, event.surfaces) == (kind, f"{kind}/e1", frozenset({"cooling"}))

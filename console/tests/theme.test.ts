@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 
 /** The machine's preference, as Chromium reports it: a read between a change and its event cancels the event. */
 class Preference extends EventTarget {
@@ -20,9 +20,17 @@ class Preference extends EventTarget {
   }
 }
 
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.resetModules();
+  delete document.documentElement.dataset.theme;
+});
+
 test("the page follows the machine's preference even if it renders between the change and its event", async () => {
   const preference = new Preference();
   vi.stubGlobal("matchMedia", () => preference);
+  // Test files share modules, and theme.ts reads the preference when it is loaded.
+  vi.resetModules();
   const { getTheme, startTheme } = await import("../src/shell/theme.ts");
   startTheme();
   expect(document.documentElement.dataset.theme).toBe("light");

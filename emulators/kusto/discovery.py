@@ -141,7 +141,7 @@ def _find_next_probe(
 
 
 def find_probe_rows(operator: DataDependentOperator) -> Rows | None:
-    """Return the rows of the operator's probe query; None if no probe query has run for it."""
+    """Return the rows that the probe query of an operator returned; None if this probe query has not run yet."""
     return _PROBE_ROWS.get({}).get(operator.offset)
 
 

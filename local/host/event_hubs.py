@@ -248,7 +248,7 @@ class PartitionLoop:
                 return True
             if await self._stopping.wait_for(policy.compute_delay(retries)):
                 return False
-        raise AssertionError("itertools.count() does not end")
+        raise AssertionError("unreachable: the loop over itertools.count() has no end")
 
     def _log_failure(self, failure: FunctionFailed, delivery: _Delivery, retries: int) -> None:
         named = self._log_fields(delivery)

@@ -156,7 +156,7 @@ async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
 
 
 async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
-    """A token is found by id until it expires; the list of revoked tokens omits expired ones."""
+    """A token is found by its id until it expires, and the list of revoked tokens omits expired tokens."""
     store = opener()
     living, dead = build_token("living", "p"), build_token("dead", expires_at=AT - HOUR)
     await store.add_token(dead)

@@ -89,7 +89,7 @@ async def list_all(
 
 
 async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) -> None:
-    """Each write returns a new strong ETag, and reads return the same one."""
+    """Each write of a document returns a new strong ETag, and a later read returns the same ETag."""
     key = DocumentKey("a", "l1")
     assert await store.read(LINE, key) is None
     first = await store.create(

@@ -95,7 +95,7 @@ def test_each_command_prints_json(words: tuple[str, ...], capsys: pytest.Capture
 
 
 def test_help_loads_no_library() -> None:
-    """`oi --help` imports none of the slow libraries."""
+    """`oi --help` imports no library that takes long to load."""
     program = f"import sys; from oi.cli.main import execute; execute(['--help']); print(set(sys.modules) & set({SLOW}))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src")}
     run = subprocess.run(

@@ -81,7 +81,7 @@ def store(expires_in: float) -> None:
 
 
 def visit(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dict[str, Any]]) -> list[httpx.Response]:
-    """Replace the browser by a function that visits a forged callback address, and then the right one."""
+    """Replace the browser by a function that visits a forged callback address, and then the correct address."""
     seen: list[httpx.Response] = []
 
     def open_page(address: str) -> bool:
@@ -200,7 +200,7 @@ def test_the_verifier_is_not_in_the_request(server: FakeServer) -> None:
 
 
 def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
-    """An outage of the service raises an error of its own, not the error that requires a new sign-in."""
+    """An outage of the service raises a separate error, not the error that requires a new sign-in."""
     server.status = 503
     with open_fake(server) as client, pytest.raises(ServerError):
         refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))

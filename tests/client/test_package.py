@@ -45,7 +45,7 @@ def list_server_packages() -> set[str]:
 
 
 def test_the_client_needs_no_package_of_the_service() -> None:
-    """The client's requirements include none of the packages of the service, except those that it declares itself."""
+    """The client requires no package that the service requires, unless the client declares the package itself."""
     named = {Requirement(each).name.lower() for each in PROJECT["dependencies"]}
     assert named == OWN
     needed: set[str] = set()

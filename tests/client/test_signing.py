@@ -134,7 +134,7 @@ def test_a_statement_needs_a_meaning(service: Service) -> None:
 
 
 def test_queries_and_rejections_are_signed(service: Service) -> None:
-    """Decisions about queries and rejections of amendments can be signed, too."""
+    """Decisions about queries can be signed, and so can rejections of amendments."""
     service.fresh = "oik_stored"
     assert execute(["query", "approve", "newest", "--meaning", "review"]) == 0
     assert execute(["query", "reject", "newest", "--comment", "No.", "--meaning", "rejection"]) == 0

@@ -87,7 +87,7 @@ def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_is_refused_delays_no_other(tmp_path: Path) -> None:
-    """Messages of an unknown connection stay on disk with an error, and those of other connections are sent."""
+    """Messages of an unknown connection stay on disk with an error, and messages of other connections are sent."""
     wire = Wire()
     wire.unknown = {"press"}
     with _open(tmp_path / "spool", wire) as spool:

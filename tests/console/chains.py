@@ -14,7 +14,7 @@ EVENTS = "/oi-api/provenance/events"
 
 
 def append_events(client: httpx.Client, scope: str, count: int, **members: Any) -> list[dict[str, Any]]:
-    """Append plant events to a scope and return them, oldest first."""
+    """Append plant events to a scope and return the events, oldest first."""
     made = []
     for number in range(count):
         state = {"setpoint": 4.0 + number, "unit": "bar"}

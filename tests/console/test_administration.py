@@ -71,7 +71,7 @@ def list_actions(client: httpx.Client, target: str, user: str) -> list[tuple[str
 
 
 def add_administrator(console: Console, member: str) -> str:
-    """Add an administrator in the console, and return an API key that the console created for them."""
+    """Add an administrator in the console, and return an API key that the console created for this administrator."""
     page = console.sign_in().open("team", "Team").page
     press(page, "Add member")
     find_field(page, "ID").fill(member)

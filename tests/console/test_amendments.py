@@ -206,7 +206,7 @@ def test_empty_views_show_the_next_step(console: Console) -> None:
 
 
 def test_long_history_is_marked_as_incomplete(console: Console, editor: httpx.Client) -> None:
-    """For an entity with over 1,000 amendments the page shows the oldest ones and a warning."""
+    """For an entity with over 1,000 amendments the page shows the oldest amendments and a warning."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: create_amendment(editor, "often", "B-1000"), range(1_001)))
     console.sign_in(ADMIN).open("amendments/often/entity/B-1000", "Amendments")

@@ -57,7 +57,7 @@ def read_badge(page: Page) -> int:
 
 
 def test_pending_amendments_of_all_scopes_wait(console: Console, editor: httpx.Client) -> None:
-    """The inbox lists the pending amendments of all scopes; a row opens the amendment among those of its scope."""
+    """The inbox lists the pending amendments of all scopes; a row opens the list of amendments of its scope."""
     create_amendment(editor, "inbox-a", "Tank-1")
     create_amendment(editor, "inbox-b", "Tank-2")
     newest = create_amendment(editor, "inbox-b", "Tank-3")

@@ -149,7 +149,7 @@ def test_events_do_not_overlap_on_a_phone(service: Service) -> None:
 
 
 def test_editors_have_no_page_of_webhooks(console: Console) -> None:
-    """Without the right to manage webhooks the navigation has no entry for them."""
+    """Without the right to manage webhooks, the navigation has no entry for the page of webhooks."""
     page = console.sign_in(EDITOR).open("overview", "Overview").page
     expect(page.get_by_role("link", name="Webhooks")).to_have_count(0)
 

@@ -71,7 +71,7 @@ def read_imports(tree: ast.Module) -> dict[str, str]:
 
 
 def resolve_name(node: ast.expr, imports: dict[str, str]) -> str:
-    """Return the full name of an expression such as ``time.monotonic``; an empty string if it has none."""
+    """Return the full name of an expression such as ``time.monotonic``; an empty string if it has no name."""
     if isinstance(node, ast.Name):
         return imports.get(node.id, "")
     if isinstance(node, ast.Attribute):
@@ -95,7 +95,7 @@ def find_sources(source: str) -> Iterator[tuple[int, str]]:
 
 
 def test_only_the_runtime_reads_clocks_and_starts_threads() -> None:
-    """Modules of the app use a Runtime for time, randomness and threads, except for the listed ones."""
+    """Modules of the app use a Runtime for time, randomness and threads, except for the listed modules."""
     found = {
         f"{place}:{line}: {name}"
         for path in list_modules()

@@ -590,7 +590,7 @@ def _build_resource_id(prefix: str, kind: str, name: Any) -> Any:
     provider, *types = kind.split("/")
     names = name.split("/")
     if len(types) != len(names):
-        raise DeploymentError(f"{kind} has the name {name}, which has another number of parts")
+        raise DeploymentError(f"{kind} has the name {name}, whose number of parts does not match the type")
     return f"{prefix}/providers/{provider}/" + "/".join(f"{a}/{b}" for a, b in zip(types, names, strict=True))
 
 

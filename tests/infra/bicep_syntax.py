@@ -51,7 +51,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operator with its operands; the operator ``?`` is the ternary one."""
+    """An operator with its operands; ``?`` is the ternary operator."""
 
     operator: str
     operands: tuple["Node", ...]
@@ -441,7 +441,7 @@ class _Parser:
             options.append(self._parse_suffixed_type())
         values = [value for each in options if isinstance(each, UnionType) for value in each.values]
         if len(values) != len(options):
-            raise BicepSyntaxError(f"line {self._peek().line}: a union of anything but literals")
+            raise BicepSyntaxError(f"line {self._peek().line}: a union type may contain only literals")
         return UnionType(tuple(values))
 
     def _parse_suffixed_type(self) -> Type:

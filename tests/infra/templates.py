@@ -90,7 +90,7 @@ class Template:
             return {str(self.plain(name)).rsplit("/", 1)[-1]}
         items = self.plain(self._resolve_node(declared.value.items))
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise TypeError(f"{self.path.name}: {declared.name} has names that only an evaluation shows")
+            raise TypeError(f"{self.path.name}: {declared.name} has a loop whose names are known only after evaluation")
         return set(items)
 
     def plain(self, node: Node | None) -> Any:

@@ -83,7 +83,7 @@ def test_requirements_are_exact_and_constrained(path: Path) -> None:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_installed_package_is_pinned(environment: str) -> None:
-    """Every package in an environment, including indirect ones, has its pinned version."""
+    """Every package in an environment, including each indirect requirement, has its pinned version."""
     requirements, constraints = ENVIRONMENTS[environment]
     # make check and make bench create these environments; they may not exist yet.
     if not (ROOT / environment / "bin" / "python").exists():

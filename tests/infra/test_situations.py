@@ -246,7 +246,7 @@ def test_only_three_variables_lack_a_default(size: str) -> None:
 
 
 def test_production_has_alerts() -> None:
-    """Production requires alert addresses and notifies each of them."""
+    """Production requires alert addresses, and each address is notified."""
     with pytest.raises(DeploymentError, match="alertEmails"):
         deploy(BICEP / "prod.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""})
     kind = "Microsoft.Insights/actionGroups"

@@ -256,7 +256,7 @@ def test_only_a_role_that_is_not_effective_yet_is_retried(
 
 
 def test_unknown_actions_and_environments_are_rejected() -> None:
-    """An unknown action or environment, such as a misspelt one, deploys nothing."""
+    """An unknown action or environment, for example a misspelt name, deploys nothing."""
     script = ROOT / "scripts/azure/deploy-templates"
     for arguments in (("destroy", "prod"), ("create", "production"), ("create", "../prod")):
         done = subprocess.run([script, *arguments], capture_output=True, text=True, check=False)

@@ -116,7 +116,11 @@ class KeyVaultDouble:
             return 200, {"kid": key_id, "value": to_base64url(version.sign(from_base64url(body["value"])))}
         if what == ("POST", "sign"):
             return 403, _error("Forbidden")
-        return (200, version.bundle(key_id)) if what == ("GET",) else (400, _error(f"not implemented here: {what}"))
+        return (
+            (200, version.bundle(key_id))
+            if what == ("GET",)
+            else (400, _error(f"not implemented by this test server: {what}"))
+        )
 
     def _list_versions(self, name: str) -> list[dict[str, Any]]:
         versions = self.keys.versions[name]

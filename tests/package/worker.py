@@ -51,7 +51,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def unpickle(data: bytes, protos: ModuleType) -> Any:
-    """Unpickle an object of the other process.
+    """Unpickle an object that the other process has pickled.
 
     Args:
         data: the pickled bytes.

@@ -64,7 +64,7 @@ async def read_rejection(url: str, bearer: str | None = None, subprotocols: Sequ
     """Return the HTTP reply to a rejected handshake."""
     try:
         async with connect_stream(url, bearer, subprotocols):
-            raise AssertionError("the handshake was not refused")
+            raise AssertionError("the service accepted the handshake instead of rejecting it")
     except InvalidStatus as refused:
         answer = refused.response
         return httpx.Response(answer.status_code, headers=list(answer.headers.raw_items()), content=bytes(answer.body))

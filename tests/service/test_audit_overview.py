@@ -66,7 +66,7 @@ def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
 
 
 def test_scopes_are_listed_in_pages(service: Service) -> None:
-    """The pages of the list, of any size, contain each chain once, and a viewer may read them."""
+    """The pages of the list, of any size, together contain each chain once, and a viewer may read the list."""
     viewer = service.caller("viewer@t")
     create(service.caller("editor@t"), "overview-page")
     names = [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes")]

@@ -40,7 +40,7 @@ def test_other_origins_are_rejected_by_default(service: Service) -> None:
 
 
 def test_an_allowed_origin_can_call(cors_service: Service) -> None:
-    """Scripts of an allowed origin can call the service and read replies and errors; those of other origins cannot."""
+    """Scripts of an allowed origin can call the service and read replies and errors; other scripts cannot."""
     caller = cors_service.anonymous()
     preflight = caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT)
     assert preflight.status_code == 204

@@ -72,7 +72,7 @@ def test_administration_keeps_conditions(service: Service) -> None:
 
 
 async def test_the_asyncio_client_streams_and_queries(service: Service) -> None:
-    """The asyncio client has the same methods as the other client; its stream starts with recent messages."""
+    """The asyncio client has the same methods as the synchronous client, and its stream starts with recent messages."""
     async with AsyncWorkspace(service.url, key=service.key(EDITOR)) as workspace:
         assert (await workspace.whoami())["principal"] == EDITOR
         await workspace.telemetry.send("lathe", {"messageId": "heard-by-client", "value": 1})

@@ -78,7 +78,7 @@ async def test_streams_of_a_principal_are_limited(limited_service: Service, memb
 
 
 async def wait_until_all_are_free(service: Service, member: str) -> None:
-    """Wait until a principal can open as many streams as its quota allows, and close them."""
+    """Wait until a principal can open as many streams as the quota allows, and close these streams."""
     bearer = request_token(service, member)
     async with asyncio.timeout(30):
         while True:

@@ -47,7 +47,7 @@ class LoadGenerator:
     stop: threading.Event = field(default_factory=threading.Event)
 
     def write(self, name: int) -> None:
-        """Append events one after the other, and retry each until it is acknowledged."""
+        """Append events one after the other; retry each event until it is acknowledged."""
         client, number = self.service.caller("editor@t"), 0
         while not self.stop.is_set():
             self._store(client, f"w{name}-{number}")

@@ -67,7 +67,7 @@ def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision
 
 
 def test_inspector_lists_and_calls_tools(service: Service) -> None:
-    """The MCP inspector's command line lists the tools and calls one."""
+    """The command line of the MCP inspector lists the tools and calls a tool."""
     authorization = f"Authorization: {service.caller('viewer@t').headers['Authorization']}"
     launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     server = ("--cli", f"{service.url}{ADDRESS}", "--transport", "http", "--header", authorization)

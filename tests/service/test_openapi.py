@@ -66,7 +66,7 @@ def test_approved_queries_are_operations(service: Service) -> None:
 
 
 def test_published_tables_are_operations(service: Service) -> None:
-    """A published table has paths for its exposed verbs; an unprovisioned or unpublished table has none."""
+    """A published table has paths for its exposed verbs; an unprovisioned or unpublished table has no path."""
     mine = {
         key: created
         for key, created in list_operations(fetch_document(service.caller("admin@t"))).items()

@@ -129,7 +129,7 @@ def test_service_tokens_cannot_write(service: Service) -> None:
     ],
 )
 def test_target_and_scope_must_match(service: Service, target: str | None, scope: str | None, code: str) -> None:
-    """Each invalid pair of target and scope is rejected with a code of its own on all routes of the audit log."""
+    """An invalid pair of target and scope is rejected with its own error code on all routes of the audit log."""
     editor = service.caller("editor@t")
     named = {name: value for name, value in (("target", target), ("scopeKey", scope)) if value is not None}
     in_query = {} if target is None else {"target": target}

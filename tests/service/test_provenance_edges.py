@@ -88,7 +88,7 @@ def test_numbers_at_the_edge_are_stored(service: Service, number: str, stored: f
 
 @pytest.mark.parametrize("text", ["9007199254740992", "-9007199254740992", "1e400"])
 def test_numbers_out_of_range_are_listed(service: Service, text: str) -> None:
-    """An event or amendment with a number out of range in any member, even an ignored one, is rejected with 400."""
+    """An event or amendment with a number out of range is rejected with 400, even if the member is ignored."""
     editor = service.caller("editor@t")
     event = json.dumps({**EVENT, "ScopeKey": "beyond", "BeforeState": {"a": [0, {"n": "@"}]}}).replace('"@"', text)
     assert editor.post(EVENTS, content=event).status_code == 400

@@ -29,7 +29,7 @@ def run_smoke_test(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_smoke_test_passes(plant: Service) -> None:
-    """On the sample plant every check of the smoke test passes, and none is skipped."""
+    """On the sample plant every check of the smoke test passes, and no check is skipped."""
     done = run_smoke_test(plant.url, str(plant.data_dir / "keys.json"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()

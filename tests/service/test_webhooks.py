@@ -259,7 +259,7 @@ def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookRecei
 
 
 def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """After a rotation, messages verify with the new and the previous secret, but not with an older one."""
+    """After a rotation, messages verify with the new and the previous secret, but not with an older secret."""
     made = create(admin, receiver, "/rotated")
     path = f"{WEBHOOKS}/{made['id']}/rotate-secret"
     check_problem(admin.post(path, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")

@@ -252,7 +252,7 @@ class DurableClient:
 
         def start() -> None:
             if not self._world.durable.start(orchestrator, instance_id, client_input):
-                raise DurableError("an orchestration with this id runs")
+                raise DurableError("an orchestration with this id is already running")
 
         await self._send(start)
         return instance_id

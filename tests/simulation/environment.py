@@ -122,7 +122,7 @@ _FAILURES: Final[list[str]] = []
 
 @dataclass(frozen=True)
 class Template:
-    """Files of a new workspace, which each world copies.
+    """Files of a new workspace, which each simulated world copies.
 
     Attributes:
         folder: folder of its stores.
@@ -274,7 +274,7 @@ def _replace_services() -> None:
 
 
 def _weaken_key_derivation() -> None:
-    """Replace scrypt by a fast hash, because scrypt would take most of the time of a world."""
+    """Replace scrypt by a fast hash, because scrypt would take most of the time of a simulated world."""
     real = replies._derive_key
 
     def derive(secret: str, salt: bytes) -> bytes:
@@ -287,7 +287,7 @@ def _set_clock_of_tokens() -> None:
     """Make PyJWT use the clock of the simulated process that is running."""
 
     class AnyDatetime(type):
-        """Metaclass by which every time is an instance, because PyJWT checks the class of a token's times."""
+        """Metaclass that makes every time an instance of its class, because PyJWT checks the class of times."""
 
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, datetime)

@@ -39,7 +39,7 @@ class Exploration:
 
     @property
     def digest(self) -> str:
-        """Hash of the world's trace, which is equal for equal runs."""
+        """Hash of the trace of the simulated world; equal runs have equal hashes."""
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
 

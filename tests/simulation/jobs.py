@@ -37,7 +37,7 @@ async def run_on_instance[T](world: "World", work: Callable[[Services], Awaitabl
     caller = asyncio.get_running_loop()
     ended: asyncio.Future[asyncio.Task[T]] = caller.create_future()
     if not instance.is_alive:
-        raise ProcessDiedError("the process is dead")
+        raise ProcessDiedError("the simulated process has crashed")
     world.scheduler.after(0, lambda: _start(instance, work, caller, ended))
     while not ended.done():
         await asyncio.wait([ended], timeout=_POLL_SECONDS)

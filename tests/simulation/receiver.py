@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Receiver:
-    """Receiver of the messages that the processes of a world send over an unreliable network.
+    """Receiver of the messages that the processes of a simulated world send over an unreliable network.
 
     Attributes:
         received: bodies of the messages by their ids, in the order of their arrival.

@@ -181,7 +181,7 @@ def _list_batches(limits: Limits, deadline: float, names: tuple[str, ...]) -> It
 
 
 def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
-    """Return the crash points of the components (awaits and sides of jobs) except the excluded ones."""
+    """Return the crash points (awaits, and starts and ends of jobs) of the components, except the excluded points."""
     components = [each for each in list_components() if not names or each.name in names]
     modules = {
         module for component in components for module in (*component.modules, *replace_modules(component.modules))

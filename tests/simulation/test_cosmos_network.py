@@ -48,7 +48,7 @@ class _InstantSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise RuntimeError("everything waits, but nothing will happen")
+            raise RuntimeError("all tasks wait, and no callback is scheduled that could wake one")
         self.now += max(timeout, 0.0)
         return []
 

@@ -108,7 +108,7 @@ def call_views(pattern: str) -> list[ir.TableRef]:
 
 def _patch_match_wildcard(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def match_wildcard(source: ir.WildcardTableRef, known: Mapping[str, Any] | None) -> list[str]:
-        """Return the tables that a wildcard matches, without those that stand for calls."""
+        """Return the tables that a wildcard matches, except the tables that represent calls."""
         tables = None if known is None else {name: each for name, each in known.items() if _CALL_MARK not in name}
         return default(source, tables)
 

@@ -101,7 +101,7 @@ def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
 
 
 def _assign_hidden(step: ScanStep, name: str, hidden: str, steps: Sequence[str]) -> ScanStep:
-    """Return a step that assigns the value of an input column to a hidden column, also if it leaves the column alone.
+    """Return a step that assigns an input column's value to a hidden column, even if the step does not change it.
 
     References such as ``s1.name`` read the hidden column.
     """

@@ -189,7 +189,7 @@ def _place_in_folder[T](folder: Path, place: Callable[[], T]) -> T:
         except FileNotFoundError:
             if is_last or folder.exists():
                 raise
-    raise AssertionError("the last attempt returns or raises")
+    raise AssertionError("unreachable: the last attempt returns a result or raises its error")
 
 
 def _remove_files(paths: Collection[Path], top: Path) -> None:

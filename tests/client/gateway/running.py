@@ -73,7 +73,7 @@ class Marks:
         return []
 
     async def clear(self) -> None:
-        """Do nothing."""
+        """Do nothing, because this fake store has no marks."""
 
 
 def build_settings(folder: Path, port: int, name: str, **source: Any) -> GatewaySettings:

@@ -182,7 +182,7 @@ def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
 def test_fetch_writes_a_chain_into_one_export(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All pages of a chain, even truncated ones, are downloaded into one valid export."""
+    """All pages of a chain are downloaded into one valid export, even if the service shortens pages."""
     out = str(tmp_path / "fetched.json")
     monkeypatch.setenv("OI_TOKEN", TOKEN)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", out]) == 0

@@ -74,7 +74,7 @@ def test_malformed_receipts_are_named(content: bytes, reason: str) -> None:
 
 
 def test_a_changed_record_is_rejected() -> None:
-    """A receipt is rejected for another record, or for its own record with changed content or Hash."""
+    """A receipt is rejected for another record, and for its record if the content or the Hash was changed."""
     receipt, record = parse_receipt(GOOD), RECORDS[1]
     for changed, reason in (
         ({**record, "EntityID": "other"}, "digest"),

@@ -158,7 +158,7 @@ async def test_session_tokens_are_returned() -> None:
 
 
 async def test_slow_reads_are_hedged() -> None:
-    """If a read is slow and the account has two read regions, the SDK sends the read to the second region, too."""
+    """If a read is slow and the account has two read regions, the SDK also sends the read to the second region."""
     options = AccountOptions(read_regions=("West Europe", "North Europe"))
     strategy = {"threshold_ms": 50, "threshold_steps_ms": 20}
     regions = list(options.read_regions)

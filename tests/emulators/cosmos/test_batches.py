@@ -12,7 +12,7 @@ def _create(name: str, **more: Any) -> tuple[str, tuple[dict[str, Any]]]:
 
 
 async def test_all_operations_are_done(container: ContainerProxy) -> None:
-    """A batch executes all kinds of operations in order, and each operation sees the results of earlier ones."""
+    """A batch executes all kinds of operations in order, and an operation reads the results of earlier operations."""
     await container.create_item({"id": "old", "pk": "p"})
     results = await container.execute_item_batch(
         [

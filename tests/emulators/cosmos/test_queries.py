@@ -103,7 +103,7 @@ async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> 
 
 
 async def test_fields_are_projected(filled: ContainerProxy) -> None:
-    """A query for a list of fields returns those fields that exist."""
+    """A query for a list of fields returns the listed fields that exist."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
     assert await _read_all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 

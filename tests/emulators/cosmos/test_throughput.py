@@ -22,7 +22,7 @@ def test_a_budget_rejects_requests_until_the_debt_is_paid() -> None:
 
 
 def test_a_budget_saves_at_most_the_units_of_one_second() -> None:
-    """An idle container does not save more units than those of one second."""
+    """An idle container saves at most the units of one second."""
     budget = ThroughputBudget(10)
     budget.check(0.0)
     budget.check(1000.0)

@@ -92,7 +92,7 @@ def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
 
 
 def test_purge_deletes_ended_orchestrations(durable: DurableHost) -> None:
-    """Ended orchestrations can be purged singly or by condition; running ones cannot."""
+    """Ended orchestrations can be purged one by one or by condition; running orchestrations cannot."""
     ended, running = durable.start("chain", 1), durable.start("waiter")
     durable.wait_for_end(ended)
     assert durable.http.delete(running["purgeHistoryDeleteUri"]).status_code == 412

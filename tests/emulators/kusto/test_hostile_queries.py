@@ -140,7 +140,7 @@ async def run_hostile_queries(endpoint: Endpoint, count: int) -> AsyncIterator[h
 
 @pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.soak)])
 async def test_an_ordinary_query_succeeds_during_endless_ones(endpoint: Endpoint, count: int) -> None:
-    """Endless queries do not block a short one."""
+    """Queries that never end do not block a short query."""
     async with run_hostile_queries(endpoint, count):
         query = "Telemetry | where DeviceId == 'dev-01' | count"
         assert await asyncio.to_thread(endpoint.rows, query) == [[100]]

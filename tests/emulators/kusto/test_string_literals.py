@@ -82,7 +82,7 @@ def test_literals_are_compared_by_their_text(endpoint: Endpoint, literal: str) -
 
 
 def test_names_in_brackets_are_decoded(endpoint: Endpoint) -> None:
-    """Escapes in ``['...']`` are decoded like those of other literals."""
+    """Escapes in ``['...']`` are decoded like escapes in other literals."""
     assert endpoint.rows("['\\u0054elemetry'] | project ['N\\x75mber'] | count") == [[2000]]
 
 

@@ -181,7 +181,7 @@ async def test_permissions_are_granted_and_revoked(
 
 
 async def test_the_sync_client_works_too(running: Running, join: Connect) -> None:
-    """The synchronous official client works like the asynchronous one."""
+    """The synchronous official client can do the same as the asynchronous client."""
     client = await join("g")
     with SyncServiceClient(running.url, "plain", AzureKeyCredential(KEY)) as service:
         await asyncio.to_thread(service.send_to_group, "g", {"sync": True})

@@ -134,7 +134,7 @@ async def test_bytes_may_come_one_by_one(port: int) -> None:
 @given(st.text(max_size=300), st.lists(st.integers(0, 400), max_size=6), st.booleans())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool) -> None:  # noqa: FBT001
-    """A text that is sent in fragments, with pings between them, arrives as one text (section 5.4)."""
+    """A text that is sent in fragments, with pings between the fragments, arrives as one text (section 5.4)."""
     data = text.encode()
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     parts = [data[start:end] for start, end in itertools.pairwise(places)]

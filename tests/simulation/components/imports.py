@@ -224,7 +224,7 @@ class ImportsComponent(TelemetryComponent):
             self.world.require(not missing, f"messages of a completed import are not in the query table: {missing}")
 
     def _find_overlapping(self, file: _File) -> list[_File]:
-        """Return the other started imports whose files contain a message of the given file."""
+        """Return the other started imports whose files have a message in common with the given file."""
         return [
             other
             for other in self._files.values()

@@ -44,7 +44,7 @@ class LoadGenerator:
     stopped: bool = False
 
     async def write(self, name: int) -> None:
-        """Append events one after the other, and retry each until it is acknowledged."""
+        """Append events one after the other; retry each event until it is acknowledged."""
         number = 0
         while not self.stopped:
             await self._store(f"w{name}-{number}")

@@ -61,7 +61,7 @@ def test_assert_schema(endpoint: Endpoint, schema: str, message: str | None) -> 
 
 
 def test_consume(endpoint: Endpoint) -> None:
-    """``consume`` reads all rows and returns none."""
+    """``consume`` reads all rows and returns no rows."""
     assert endpoint.rows("range i from 1 to 9 step 1 | consume") == []
     assert "no_such" in str(endpoint.error("print a = 1 | where no_such == 2 | consume"))
 

@@ -38,7 +38,7 @@ TYPES = [
 
 @pytest.mark.parametrize(("expr", "kind"), TYPES)
 def test_types_of_expressions(expr: ir.Expr, kind: str | None) -> None:
-    """The type follows from operands and signatures, or is None if it cannot be inferred."""
+    """The type of an expression follows from its operands and signatures, or is None if it cannot be inferred."""
     assert infer_static_type(expr) == kind
 
 

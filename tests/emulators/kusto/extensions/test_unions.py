@@ -123,7 +123,7 @@ def test_views(endpoint: Endpoint, query: str, columns: list[str], expected: lis
 
 
 def test_search_in_views(endpoint: Endpoint) -> None:
-    """A search by column reads all views, but only those tables that have the column."""
+    """A search by column reads all views, and those tables that have the column."""
     query = (
         "let Range10 = view () { range MyColumn from 1 to 10 step 1 };"
         "let Range20 = view () { range MyColumn from 1 to 20 step 1 }; search MyColumn == 5"

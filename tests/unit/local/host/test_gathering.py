@@ -34,7 +34,7 @@ class ShutdownAtFirstPause(ShutdownSignal):
 
 
 async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host waits for more events only after a partial batch, not after a full one."""
+    """The host waits for more events after a partial batch, but not after a full batch."""
     delivered: list[int] = []
 
     async def invoke(_function: LoadedFunction, data: Any, **_: Any) -> None:

@@ -60,7 +60,7 @@ async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: 
 
 
 async def test_keys_from_before_a_removal_stay_revoked(workspace: Workspace) -> None:
-    """If a member is removed and added again, earlier API keys stay revoked; later ones are accepted."""
+    """If a member is removed and added again, earlier API keys stay revoked, and later keys are accepted."""
     earlier = await workspace.api_keys.create(build_caller(EDITOR.id), "earlier")
     at = now()
     workspace.team_now = replace(workspace.team_now, cutoffs={EDITOR.id: CredentialCutoff(keys=at, tokens=at)})

@@ -106,7 +106,7 @@ async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:
 
 
 async def test_a_key_loses_the_rights_that_its_principal_loses(workspace: Workspace) -> None:
-    """If a principal loses a right, the principal's API keys lose it, too."""
+    """If a principal loses a right, the API keys of the principal lose this right, too."""
     issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
     assert await workspace.api_keys.get_effective_rights(issued.key) == sorted(EDITOR.access_rights)
     workspace.team_now = replace(workspace.team_now, members={VIEWER.id: VIEWER})

@@ -41,7 +41,7 @@ def test_another_partition_key_path_is_rejected() -> None:
 
 
 def test_only_new_evidence_is_found() -> None:
-    """Evidence containers that are new or changed are found; unchanged ones are not."""
+    """Evidence containers that are new or changed are found; unchanged containers are not."""
     [path] = find_new_evidence(declare("orders", "fresh"), build_stored("evidence"))
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
     assert len(list(find_new_evidence(declare("orders"), build_stored("operational")))) == 1

@@ -47,6 +47,6 @@ def test_a_time_needs_a_zone(value: str) -> None:
 
 
 def test_unknown_fields_are_rejected() -> None:
-    """An unknown field, such as a misspelt one, is rejected."""
+    """An unknown field of a document, for example a misspelt field, is rejected."""
     with pytest.raises(ValidationError, match="Extra inputs"):
         Example.model_validate({"lokup": "a"})

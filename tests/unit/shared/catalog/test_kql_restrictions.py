@@ -84,7 +84,7 @@ def test_rejection_has_position(kql: str, line: int, column: int) -> None:
 
 
 def test_rejection_lists_allowed_names() -> None:
-    """The error about a forbidden plugin or setting lists the allowed ones."""
+    """The error about a forbidden plugin or setting lists the allowed plugins or settings."""
     assert "bag_unpack" in get_error("T | evaluate python()").detail
     assert "query_datascope" in get_error("set notruncation; T").detail
 

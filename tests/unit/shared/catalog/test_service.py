@@ -169,7 +169,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
 
 
 async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
-    """Of many concurrent changes none is lost: each is computed again if the catalog has changed."""
+    """No change is lost if many changes are concurrent: each is computed again if the catalog has changed."""
 
     def count_up(stored: StoredCatalog) -> Sequence[ItemChange]:
         (rig,) = [item for item in stored.items if item.key == "rig"]

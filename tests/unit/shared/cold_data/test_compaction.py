@@ -47,7 +47,7 @@ class CrashingStore(FolderBlobStore):
         self._spend()
 
     async def delete(self, names: Collection[str]) -> None:
-        """Delete blobs one by one, or crash between two of them if this change was chosen."""
+        """Delete blobs one by one; crash between two deletions if the test has chosen this change."""
         for name in names:
             self._spend()
             await super().delete([name])

@@ -32,7 +32,7 @@ def test_other_ids_are_rejected(document_id: Any) -> None:
 
 
 def test_a_document_gets_an_id_and_loses_system_properties() -> None:
-    """A document without an id gets one, and system properties that a client sends back are removed."""
+    """A document without an id gets a new id, and system properties that a client sends back are removed."""
     sent = {"line": 1, "_etag": "x", "_ts": 7, "_oiWrite": "w", "_own": True}
     document = build_document(sent, SYSTEM_RUNTIME)
     assert str(UUID(document.pop("id")))

@@ -196,7 +196,7 @@ def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list
 
 
 def test_empty_range_creates_one_file(tmp_path: Path) -> None:
-    """For a range without rows, one file with the header or schema is created, for JSON Lines an empty one."""
+    """For a range without rows, one file with the header or schema is created; for JSON Lines the file is empty."""
     [file], leaves = write_csv("pump", lambda: iter(()), tmp_path, frozenset())
     assert (file.path.read_bytes(), file.rows, leaves) == (
         b"timestamp,connection,deviceId,messageId\r\n",

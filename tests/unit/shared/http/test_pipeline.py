@@ -186,7 +186,7 @@ async def test_a_valid_request_id_is_returned(request_id: str) -> None:
 
 @pytest.mark.parametrize("request_id", ["", "x" * 129, "a b", "a\tb", "ü", "a\r\nb"])
 async def test_an_invalid_request_id_is_replaced(request_id: str) -> None:
-    """An invalid request id is replaced by a generated one."""
+    """An invalid request id is replaced by a new request id."""
     generated = (await send("GET", "/public", x_request_id=request_id))[0].headers["x-request-id"]
     assert generated != request_id
     assert len(generated) == 32

@@ -156,7 +156,7 @@ async def test_an_encoding_that_is_not_declared_is_rejected() -> None:
 
 
 async def test_a_raw_body_is_parsed_by_the_handler() -> None:
-    """The handler of another protocol parses the body by its own rules."""
+    """The body of another protocol is parsed by this protocol's handler, by the rules of the protocol."""
     operation = declare(body=RawBody, check=None, unknown=UnknownNames.IGNORE)
     assert (await read(operation, b"not JSON")).request.body == b"not JSON"
 

@@ -113,7 +113,7 @@ class World:
 
 
 class WorldProgress:
-    """Implementation of IngestionProgress over the simulated world."""
+    """Implementation of IngestionProgress that reports the progress of the simulated world."""
 
     def __init__(self, world: World) -> None:
         self.wait_for_table = world.wait_for_table

@@ -60,7 +60,7 @@ class Streams:
 async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
     """Reject the credentials of every member; for some members raise an unexpected error."""
     if member_id.startswith("unknown"):
-        raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not answer.")
+        raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not respond.")
     raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")
 
 

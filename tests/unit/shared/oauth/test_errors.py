@@ -22,7 +22,7 @@ def test_every_error_has_a_code(kind: Kind, code: OAuthErrorCode) -> None:
 
 
 def test_an_own_error_keeps_its_code() -> None:
-    """An OAuth error is returned with its own code."""
+    """An OAuth error keeps its code when it is returned."""
     assert find_error_code(invalid_grant_error("x")) is OAuthErrorCode.INVALID_GRANT
 
 

@@ -51,7 +51,7 @@ async def test_an_unknown_token_is_ignored(server: Server) -> None:
 
 
 async def test_the_token_of_another_client_is_refused(server: Server) -> None:
-    """A token can be revoked only by its own client or API key."""
+    """A token can be revoked only by the client or API key to which it belongs."""
     access, _ = await server.redeem(await server.consent())
     key = await server.api_keys.issue("test", MEMBER, "k")
     others = [ClientIdentification("other", ""), ClientIdentification(key.key.key_id, key.api_key)]

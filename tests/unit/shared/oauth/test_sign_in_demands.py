@@ -141,7 +141,7 @@ async def decide(server: Server, sign_in: SignIn, **values: str) -> str:
 
 
 async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
-    """All tokens from a consent, also refreshed ones, have the sign-in with which the person consented."""
+    """All tokens of a consent, also refreshed tokens, have the sign-in with which the person consented."""
     sign_in = sign_in_with_key(server.time.runtime.now())
     code = read_query(await decide(server, sign_in, max_age="60"))["code"]
     first, refresh = await server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))

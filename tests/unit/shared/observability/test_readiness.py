@@ -54,7 +54,7 @@ async def test_probes_run_concurrently() -> None:
 
 
 async def test_a_result_is_cached_for_a_short_time() -> None:
-    """Callers within a short time share one readiness result; later callers get a new one."""
+    """Callers within a short time share one readiness result; later callers cause new checks."""
     store = Store(fail)
     readiness_check = Readiness(lambda: {"store": store}, cache_seconds=3600)
     assert await asyncio.gather(*(readiness_check.find_failing_dependencies() for _ in range(5))) == [["store"]] * 5

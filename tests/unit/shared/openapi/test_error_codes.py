@@ -28,7 +28,7 @@ def test_each_example_is_a_sentence(code: str) -> None:
 
 
 def test_examples_differ() -> None:
-    """Each code has an example of its own, because a copied example describes another error."""
+    """Each error code has its own example, because a copied example describes another error."""
     details = [error.detail for error in ERROR_CODES.values()]
     assert sorted(details) == sorted(set(details))
 

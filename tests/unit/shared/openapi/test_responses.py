@@ -20,7 +20,7 @@ def test_replies_of_versioned_operations_have_a_version(operation: Operation) ->
 
 
 def test_problems_have_a_version() -> None:
-    """Problem documents declare the version header; those with status 507 also declare the time to wait."""
+    """Problem documents declare the version header; documents with status 507 also declare the time to wait."""
     assert HEADER in build_problem_response(404, ())["headers"]
     assert {HEADER, "Retry-After"} <= build_problem_response(507, ())["headers"].keys()
     assert HEADERS[HEADER]["schema"]["enum"]

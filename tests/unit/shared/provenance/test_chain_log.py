@@ -165,7 +165,7 @@ async def test_cancellation_after_sending_loses_nothing() -> None:
 
 
 async def test_the_queue_is_bounded() -> None:
-    """Appends beyond the queue limit are rejected with a retry time, and later ones succeed again."""
+    """Appends beyond the queue limit are rejected with a retry time, and later appends succeed again."""
     store = FaultyStore()
     store.gate.clear()
     log = build_engine(store, max_queued_bytes=2 * draft_event("u", build_event("0")).size)

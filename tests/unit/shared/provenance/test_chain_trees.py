@@ -57,7 +57,7 @@ async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.Monke
 
 
 async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Subtree roots are stored with the checkpoints; damaged or missing ones are computed and stored again."""
+    """Subtree roots are stored with the checkpoints; damaged or missing roots are computed and stored again."""
     for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
         monkeypatch.setattr(chain_trees, name, size)
     notes = FileCheckpointStore(ledger.folder / "checkpoints")

@@ -1,4 +1,4 @@
-"""Tests of damaged records: verification names them, and all other records remain readable."""
+"""Tests of damaged records: verification reports them, and all other records remain readable."""
 
 import json
 import sqlite3

@@ -101,7 +101,7 @@ async def test_a_list_without_filters_has_every_record(ledger: Ledger, column: s
 
 @pytest.mark.parametrize("change", ["entity_id = NULL", "entity_id = 'S-2'", "canonical = 'x', entity_id = NULL"])
 async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledger, change: str) -> None:
-    """Decisions with edited filter fields are found through their amendments; damaged ones are reported."""
+    """Decisions with edited filter fields are found through their amendments, and damaged decisions are reported."""
     edit_record(ledger, change, 3)
     entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3], False)

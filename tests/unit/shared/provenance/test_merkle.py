@@ -80,7 +80,7 @@ def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
 
 @given(SIZES, st.data())
 def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """An inclusion proof verifies only for its own leaf, index, size, root and path."""
+    """An inclusion proof verifies only for the leaf, index, size, root and path for which it was created."""
     index = data.draw(st.integers(0, size - 1))
     leaves = build_leaves(size)
     path = [compute_reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
@@ -98,7 +98,7 @@ def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) ->
 
 @given(SIZES, st.data())
 def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """A consistency proof verifies only for its own roots and hashes."""
+    """A consistency proof verifies only for the roots and hashes for which it was created."""
     old = data.draw(st.integers(1, size))
     leaves = build_leaves(size)
     proof = [compute_reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]

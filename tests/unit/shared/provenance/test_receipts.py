@@ -174,7 +174,7 @@ async def test_a_checkpoint_without_signature_is_signed_on_request(issuer: Issue
 
 
 async def test_a_record_without_checkpoint_is_not_ready(issuer: Issuer) -> None:
-    """A record that no checkpoint covers yet is not ready, and an absent record is not found."""
+    """A record without a checkpoint gets the error that its receipt is not ready; a missing record is not found."""
     for chain in (PLATFORM, ChainKey(Target.DOMAIN_EVENTS, "new")):
         if chain != PLATFORM:
             await issuer.ledger.fill(chain, 3)

@@ -51,7 +51,7 @@ def test_a_report_of_a_broken_chain_has_a_warning() -> None:
 
 
 def test_a_new_chain_has_no_verdict_and_no_checkpoint() -> None:
-    """The report of a chain without a verification or checkpoint states that there is none yet."""
+    """The report of a chain without a verification or checkpoint states that it has none yet."""
     text = render(ChainEvidence(None, None, None))
     assert "The chain was not verified yet." in text
     assert "No checkpoint was signed yet." in text

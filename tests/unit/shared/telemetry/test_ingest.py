@@ -275,7 +275,7 @@ async def test_connections_without_signals_are_not_checked(monkeypatch: pytest.M
 
 
 async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of 16 KiB and more are processed in a worker thread, smaller ones in the event loop."""
+    """Batches of 16 KiB and more are processed in a worker thread, and smaller batches in the event loop."""
     threads: list[bool] = []
     process = module._process_event
 

@@ -58,7 +58,7 @@ def test_names_are_unique() -> None:
 
 
 def test_number_of_signals_is_limited() -> None:
-    """If there are too many fields, those in most messages are proposed."""
+    """If there are too many fields, the fields that occur in most messages are proposed."""
     messages = [{f"once-{number}-{index}": 1 for index in range(600)} | {"zzz": 1} for number in range(2)]
     signals = infer_signals(messages)
     assert len(signals) == MAX_SIGNALS

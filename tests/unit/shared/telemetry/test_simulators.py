@@ -79,7 +79,7 @@ async def test_gaps(runs: tuple[float, ...]) -> None:
 
 
 async def test_failed_messages_are_sent_again() -> None:
-    """If the hub fails, the messages are sent later, and none is lost or repeated."""
+    """If the hub fails, the messages are sent later, and no message is lost or repeated."""
     hub = Hub()
     simulators = Simulators(build_catalog_getter(build_catalog(_build_simulator("sim"))), hub)
     await simulators.run(_at(0))

@@ -71,7 +71,7 @@ def test_the_number_of_errors_is_limited() -> None:
 
 
 def test_errors_of_other_messages_are_listed_too() -> None:
-    """One reply lists both the messages that cannot be parsed and those that break a rule."""
+    """One reply lists both the messages that cannot be parsed and the messages that break a rule."""
     with pytest.raises(WorkspaceError) as caught:
         check_messages([build_message("[0]", ahead=1e6)], RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")])
     errors = caught.value.members["errors"]

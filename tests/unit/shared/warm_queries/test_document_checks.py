@@ -44,7 +44,7 @@ async def check(columns: Columns, **options: object) -> WorkspaceError | None:
 
 
 async def test_valid_queries_have_no_error() -> None:
-    """The check validates all queries, or only the given ones; valid queries have no error."""
+    """The check validates all queries, or only the given queries; valid queries have no error."""
     columns = Columns(VirtualTime())
     assert await check(columns) is None
     assert sorted(columns.resolved) == ["q1", "q2"]

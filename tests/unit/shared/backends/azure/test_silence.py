@@ -93,7 +93,7 @@ class StuckProducer:
 
     async def send_batch(self, *_: Any, **__: float) -> None:
         """Do nothing: this method is never called, because no batch is created."""
-        raise AssertionError("there was no batch")
+        raise AssertionError("no batch was created, so none can be sent")
 
     async def close(self) -> None:
         """Do nothing: this fake producer has no connection."""

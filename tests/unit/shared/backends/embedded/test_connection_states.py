@@ -29,7 +29,7 @@ def _build_arrivals(
 
 
 async def test_counts_survive_a_restart(tmp_path: Path) -> None:
-    """A second process, or a restarted one, continues the message counts and counts no message twice."""
+    """A second or restarted process continues the message counts and counts no message twice."""
     path = tmp_path / "workspace.sqlite"
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
     await asyncio.gather(*(store.record([_build_arrivals(1, 2, 3)]) for store in (first, second)))

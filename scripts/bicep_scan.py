@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.infra.bicep_model import UNKNOWN, Deployment, deploy_template  # noqa: E402  the path comes first
-from tests.infra.situations import evaluate  # noqa: E402  the path comes first
+from tests.infra.situations import evaluate_situation  # noqa: E402  the path comes first
 from tests.infra.templates import BICEP, Templates  # noqa: E402  the path comes first
 
 SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#"
@@ -27,8 +27,8 @@ def evaluate_deployments() -> dict[str, Deployment]:
     """Evaluate the Bicep templates for each deployment that will be scanned; return the deployments by name."""
     hub = {"serviceName": "live", "appUrl": "https://plant.example", "audience": "plant"}
     return {
-        "everything": evaluate("everything"),
-        "failed-over": evaluate("everything failed over"),
+        "everything": evaluate_situation("everything"),
+        "failed-over": evaluate_situation("everything failed over"),
         "live-stream": deploy_template(BICEP / "live-stream.bicep", hub),
     }
 

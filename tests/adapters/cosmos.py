@@ -26,7 +26,7 @@ type Accounts = Callable[[], CosmosAccount]
 
 
 @asynccontextmanager
-async def accounts(kind: str) -> AsyncIterator[Accounts]:
+async def open_accounts(kind: str) -> AsyncIterator[Accounts]:
     """Open an account of a kind with empty containers."""
     async with AsyncExitStack() as stack:
         server: CosmosServer | None = None
@@ -43,26 +43,26 @@ async def accounts(kind: str) -> AsyncIterator[Accounts]:
         if kind == FAILING and server is not None:
             server.faults.add(*build_random_faults_without_412())
 
-        def opened() -> CosmosAccount:
+        def open_account() -> CosmosAccount:
             account = CosmosAccount(endpoint, name, key=key)
             stack.push_async_callback(account.close)
             return account
 
-        yield opened
+        yield open_account
 
 
 def build_random_faults_without_412() -> list[InjectedFault]:
     """Return random faults without the status 412, which callers would read as a real conflict."""
     return [
         fault
-        for fault in (*build_random_faults(0.3, 1, _written), *build_random_faults(0.1, 2, _read))
+        for fault in (*build_random_faults(0.3, 1, _is_batch), *build_random_faults(0.1, 2, _is_read))
         if fault.status != 412
     ]
 
 
-def _written(request: CosmosRequest) -> bool:
+def _is_batch(request: CosmosRequest) -> bool:
     return request.operation == "batch"
 
 
-def _read(request: CosmosRequest) -> bool:
+def _is_read(request: CosmosRequest) -> bool:
     return request.operation in {"read_item", "query"}

@@ -16,7 +16,7 @@ from shared.backends.embedded.alerts import SCHEMA, SqliteAlertStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.alert_rule_models import Severity
 from shared.timestamps import rfc3339
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -28,16 +28,16 @@ type Opener = Callable[[], AlertStore]
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
-        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+        account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
-        def another() -> AlertStore:
+        def open_another() -> AlertStore:
             if account:
                 return CosmosAlertStore(account())
             database = SqliteDatabase(tmp_path / "alerts.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteAlertStore(database)
 
-        yield another
+        yield open_another
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def build_alert(number: int = 1, rule: str = "hot", **changes: Any) -> Alert:
     return alert.model_copy(update=changes)
 
 
-async def save(
+async def save_change(
     store: AlertStore, record: RuleRecord, state: RuleState | None, *puts: Alert, deletes: tuple[str, ...] = ()
 ) -> RuleRecord:
     """Save a change that must succeed, and return the stored record."""
@@ -89,7 +89,7 @@ async def test_a_rule_without_a_record_is_empty(store: AlertStore) -> None:
 async def test_state_and_alerts_are_stored_together(opener: Opener) -> None:
     """Another instance reads the state and the open alerts exactly as they were saved."""
     alert = build_alert(marks=(Mark.FIRING,), value=2**60, connection="press", comment="Überdruck")
-    stored = await save(opener(), RuleRecord("hot"), build_state(firing=1, has_marks=True), alert)
+    stored = await save_change(opener(), RuleRecord("hot"), build_state(firing=1, has_marks=True), alert)
     assert stored.state == build_state(firing=1, has_marks=True)
     assert stored.alerts == (alert,)
     assert stored.token
@@ -101,10 +101,10 @@ async def test_state_and_alerts_are_stored_together(opener: Opener) -> None:
 async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: AlertStore) -> None:
     """A resolved alert stays in the rule's record while work for it is pending; then only the list of alerts has it."""
     resolved = build_alert(state=AlertState.RESOLVED, resolved_at=AT + SECOND, marks=(Mark.RESOLVED,))
-    record = await save(store, RuleRecord("hot"), build_state(), resolved)
+    record = await save_change(store, RuleRecord("hot"), build_state(), resolved)
     assert record.alerts == (resolved,)
     done = resolved.without_marks(Mark.RESOLVED)
-    record = await save(store, record, build_state(), done)
+    record = await save_change(store, record, build_state(), done)
     assert record.alerts == ()
     assert await store.list_alerts(EVERYTHING, None, 10) == [done]
 
@@ -112,7 +112,7 @@ async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: A
 async def test_a_changed_record_rejects_older_changes(opener: Opener) -> None:
     """Of two changes that are based on the same record, the second is rejected and stores nothing."""
     first, second = opener(), opener()
-    record = await save(first, RuleRecord("hot"), build_state())
+    record = await save_change(first, RuleRecord("hot"), build_state())
     tokens = await asyncio.gather(
         first.save(record, build_state(revision="a"), [build_alert(1)]),
         second.save(record, build_state(revision="b"), [build_alert(2)]),
@@ -134,10 +134,10 @@ async def test_a_first_change_rejects_another_first_change(store: AlertStore) ->
 
 async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
     """A change replaces and deletes alerts of its rule by id; alerts of other rules stay unchanged."""
-    await save(store, RuleRecord("cold"), build_state("cold"), build_alert(9, "cold"))
-    record = await save(store, RuleRecord("hot"), build_state(), build_alert(1), build_alert(2))
+    await save_change(store, RuleRecord("cold"), build_state("cold"), build_alert(9, "cold"))
+    record = await save_change(store, RuleRecord("hot"), build_state(), build_alert(1), build_alert(2))
     changed = build_alert(1, value=7)
-    record = await save(store, record, build_state(firing=1), changed, deletes=(build_alert(2).id,))
+    record = await save_change(store, record, build_state(firing=1), changed, deletes=(build_alert(2).id,))
     assert record.alerts == (changed,)
     assert await store.find(build_alert(2).id) is None
     assert (await store.load("cold")).alerts == (build_alert(9, "cold"),)
@@ -145,11 +145,11 @@ async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
 
 async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
     """After a rule's state is removed, changes that are based on the old state are rejected."""
-    record = await save(store, RuleRecord("hot"), build_state(), build_alert(1))
+    record = await save_change(store, RuleRecord("hot"), build_state(), build_alert(1))
     ended = build_alert(1, state=AlertState.RESOLVED, resolved_at=AT)
-    assert (await save(store, record, None, ended)) == RuleRecord("hot")
+    assert (await save_change(store, record, None, ended)) == RuleRecord("hot")
     assert await store.list_states() == []
-    again = await save(store, RuleRecord("hot"), build_state(revision="r2"))
+    again = await save_change(store, RuleRecord("hot"), build_state(revision="r2"))
     assert await store.save(record, None, []) is None
     assert await store.save(record, build_state(), []) is None
     assert (await store.load("hot")) == again
@@ -158,10 +158,10 @@ async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
 async def test_many_alerts_are_stored(store: AlertStore) -> None:
     """A change may contain more alerts than one transaction of the store can hold."""
     alerts = [build_alert(number) for number in range(250)]
-    record = await save(store, RuleRecord("hot"), build_state(firing=250), *alerts)
+    record = await save_change(store, RuleRecord("hot"), build_state(firing=250), *alerts)
     assert record.alerts == tuple(alerts)
     ids = tuple(alert.id for alert in alerts[:120])
-    record = await save(store, record, build_state(firing=130), *alerts[120:], deletes=ids)
+    record = await save_change(store, record, build_state(firing=130), *alerts[120:], deletes=ids)
     assert record.alerts == tuple(alerts[120:])
     assert record.state == build_state(firing=130)
 
@@ -169,9 +169,9 @@ async def test_many_alerts_are_stored(store: AlertStore) -> None:
 async def test_alerts_are_listed_newest_first_in_pages(store: AlertStore) -> None:
     """The pages contain each alert once, sorted by start and then by id."""
     alerts = [build_alert(number, started_at=AT + (number // 2) * SECOND) for number in range(7)]
-    await save(store, RuleRecord("hot"), build_state(), *alerts[:4])
+    await save_change(store, RuleRecord("hot"), build_state(), *alerts[:4])
     moved = [alert.change(rule="cold") for alert in alerts[4:]]
-    await save(store, RuleRecord("cold"), build_state("cold"), *moved)
+    await save_change(store, RuleRecord("cold"), build_state("cold"), *moved)
     listed: list[Alert] = []
     place: AlertPlace | None = None
     while page := await store.list_alerts(EVERYTHING, place, 3):
@@ -197,7 +197,7 @@ async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, number
         build_alert(2, state=AlertState.RESOLVED, resolved_at=AT, severity=Severity.CRITICAL),
         build_alert(3, surface="yard"),
     )
-    await save(store, RuleRecord("hot"), build_state(), *alerts)
+    await save_change(store, RuleRecord("hot"), build_state(), *alerts)
     found = await store.list_alerts(wanted, None, 10)
     assert [alert.id for alert in found] == [build_alert(number).id for number in numbers]
 
@@ -208,7 +208,7 @@ async def test_old_history_is_deleted(tmp_path: Path) -> None:
     store = SqliteAlertStore(database)
     resolved = [build_alert(n, state=AlertState.RESOLVED, resolved_at=AT + n * SECOND) for n in range(3)]
     marked = resolved[0].change(id="f" * 32, marks=(Mark.RESOLVED,))
-    await save(store, RuleRecord("hot"), build_state(), *resolved, marked)
+    await save_change(store, RuleRecord("hot"), build_state(), *resolved, marked)
     assert await store.delete_resolved(AT + 2 * SECOND) == 2
     assert {alert.id for alert in await store.list_alerts(EVERYTHING, None, 10)} == {resolved[2].id, marked.id}
     await database.close()

@@ -165,20 +165,20 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
     url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
     blocks = {name: base64.b64encode(name.encode()).decode() for name in ("a", "b", "c")}
 
-    def address(**query: str) -> str:
+    def build_url(**query: str) -> str:
         return str(httpx.URL(url).copy_merge_params(query))
 
     async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as anyone:
         for name, content in (("b", b"cut"), ("c", b"3"), ("b", b"22"), ("a", b"1")):
-            reply = await anyone.put(address(comp="block", blockid=blocks[name]), content=content)
+            reply = await anyone.put(build_url(comp="block", blockid=blocks[name]), content=content)
             assert reply.status_code == 201, reply.text
         assert await list_names(store) == []
-        listed = await anyone.get(address(comp="blocklist", blocklisttype="uncommitted"))
+        listed = await anyone.get(build_url(comp="blocklist", blocklisttype="uncommitted"))
         assert f"<Name>{blocks['b']}</Name><Size>2</Size>" in listed.text.replace("\n", "")
         names = "".join(f"<Latest>{block}</Latest>" for block in blocks.values())
         document = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{names}</BlockList>'
         del anyone.headers["x-ms-blob-type"]
-        joined = await anyone.put(address(comp="blocklist"), content=document)
+        joined = await anyone.put(build_url(comp="blocklist"), content=document)
         assert joined.status_code == 201, joined.text
     assert await store.read("j/upload") == b"1223"
     assert await list_names(store) == ["j/upload"]

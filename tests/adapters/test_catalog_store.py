@@ -14,7 +14,7 @@ from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.ports import CatalogItem, CatalogStore, ItemOrigin, PendingEvent
 from shared.errors import Kind, WorkspaceError
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = datetime(2026, 1, 5, 8, 0, 0, 123456, tzinfo=UTC)
 RIG = CatalogItem(
@@ -31,11 +31,11 @@ async def open_sqlite(folder: Path) -> AsyncIterator[Opener]:
     """Open the embedded store."""
     opened: list[SqliteDatabase] = []
 
-    def another() -> CatalogStore:
+    def open_another() -> CatalogStore:
         opened.append(SqliteDatabase(folder / "workspace.sqlite", SCHEMA))
         return SqliteCatalogStore(opened[-1])
 
-    yield another
+    yield open_another
     for database in opened:
         await database.close()
 
@@ -48,7 +48,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             yield another
         return
     small = request.param not in KINDS
-    async with accounts("cosmos failing" if small else request.param) as account:
+    async with open_accounts("cosmos failing" if small else request.param) as account:
         # Batches are so small that most items of a change are stored before the batch with the new head item.
         yield lambda: CosmosCatalogStore(account(), **({"batch_bytes": 600} if small else {}))
 

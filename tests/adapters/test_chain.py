@@ -106,7 +106,7 @@ def build_batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **eve
     return records
 
 
-async def fill(store: ChainStore, chain: ChainKey, count: int, **event: Any) -> list[ChainRecord]:
+async def append_records(store: ChainStore, chain: ChainKey, count: int, **event: Any) -> list[ChainRecord]:
     """Append a number of records as one batch."""
     await store.provision(chain)
     tip = await store.read_tip(chain)
@@ -129,7 +129,7 @@ async def test_an_unwritten_chain_is_empty(store: ChainStore) -> None:
 async def test_appended_records_are_read_back(store: ChainStore) -> None:
     """Appended records are read unchanged, and the store's tip is the last record."""
     state = {"n": 1e20, "é\U0001f600": ["\x00", '"\\', 0.1, None]}
-    records = await fill(store, PLATFORM, 3, AfterState=state)
+    records = await append_records(store, PLATFORM, 3, AfterState=state)
     assert list((await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records) == records
     tip = await store.read_tip(PLATFORM)
     assert (tip.sequence, tip.hash, tip.timestamp) == (3, records[-1].hash, records[-1].projection["Timestamp"])
@@ -148,7 +148,7 @@ async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> Non
 
 async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
     """An append that does not follow the current tip of the chain is rejected."""
-    records = await fill(store, PLATFORM, 1)
+    records = await append_records(store, PLATFORM, 1)
     with pytest.raises(TipMovedError):
         await store.append(PLATFORM, build_batch(PLATFORM, Tip(), 2, name="late"), Tip())
     tip = await store.read_tip(PLATFORM)
@@ -161,7 +161,7 @@ async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
 
 async def test_an_existing_append_id_rejects_the_whole_batch(store: ChainStore) -> None:
     """If an append id of a batch already exists, no record of the batch is stored."""
-    await fill(store, PLATFORM, 1)
+    await append_records(store, PLATFORM, 1)
     tip = await store.read_tip(PLATFORM)
     fresh, double = build_batch(PLATFORM, tip, 2)
     double = ChainRecord(double.sequence, double.canonical, double.hash, "e-1", double.projection)
@@ -173,7 +173,7 @@ async def test_an_existing_append_id_rejects_the_whole_batch(store: ChainStore) 
 
 async def test_of_simultaneous_appends_one_wins(store: ChainStore) -> None:
     """Of several appends to the same tip only one succeeds."""
-    await fill(store, PLATFORM, 1)
+    await append_records(store, PLATFORM, 1)
     tip = await store.read_tip(PLATFORM)
     tries = [store.append(PLATFORM, build_batch(PLATFORM, tip, 2, name=f"w{number}"), tip) for number in range(6)]
     outcomes = await asyncio.gather(*tries, return_exceptions=True)
@@ -184,7 +184,7 @@ async def test_of_simultaneous_appends_one_wins(store: ChainStore) -> None:
 async def test_chains_are_separate(store: ChainStore) -> None:
     """Scopes with any characters have separate chains, and all chains are listed."""
     for chain in (PLATFORM, *SCOPES):
-        await fill(store, chain, 2)
+        await append_records(store, chain, 2)
     listed = {chain: tip async for chain, tip in store.list_tips()}
     assert listed.keys() == {PLATFORM, *SCOPES}
     for chain, tip in listed.items():
@@ -193,7 +193,7 @@ async def test_chains_are_separate(store: ChainStore) -> None:
     assert [chain async for chain, _ in store.list_tips("", (PLATFORM.target,))] == [PLATFORM]
     later = "2026-01-05T08:00:02.000001Z"
     assert [chain async for chain, _ in store.list_tips(later)] == []
-    await fill(store, PLATFORM, 1)
+    await append_records(store, PLATFORM, 1)
     assert [chain async for chain, _ in store.list_tips(later)] == [PLATFORM]
 
 
@@ -201,7 +201,7 @@ async def test_chains_are_separate(store: ChainStore) -> None:
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
 async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
     """A batch with the store's maximum number and size of records is stored."""
-    await fill(store, PLATFORM, min(59, store.max_batch_records), Description='"' * 1_000)
+    await append_records(store, PLATFORM, min(59, store.max_batch_records), Description='"' * 1_000)
     tip = await store.read_tip(PLATFORM)
     heavy = build_batch(PLATFORM, tip, 1, Description="\u0001" * 249_000)
     assert len(heavy[0].canonical) < 1_500_000
@@ -213,7 +213,7 @@ async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
 
 async def test_pages_end_after_records_or_bytes(store: ChainStore) -> None:
     """A page ends at a maximum of records or bytes, has at least one record, and states whether more records follow."""
-    records = await fill(store, PLATFORM, 5)
+    records = await append_records(store, PLATFORM, 5)
     one = len(records[0].canonical)
     for limit, size, expected in ((2, MANY, 2), (9, 2 * one, 2), (9, 1, 1), (5, MANY, 5)):
         for page in (
@@ -246,7 +246,7 @@ FILTERS = [
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
 async def test_scans_return_matches(store: ChainStore, filters: Filters, expected: list[int]) -> None:
     """A scan returns the records that match its filters, in either order, with offset and limit."""
-    await fill(store, PLATFORM, 9)
+    await append_records(store, PLATFORM, 9)
     newest = await store.scan(PLATFORM, filters, limit=99, max_bytes=MANY)
     assert ([record.sequence for record in newest.records], newest.more) == (expected, False)
     oldest = await store.scan(PLATFORM, filters, newest_first=False, offset=1, limit=1, max_bytes=MANY)
@@ -256,7 +256,7 @@ async def test_scans_return_matches(store: ChainStore, filters: Filters, expecte
 
 async def test_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
     """A scan with an offset beyond the end returns no records and counts all records as scanned."""
-    await fill(store, PLATFORM, 4)
+    await append_records(store, PLATFORM, 4)
     page = await store.scan(PLATFORM, Filters(), offset=1_000, limit=5, max_bytes=MANY)
     assert page == RecordPage([], more=False, scanned=4)
 
@@ -264,8 +264,8 @@ async def test_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
 async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -> None:
     """Records of a chain can be found by their append id or by the amendment that they concern."""
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
-    await fill(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
-    await fill(store, chain, 4)
+    await append_records(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
+    await append_records(store, chain, 4)
     tip = await store.read_tip(chain)
     made = draft_record({"ApprovedBy": "u", "AmendmentID": "000000000001", "Status": "approved"}, "ApprovedAt")
     decision = seal_record(made, 5, "2026-01-05T08:00:05.000000Z", tip.hash, "d")

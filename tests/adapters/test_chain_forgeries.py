@@ -19,7 +19,7 @@ from shared.provenance.records import draft_event, parse_record, seal_record
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.runtime import Runtime
 from shared.timestamps import rfc3339
-from tests.adapters.test_chain import MANY, OPENERS, PLATFORM, fill
+from tests.adapters.test_chain import MANY, OPENERS, PLATFORM, append_records
 
 COUNT = 3
 LAST = format_record_id(COUNT + 1)
@@ -32,7 +32,7 @@ NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainStore]:
     """Provide a chain of three records; the tests run for each kind of store."""
     async with OPENERS[request.param](tmp_path) as opened_store:
-        await fill(opened_store, PLATFORM, COUNT)
+        await append_records(opened_store, PLATFORM, COUNT)
         yield opened_store
 
 
@@ -41,12 +41,12 @@ async def get_workspace_id() -> str:
     return "plant-a"
 
 
-async def verify(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
+async def verify_chain(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
     """Verify the chain with the clock at the time ``at``."""
     return await ChainVerifier(store, get_workspace_id, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
 
 
-async def forge(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
+async def store_forged_record(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
     """Store a forged record with a matching head; the text of the record is changed before it is hashed."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
@@ -90,9 +90,9 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore, name: str) -> None:
     """A record that is not in canonical form makes the verification of its chain fail, with any digest."""
-    forged = await forge(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
+    forged = await store_forged_record(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
     form = canonicalise_record(forged.canonical)
-    verdict = await verify(store, COUNT + 1)
+    verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
     assert verdict.reason == f"{LAST} is not stored in its canonical form"
     assert (verdict.valid, verdict.recomputed_hash) == (False, None if form is None else compute_digest(form))
@@ -107,7 +107,7 @@ async def test_a_record_with_a_matching_hash_is_valid_alone(store: ChainStore) -
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
-    verdict = await verify(store, COUNT + 1)
+    verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.valid, verdict.recomputed_hash) == (False, True, record.hash)
     assert verdict.reason == f"{LAST} is not stored in its canonical form"
     assert verdict.record == parse_record(record.canonical, record.hash)
@@ -120,8 +120,8 @@ TIMES = ("zzzz", "", "2026-01-05T09:00:00Z", "2026-W02-1T09:00:00.000000Z", "202
 @pytest.mark.parametrize("time", TIMES)
 async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: Path, time: str) -> None:
     """After a record whose time has another form, verification fails, and appends and checkpoints are rejected."""
-    await forge(store, time)
-    verdict = await verify(store)
+    await store_forged_record(store, time)
+    verdict = await verify_chain(store)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
     assert verdict.reason == f"the time of {LAST} does not have the format 2026-01-05T08:00:00.000000Z"
     with pytest.raises(WorkspaceError) as refusal:
@@ -135,8 +135,8 @@ async def test_a_future_time_blocks_appends_until_this_time(
     store: ChainStore, tmp_path: Path, ahead: timedelta
 ) -> None:
     """After a record with a future time, nothing is appended or signed until this time."""
-    await forge(store, rfc3339(NOW + ahead))
-    verdict = await verify(store, COUNT + 1)
+    await store_forged_record(store, rfc3339(NOW + ahead))
+    verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
     assert verdict.reason == f"{LAST} has a time more than an hour ahead of this host's clock"
     assert "more than an hour ahead" in await get_rejection_detail(store)
@@ -147,26 +147,26 @@ async def test_a_future_time_blocks_appends_until_this_time(
     await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: later)).append(
         PLATFORM, draft_event("u", EVENT)
     )
-    assert (await verify(store, at=later)).chain_valid
+    assert (await verify_chain(store, at=later)).chain_valid
     assert await build_checkpoints(store, tmp_path, later).create(PLATFORM)
 
 
 async def test_the_first_of_several_future_times_is_reported(store: ChainStore) -> None:
     """If several records have future times, verification reports the first one."""
     for hours in (1, 2, 2, 3):
-        await forge(store, rfc3339(NOW + timedelta(hours=hours)))
-    assert (await verify(store)).broken_at == format_record_id(COUNT + 2)
+        await store_forged_record(store, rfc3339(NOW + timedelta(hours=hours)))
+    assert (await verify_chain(store)).broken_at == format_record_id(COUNT + 2)
 
 
 async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -> None:
     """If a process's clock is slow by up to an hour, its records get the last record's time, and the chain is valid."""
     time = rfc3339(NOW + timedelta(hours=1))
-    await forge(store, time)
+    await store_forged_record(store, time)
     made = await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: NOW)).append(
         PLATFORM, draft_event("u", EVENT)
     )
     assert made.record.projection["Timestamp"] == time
-    assert (await verify(store)).chain_valid
+    assert (await verify_chain(store)).chain_valid
     assert await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
 
 
@@ -182,4 +182,4 @@ async def test_a_corrected_clock_blocks_appends_until_the_time_is_reached(store:
     assert len((await store.read(PLATFORM, 0, limit=99, max_bytes=MANY)).records) == COUNT + 1
     at = NOW + timedelta(hours=23)
     await log.append(PLATFORM, draft_event("u", EVENT))
-    assert (await verify(store, at=at)).chain_valid
+    assert (await verify_chain(store, at=at)).chain_valid

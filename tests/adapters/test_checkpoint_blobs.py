@@ -54,12 +54,12 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             await client.create_container(name)
             stack.push_async_callback(client.delete_container, name)
 
-        def another() -> CheckpointStore:
+        def open_another() -> CheckpointStore:
             account = BlobAccount(os.environ.get("BLOB_ENDPOINT", ""), connection_string=started)
             stack.push_async_callback(account.close)
             return BlobCheckpointStore(account, notes=names[0], states=names[1])
 
-        yield another
+        yield open_another
 
 
 @pytest.fixture
@@ -68,19 +68,19 @@ def store(opener: Opener) -> CheckpointStore:
     return opener()
 
 
-def name(size: int, prefix: str = PREFIX) -> str:
+def build_name(size: int, prefix: str = PREFIX) -> str:
     return f"{prefix}{size:012d}"
 
 
 async def test_a_note_is_created_once(opener: Opener) -> None:
     """If several callers store the same checkpoint, the first note is stored and never replaced."""
     stores = [opener() for _ in range(3)]
-    won = await asyncio.gather(*(stores[n % 3].create(name(7), b"note %d" % n) for n in range(6)))
+    won = await asyncio.gather(*(stores[n % 3].create(build_name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
-    assert not await stores[0].create(name(7), b"later")
-    stored = await stores[1].get(name(7))
+    assert not await stores[0].create(build_name(7), b"later")
+    stored = await stores[1].get(build_name(7))
     assert stored is not None
-    assert (stored.name, stored.note) == (name(7), b"note %d" % won.index(True))
+    assert (stored.name, stored.note) == (build_name(7), b"note %d" % won.index(True))
     assert abs(parse_rfc3339(stored.created_at) - datetime.now(UTC)) < timedelta(minutes=1)
 
 
@@ -90,17 +90,17 @@ async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> N
     sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
     highest = 0
     for size in sizes:
-        assert await store.create(name(size), b"%d" % size)
+        assert await store.create(build_name(size), b"%d" % size)
         highest = max(highest, size)
         newest = await store.find_newest(PREFIX)
         assert newest is not None
-        assert (newest.name, newest.note) == (name(highest), b"%d" % highest)
+        assert (newest.name, newest.note) == (build_name(highest), b"%d" % highest)
 
 
 async def test_chains_are_separate(store: CheckpointStore) -> None:
     """The newest note of one chain is never that of another chain."""
-    await store.create(name(9, "DomainEvents/abc/"), b"other")
-    await store.create(name(8, "DomainEvents/abcd/"), b"longer")
+    await store.create(build_name(9, "DomainEvents/abc/"), b"other")
+    await store.create(build_name(8, "DomainEvents/abcd/"), b"longer")
     newest = await store.find_newest("DomainEvents/abc/")
     assert newest is not None
     assert newest.note == b"other"
@@ -110,7 +110,7 @@ async def test_chains_are_separate(store: CheckpointStore) -> None:
 
 async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
     """Reading a missing note or state returns None."""
-    assert await store.get(name(1)) is None
+    assert await store.get(build_name(1)) is None
     assert await store.load_state(f"{PREFIX}tree") is None
 
 
@@ -121,7 +121,7 @@ async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> 
         await store.save_state(f"{PREFIX}tiles/0/x001", state)
         assert await store.load_state(f"{PREFIX}tree") == state
     assert await store.find_newest(PREFIX) is None
-    await store.create(name(3), b"note")
+    await store.create(build_name(3), b"note")
     newest = await store.find_newest(PREFIX)
     assert newest is not None
     assert newest.note == b"note"
@@ -135,11 +135,11 @@ async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
     stores: list[CheckpointStore] = [FileCheckpointStore(tmp_path / "file"), BlobCheckpointStore(account)]
     for store in stores:
         with pytest.raises(WorkspaceError) as caught:
-            await store.create(name(1), b"")
+            await store.create(build_name(1), b"")
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
     for read in (stores[1].get, stores[1].find_newest, stores[1].load_state):
         with pytest.raises(WorkspaceError):
-            await read(name(1))
+            await read(build_name(1))
     await account.close()
 
 
@@ -149,18 +149,18 @@ async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
     store = BlobCheckpointStore(account, notes="never-made", states="never-made")
     for read in (store.get, store.find_newest, store.load_state):
         with pytest.raises(WorkspaceError) as caught:
-            await read(name(1))
+            await read(build_name(1))
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
     await store.close()
 
 
 async def test_a_signature_is_stored_beside_its_checkpoint(store: CheckpointStore) -> None:
     """A signature for receipts is stored under its checkpoint's name, and is never returned as a note."""
-    signature = f"{name(8)}.cose"
+    signature = f"{build_name(8)}.cose"
     assert await store.get(signature) is None
     assert await store.create(signature, b"signature")
     assert not await store.create(signature, b"other")
     assert await store.find_newest(PREFIX) is None
-    await store.create(name(7), b"note")
+    await store.create(build_name(7), b"note")
     newest, found = await store.find_newest(PREFIX), await store.get(signature)
     assert (newest and newest.note, found and found.note) == (b"note", b"signature")

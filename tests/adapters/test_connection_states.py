@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 from shared.backends.embedded.connection_states import SqliteConnectionStates
 from shared.telemetry.ports import ArrivedMessages, ConnectionState, ConnectionStateStore
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 type Opener = Callable[[], ConnectionStateStore]
@@ -26,15 +26,15 @@ type Opener = Callable[[], ConnectionStateStore]
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
-        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+        account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
-        def another() -> ConnectionStateStore:
+        def open_another() -> ConnectionStateStore:
             path = tmp_path / "workspace.sqlite"
             store = CosmosConnectionStates(account()) if account else SqliteConnectionStates(path)
             stack.push_async_callback(store.close)
             return store
 
-        yield another
+        yield open_another
 
 
 @pytest.fixture

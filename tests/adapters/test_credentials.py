@@ -17,7 +17,7 @@ from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import WorkspaceError
 from shared.timestamps import now
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 HOUR = timedelta(hours=1)
 AT = now()
@@ -32,14 +32,14 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
-            def another() -> CredentialStore:
+            def open_another() -> CredentialStore:
                 database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
                 stack.push_async_callback(database.close)
                 return SqliteCredentialStore(database)
 
-            yield another
+            yield open_another
         else:
-            account = await stack.enter_async_context(accounts(request.param))
+            account = await stack.enter_async_context(open_accounts(request.param))
             yield lambda: CosmosCredentialStore(account())
 
 

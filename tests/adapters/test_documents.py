@@ -66,7 +66,7 @@ def get_error_code(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
     return error.value.code
 
 
-async def read(store: DocumentStore, key: DocumentKey, path: str = "/line") -> StoredDocument:
+async def read_document(store: DocumentStore, key: DocumentKey, path: str = "/line") -> StoredDocument:
     """Return a document, which must exist."""
     stored = await store.read(TABLES[path], key)
     assert stored is not None
@@ -95,14 +95,14 @@ async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) 
     first = await store.create(
         LINE, key, build_document_text(id="a", line="l1", n=1.5, deep={"x": [None, True, "ü\u2028"]})
     )
-    stored = await read(store, key)
+    stored = await read_document(store, key)
     assert stored.etag == first
     assert first.startswith('"')
     assert json.loads(stored.text) == {"id": "a", "line": "l1", "n": 1.5, "deep": {"x": [None, True, "ü\u2028"]}}
     second = await store.replace(LINE, key, build_document_text(id="a", line="l1", n=2), None)
     third = await store.replace(LINE, key, build_document_text(id="a", line="l1", n=2), second)
     assert len({first, second, third}) == 3
-    assert (await read(store, key)).etag == third
+    assert (await read_document(store, key)).etag == third
     await store.delete(LINE, key, third)
     assert await store.read(LINE, key) is None
     again = await store.create(LINE, key, build_document_text(id="a", line="l1", n=1))
@@ -118,7 +118,7 @@ async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
     assert get_error_code(caught) == "DOCUMENT_EXISTS"
     await store.delete(LINE, DocumentKey("a", "l1"), None)
     assert await store.read(LINE, DocumentKey("a", "l1")) is None
-    assert (await read(store, DocumentKey("a", "l2"))).text
+    assert (await read_document(store, DocumentKey("a", "l2"))).text
 
 
 async def test_writes_check_their_etag(store: DocumentStore) -> None:
@@ -139,7 +139,7 @@ async def test_writes_check_their_etag(store: DocumentStore) -> None:
     with pytest.raises(WorkspaceError) as caught:
         await store.delete(LINE, key, stale)
     assert get_error_code(caught) == "PRECONDITION_FAILED"
-    assert (await read(store, key)).etag == current
+    assert (await read_document(store, key)).etag == current
 
 
 VALUES: list[Any] = ["1", "", "null", "ü/?#", 1, -0.5, 1e300, True, False, None, MISSING]
@@ -153,10 +153,12 @@ async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> N
         assert read_partition_key(member, path) == value
         await store.create(TABLES[path], DocumentKey("same", value), build_document_text(id="same", **member, n=place))
     for place, value in enumerate(VALUES):
-        assert json.loads((await read(store, DocumentKey("same", value), path)).text)["n"] == place
+        assert json.loads((await read_document(store, DocumentKey("same", value), path)).text)["n"] == place
         found = await list_all(store, path, value, all_partitions=False)
         assert [document["n"] for document in found] == [place]
-    assert await store.read(TABLES[path], DocumentKey("same", 1.0)) == await read(store, DocumentKey("same", 1), path)
+    assert await store.read(TABLES[path], DocumentKey("same", 1.0)) == await read_document(
+        store, DocumentKey("same", 1), path
+    )
     whole = await list_all(store, path, MISSING, all_partitions=True, limit=3)
     assert sorted(document["n"] for document in whole) == list(range(len(VALUES)))
 
@@ -167,7 +169,7 @@ async def test_ids_may_be_any_valid_text(store: DocumentStore, document_id: str)
     key = DocumentKey(document_id, document_id)
     await store.create(TABLES["/id"], key, build_document_text(id=document_id))
     await store.replace(TABLES["/id"], key, build_document_text(id=document_id, n=1), None)
-    assert json.loads((await read(store, key, "/id")).text) == {"id": document_id, "n": 1}
+    assert json.loads((await read_document(store, key, "/id")).text) == {"id": document_id, "n": 1}
     await store.delete(TABLES["/id"], key, None)
 
 
@@ -220,7 +222,7 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
     async def write() -> int:
         done = unknown = 0
         while done + unknown < 3:
-            stored = await read(store, key)
+            stored = await read_document(store, key)
             n = json.loads(stored.text)["n"] + 1
             try:
                 await store.replace(LINE, key, build_document_text(id="counter", line="l1", n=n), stored.etag)
@@ -233,7 +235,7 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
         return done
 
     done = sum(await asyncio.gather(*(write() for _ in range(16))))
-    n = json.loads((await read(store, key)).text)["n"]
+    n = json.loads((await read_document(store, key)).text)["n"]
     # A write with an unknown outcome may count or not.
     assert done <= n <= 48
 

@@ -16,7 +16,7 @@ from shared.downloads.import_request import ImportFormat, ImportMapping, ImportR
 from shared.downloads.models import DownloadFormat, Job, Part, StoredFile
 from shared.downloads.ports import JobStore
 from shared.errors import WorkspaceError
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 START = datetime(2026, 1, 5, 0, 0, 0, 123456, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -27,16 +27,16 @@ type Opener = Callable[[], JobStore]
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
-        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+        account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
-        def another() -> JobStore:
+        def open_another() -> JobStore:
             if account:
                 return CosmosJobStore(account())
             database = SqliteDatabase(tmp_path / "jobs.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteJobStore(database)
 
-        yield another
+        yield open_another
 
 
 @pytest.fixture
@@ -119,11 +119,11 @@ async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
     part = Part(connection="pump", start=START, end=START + HOUR)
     await stores[0].create(build_job(parts=(part,) * 20))
 
-    async def done(number: int) -> None:
+    async def complete_part(number: int) -> None:
         leaf = frozenset({(f"k{number}",)})
         await stores[number % 2].change("j1", lambda job: job.complete_part(number, (), leaf))
 
-    await asyncio.gather(*(done(number) for number in range(20)))
+    await asyncio.gather(*(complete_part(number) for number in range(20)))
     changed = await create_stored(stores[0])
     assert all(each.files == () for each in changed.parts or ())
     assert len(changed.leaves["pump"]) == 20

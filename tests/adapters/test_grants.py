@@ -16,7 +16,7 @@ from shared.backends.embedded.grants import SCHEMA, SqliteGrantStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.oauth.grants import CodeProof, EndReason, Grant, GrantEnd, GrantStore, RefreshState
 from shared.timestamps import now
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = now()
 HOUR = timedelta(hours=1)
@@ -44,14 +44,14 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
-            def another() -> GrantStore:
+            def open_another() -> GrantStore:
                 database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
                 stack.push_async_callback(database.close)
                 return SqliteGrantStore(database)
 
-            yield another
+            yield open_another
         else:
-            account = await stack.enter_async_context(accounts(request.param))
+            account = await stack.enter_async_context(open_accounts(request.param))
             yield lambda: CosmosGrantStore(account())
 
 

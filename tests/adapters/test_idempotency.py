@@ -14,7 +14,7 @@ from shared.backends.embedded.idempotency import SqliteIdempotencyStore, SqliteR
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.idempotency.keys import Claim, IdempotencyStore
 from shared.idempotency.replies import IdempotentReplyStore
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -30,20 +30,20 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
-            def another() -> tuple[IdempotencyStore, IdempotentReplyStore]:
+            def open_another() -> tuple[IdempotencyStore, IdempotentReplyStore]:
                 database = SqliteDatabase(tmp_path / "workspace.sqlite", idempotency.SCHEMA)
                 stack.push_async_callback(database.close)
                 return SqliteIdempotencyStore(database), SqliteReplyStore(database)
 
-            yield another
+            yield open_another
         else:
-            account = await stack.enter_async_context(accounts(request.param))
+            account = await stack.enter_async_context(open_accounts(request.param))
 
-            def opened() -> tuple[IdempotencyStore, IdempotentReplyStore]:
+            def open_stores() -> tuple[IdempotencyStore, IdempotentReplyStore]:
                 client = account()
                 return CosmosIdempotencyStore(client), CosmosReplyStore(client)
 
-            yield opened
+            yield open_stores
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
 from shared.backends.embedded.job_leases import SCHEMA, SqliteJobLeaseStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background.ports import JobClaim, JobLeaseStore
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 JOB = "checkpoints"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -25,33 +25,33 @@ type Opener = Callable[[], JobLeaseStore]
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens the same store for several instances; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
-        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+        account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
-        def another() -> JobLeaseStore:
+        def open_another() -> JobLeaseStore:
             if account:
                 return CosmosJobLeaseStore(account())
             database = SqliteDatabase(tmp_path / "jobs.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteJobLeaseStore(database)
 
-        yield another
+        yield open_another
 
 
-async def claim(store: JobLeaseStore, holder: str, at: datetime, first_due: datetime = AT) -> JobClaim:
+async def claim_job(store: JobLeaseStore, holder: str, at: datetime, first_due: datetime = AT) -> JobClaim:
     return await store.claim(JOB, holder, at, at + LEASE, first_due)
 
 
 async def test_new_job_is_due_at_its_first_due_time(opener: Opener) -> None:
     """A new job gets no lease before its first due time."""
     store = opener()
-    assert await claim(store, "a", AT, AT + SECOND) == JobClaim(granted=False, next_attempt=AT + SECOND)
-    assert (await claim(store, "a", AT + SECOND, AT + 9 * SECOND)).granted
+    assert await claim_job(store, "a", AT, AT + SECOND) == JobClaim(granted=False, next_attempt=AT + SECOND)
+    assert (await claim_job(store, "a", AT + SECOND, AT + 9 * SECOND)).granted
 
 
 async def test_only_one_instance_gets_a_due_job(opener: Opener) -> None:
     """If several instances claim a due job, exactly one gets the lease."""
     stores = [opener() for _ in range(4)]
-    claims = await asyncio.gather(*(claim(store, f"instance-{n}", AT) for n, store in enumerate(stores)))
+    claims = await asyncio.gather(*(claim_job(store, f"instance-{n}", AT) for n, store in enumerate(stores)))
     assert sum(each.granted for each in claims) == 1
     assert all(each.next_attempt == AT + LEASE for each in claims)
 
@@ -59,58 +59,58 @@ async def test_only_one_instance_gets_a_due_job(opener: Opener) -> None:
 async def test_released_job_waits_for_its_next_due_time(opener: Opener) -> None:
     """After its release, a job gets no lease before its next due time."""
     first, second = opener(), opener()
-    assert (await claim(first, "a", AT)).granted
+    assert (await claim_job(first, "a", AT)).granted
     await first.release(JOB, "a", AT + 15 * SECOND)
-    early = await claim(second, "b", AT + 14 * SECOND)
+    early = await claim_job(second, "b", AT + 14 * SECOND)
     assert early == JobClaim(granted=False, next_attempt=AT + 15 * SECOND)
-    assert (await claim(second, "b", AT + 15 * SECOND)).granted
+    assert (await claim_job(second, "b", AT + 15 * SECOND)).granted
 
 
 async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
     """If the holder of a lease has died, the job is due again after the lease has expired."""
     first, second = opener(), opener()
-    assert (await claim(first, "a", AT)).granted
-    assert not (await claim(second, "b", AT + LEASE - SECOND)).granted
-    assert (await claim(second, "b", AT + LEASE)).granted
+    assert (await claim_job(first, "a", AT)).granted
+    assert not (await claim_job(second, "b", AT + LEASE - SECOND)).granted
+    assert (await claim_job(second, "b", AT + LEASE)).granted
 
 
 async def test_due_time_is_limited_after_clocks_are_set_back(opener: Opener) -> None:
     """After clocks are set back, a job is due at the next time of its schedule, not at the stored later time."""
     store = opener()
     hour = 3600 * SECOND
-    assert (await claim(store, "a", AT + hour)).granted
+    assert (await claim_job(store, "a", AT + hour)).granted
     await store.release(JOB, "a", AT + hour + 15 * SECOND)
-    early = await claim(store, "a", AT, AT + 15 * SECOND)
+    early = await claim_job(store, "a", AT, AT + 15 * SECOND)
     assert early == JobClaim(granted=False, next_attempt=AT + 15 * SECOND)
-    assert (await claim(store, "b", AT + 15 * SECOND, AT + 30 * SECOND)).granted
+    assert (await claim_job(store, "b", AT + 15 * SECOND, AT + 30 * SECOND)).granted
 
 
 async def test_lease_of_a_dead_instance_is_limited_after_clocks_are_set_back(opener: Opener) -> None:
     """After clocks are set back, a dead instance's lease ends after one lease time, not at its stored end."""
     first, second = opener(), opener()
-    assert (await claim(first, "a", AT + 3600 * SECOND)).granted
-    refused = await claim(second, "b", AT)
+    assert (await claim_job(first, "a", AT + 3600 * SECOND)).granted
+    refused = await claim_job(second, "b", AT)
     assert refused == JobClaim(granted=False, next_attempt=AT + LEASE)
-    assert (await claim(second, "b", AT + LEASE)).granted
+    assert (await claim_job(second, "b", AT + LEASE)).granted
 
 
 async def test_extended_lease_stays_with_its_holder(opener: Opener) -> None:
     """While an extended lease is valid, no other instance gets the job."""
     first, second = opener(), opener()
-    assert (await claim(first, "a", AT)).granted
+    assert (await claim_job(first, "a", AT)).granted
     assert await first.extend(JOB, "a", AT + 2 * LEASE)
-    assert not (await claim(second, "b", AT + LEASE)).granted
-    assert (await claim(second, "b", AT + 2 * LEASE)).granted
+    assert not (await claim_job(second, "b", AT + LEASE)).granted
+    assert (await claim_job(second, "b", AT + 2 * LEASE)).granted
 
 
 async def test_former_holder_cannot_change_the_lease(opener: Opener) -> None:
     """An instance whose lease has passed to another can neither extend nor release it."""
     first, second = opener(), opener()
-    assert (await claim(first, "a", AT)).granted
-    assert (await claim(second, "b", AT + LEASE)).granted
+    assert (await claim_job(first, "a", AT)).granted
+    assert (await claim_job(second, "b", AT + LEASE)).granted
     assert not await first.extend(JOB, "a", AT + 9 * LEASE)
     await first.release(JOB, "a", AT)
-    assert not (await claim(first, "a", AT + LEASE + SECOND)).granted
+    assert not (await claim_job(first, "a", AT + LEASE + SECOND)).granted
     assert await second.extend(JOB, "b", AT + 3 * LEASE)
 
 
@@ -119,4 +119,4 @@ async def test_unknown_job_has_no_lease(opener: Opener) -> None:
     store = opener()
     assert not await store.extend(JOB, "a", AT + LEASE)
     await store.release(JOB, "a", AT + 9 * LEASE)
-    assert (await claim(store, "a", AT)).granted
+    assert (await claim_job(store, "a", AT)).granted

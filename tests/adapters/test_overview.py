@@ -45,12 +45,12 @@ async def open_sqlite(folder: Path) -> AsyncIterator[Opened]:
     path = folder / "provenance.sqlite"
     store, overview = SqliteChainStore(path), SqliteChainOverview(path)
 
-    async def forget(_: ChainKey) -> None:
+    async def do_nothing(_: ChainKey) -> None:
         with closing(sqlite3.connect(path, autocommit=True)) as connection:
             connection.execute("DELETE FROM chain_summaries")
             connection.execute("DELETE FROM pending_amendments")
 
-    yield Opened(overview, store, forget)
+    yield Opened(overview, store, do_nothing)
     await overview.close()
     await store.close()
 
@@ -63,7 +63,7 @@ async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> Asyn
         account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
         store = CosmosChainStore(account, segment_bytes=segment_bytes)
 
-        async def forget(chain: ChainKey) -> None:
+        async def forget_chain(chain: ChainKey) -> None:
             async with CosmosClient(server.endpoint, server.key) as client:
                 container = client.get_database_client(DATABASE).get_container_client(chain.target)
                 text = "SELECT * FROM c WHERE c.scope = @scope OR c.scopeKey = @scope"
@@ -75,7 +75,7 @@ async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> Asyn
                     else:
                         await container.delete_item(item["id"], item["chain"])
 
-        yield Opened(CosmosChainOverview(account, store), store, forget)
+        yield Opened(CosmosChainOverview(account, store), store, forget_chain)
         await store.close()
 
 
@@ -112,7 +112,7 @@ def build_decision(sequence: int) -> dict[str, str]:
     return {**members, "AmendmentID": f"{sequence:012d}"}
 
 
-async def append(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], second: int = 0) -> Tip:
+async def append_records(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], second: int = 0) -> Tip:
     """Append records with these members as one batch, at the given second."""
     await store.provision(chain)
     tip = await store.read_tip(chain)
@@ -132,7 +132,7 @@ def build_event(name: str = "1") -> dict[str, str]:
     return {"ActionType": "A", "EntityType": "T", "EntityID": name}
 
 
-async def summarize(opened: Opened, chain: ChainKey) -> ChainSummary:
+async def summarize_chain(opened: Opened, chain: ChainKey) -> ChainSummary:
     """Return the summary of one chain."""
     found = await opened.overview.list_chains(chain.target, None, 100)
     return next(one for one in found if one.chain == chain)
@@ -148,11 +148,13 @@ async def list_places(opened: Opened) -> list[tuple[str, int]]:
 async def test_summaries_follow_appends(opened: Opened) -> None:
     """A summary contains the current number of records, first and last time, and pending amendments."""
     assert await opened.overview.list_chains(None, None, 10) == []
-    await append(opened.store, PLATFORM, build_event(), second=1)
-    await append(opened.store, EVENTS, build_event(), build_event(), second=2)
-    await append(opened.store, EVENTS, build_event(), second=70)
-    await append(opened.store, AMENDMENTS, build_amendment(), build_amendment("approved"), build_amendment(), second=3)
-    await append(opened.store, AMENDMENTS, build_decision(1), second=4)
+    await append_records(opened.store, PLATFORM, build_event(), second=1)
+    await append_records(opened.store, EVENTS, build_event(), build_event(), second=2)
+    await append_records(opened.store, EVENTS, build_event(), second=70)
+    await append_records(
+        opened.store, AMENDMENTS, build_amendment(), build_amendment("approved"), build_amendment(), second=3
+    )
+    await append_records(opened.store, AMENDMENTS, build_decision(1), second=4)
     first, second, third = await opened.overview.list_chains(None, None, 10)
     assert [one.chain for one in (first, second, third)] == [AMENDMENTS, EVENTS, PLATFORM]
     assert (second.records, second.first_at, second.last_at, second.pending) == (
@@ -167,7 +169,7 @@ async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
     chains = [ChainKey(Target.DOMAIN_EVENTS, f"s{number}") for number in range(5)] + [AMENDMENTS, OTHER, PLATFORM]
     for chain in chains:
         for _ in range(3):
-            await append(
+            await append_records(
                 opened.store, chain, build_amendment() if chain.target == AMENDMENTS.target else build_event("x" * 500)
             )
     expected = [one.chain for one in await opened.overview.list_chains(None, None, 100)]
@@ -186,53 +188,53 @@ async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
 
 async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> None:
     """The index lists the pending amendments of all scopes by time, in pages; decided amendments can be removed."""
-    await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
-    await append(opened.store, OTHER, build_amendment(), second=2)
-    await append(opened.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
+    await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    await append_records(opened.store, OTHER, build_amendment(), second=2)
+    await append_records(opened.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
     assert await list_places(opened) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 2", 1), ("line 1/ü", 4)]
     listed: list[PendingPlace] = []
     while page := await opened.overview.list_pending(listed[-1] if listed else None, 1, MANY):
         listed += [entry.place for entry in page]
     assert [(place.scope_key, place.sequence) for place in listed] == await list_places(opened)
-    await append(opened.store, OTHER, build_decision(1), second=4)
+    await append_records(opened.store, OTHER, build_decision(1), second=4)
     entries = await opened.overview.list_pending(None, 100, MANY)
     await opened.overview.remove_pending([entry for entry in entries if entry.place.chain == OTHER])
     assert await list_places(opened) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
-    assert (await summarize(opened, OTHER)).pending == 0
-    assert (await summarize(opened, AMENDMENTS)).pending == 3
+    assert (await summarize_chain(opened, OTHER)).pending == 0
+    assert (await summarize_chain(opened, AMENDMENTS)).pending == 3
 
 
 async def test_a_page_of_pending_amendments_has_a_maximum_size(opened: Opened) -> None:
     """A page ends before its maximum size is exceeded, but has at least one entry."""
-    await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
     (entry,) = await opened.overview.list_pending(None, 100, 1)
     assert entry.place.sequence == 1
 
 
 async def test_earlier_chains_are_counted(opened: Opened) -> None:
     """Chains that an earlier version stored without counts are counted once."""
-    await append(opened.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
-    await append(opened.store, AMENDMENTS, build_decision(1), second=2)
+    await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
+    await append_records(opened.store, AMENDMENTS, build_decision(1), second=2)
     await opened.forget_counts(AMENDMENTS)
-    await append(opened.store, AMENDMENTS, build_amendment(), build_decision(2), second=3)
-    assert (await summarize(opened, AMENDMENTS)).pending is None
+    await append_records(opened.store, AMENDMENTS, build_amendment(), build_decision(2), second=3)
+    assert (await summarize_chain(opened, AMENDMENTS)).pending is None
     assert await opened.overview.count_pending(AMENDMENTS) == 2
     assert await opened.overview.list_uncounted(10) == [AMENDMENTS]
     await asyncio.gather(*(opened.overview.complete_counts(AMENDMENTS) for _ in range(3)))
     await opened.overview.complete_counts(AMENDMENTS)
     assert await opened.overview.list_uncounted(10) == []
-    assert (await summarize(opened, AMENDMENTS)).pending == 2
-    assert (await summarize(opened, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
+    assert (await summarize_chain(opened, AMENDMENTS)).pending == 2
+    assert (await summarize_chain(opened, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
     entries = await opened.overview.list_pending(None, 100, MANY)
     assert {3, 5} <= {entry.place.sequence for entry in entries}
-    await append(opened.store, AMENDMENTS, build_decision(3), second=4)
-    assert (await summarize(opened, AMENDMENTS)).pending == 1
+    await append_records(opened.store, AMENDMENTS, build_decision(3), second=4)
+    assert (await summarize_chain(opened, AMENDMENTS)).pending == 1
 
 
 async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting while records are appended gives the correct number."""
     monkeypatch.setattr(provenance_overview, "COUNTED_AT_ONCE", 3)
-    await append(opened.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
+    await append_records(opened.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
     await opened.forget_counts(AMENDMENTS)
 
     async def append_all() -> None:
@@ -240,7 +242,7 @@ async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch
             body = build_decision(number + 1) if number % 2 else build_amendment()
             while True:
                 with contextlib.suppress(TipMovedError):
-                    await append(opened.store, AMENDMENTS, body, second=2 + number)
+                    await append_records(opened.store, AMENDMENTS, body, second=2 + number)
                     break
 
     async def count_all() -> None:
@@ -249,7 +251,7 @@ async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch
 
     await asyncio.gather(append_all(), count_all(), count_all())
     await count_all()
-    assert (await summarize(opened, AMENDMENTS)).pending == await opened.overview.count_pending(AMENDMENTS) == 10
+    assert (await summarize_chain(opened, AMENDMENTS)).pending == await opened.overview.count_pending(AMENDMENTS) == 10
     entries = await opened.overview.list_pending(None, 100, MANY)
     assert {1, 3, 5, 7, 9} | {11, 13, 15, 17, 19} <= {entry.place.sequence for entry in entries}
 
@@ -257,7 +259,7 @@ async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch
 async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opened) -> None:
     """A summary contains the last verdict and the largest checkpoint size, even after appends."""
     assert await opened.overview.find_verdict(EVENTS) is None
-    await append(opened.store, EVENTS, build_event())
+    await append_records(opened.store, EVENTS, build_event())
     assert await opened.overview.find_verdict(EVENTS) is None
     verdict = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=False, broken_at="000000000001", reason="r")
     valid = replace(verdict, is_valid=True)
@@ -266,8 +268,8 @@ async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opene
     await opened.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:59.999999Z")
     await opened.overview.save_checkpoint_sizes({EVENTS: 7})
     await opened.overview.save_checkpoint_sizes({EVENTS: 5})
-    await append(opened.store, EVENTS, build_event())
-    found = await summarize(opened, EVENTS)
+    await append_records(opened.store, EVENTS, build_event())
+    found = await summarize_chain(opened, EVENTS)
     assert (found.verdict, found.checkpoint_size, found.records) == (verdict, 7, 2)
     assert await opened.overview.find_verdict(EVENTS) == verdict
     assert await opened.overview.find_verdict(PLATFORM) is None
@@ -276,4 +278,4 @@ async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opene
     assert await opened.overview.list_chains(None, EVENTS, 10, broken_only=True) == []
     await opened.overview.save_verdict(EVENTS, valid, verdict.verified_at)
     assert await opened.overview.list_chains(None, None, 10, broken_only=True) == []
-    assert (await summarize(opened, EVENTS)).verdict == valid
+    assert (await summarize_chain(opened, EVENTS)).verdict == valid

@@ -11,7 +11,7 @@ from shared.backends.azure.cosmos_places import CosmosPlaceStore
 from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.fair_use.ports import Purpose, QuotaReservation, QuotaStore
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = 1_800_000_000.0
 WHO = "p/ü?#"
@@ -22,16 +22,16 @@ type Opener = Callable[[], QuotaStore]
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
-        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+        account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
-        def another() -> QuotaStore:
+        def open_another() -> QuotaStore:
             if account:
                 return CosmosPlaceStore(account())
             database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqlitePlaceStore(database)
 
-        yield another
+        yield open_another
 
 
 async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:

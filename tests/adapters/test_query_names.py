@@ -18,7 +18,7 @@ from shared.provenance.chain_log import ChainLog, EventLog
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 from tests.unit.shared.catalog.stores import get_workspace_id, open_plant
 
 DOCUMENT = "workspace: {id: plant-a, name: Plant}\npolicies: {provenance: {}}\nsurfaces: [{lookup: hall, name: Hall}]\n"
@@ -51,7 +51,7 @@ async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
             plants = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
             services = [each.service for each in plants]
         else:
-            account = await stack.enter_async_context(accounts(request.param))
+            account = await stack.enter_async_context(open_accounts(request.param))
             services = [
                 CatalogService(
                     CosmosCatalogStore(client), EventLog(ChainLog(CosmosChainStore(client), get_workspace_id))
@@ -62,7 +62,7 @@ async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
         yield services
 
 
-async def put(service: CatalogService, fields: dict[str, str]) -> str:
+async def put_query(service: CatalogService, fields: dict[str, str]) -> str:
     """Store a query and return the error code, or an empty text on success."""
     query = WarmQuery.model_validate({"surface": "hall", "kql": "Telemetry | count", **fields})
     while True:
@@ -80,5 +80,5 @@ async def test_of_two_contradicting_puts_at_once_one_wins(
     instances: list[CatalogService], pair: tuple[dict[str, str], dict[str, str]]
 ) -> None:
     """If two instances store queries with conflicting names at the same time, only one succeeds."""
-    codes = await asyncio.gather(*(put(service, fields) for service, fields in zip(instances, pair, strict=True)))
+    codes = await asyncio.gather(*(put_query(service, fields) for service, fields in zip(instances, pair, strict=True)))
     assert sorted(codes) == ["", "WARM_QUERY_NAME_TAKEN"]

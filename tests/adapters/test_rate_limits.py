@@ -11,7 +11,7 @@ from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 from shared.backends.embedded.rate_limits import SCHEMA, SqliteLeaseStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.rate_limits.ports import Lease, LeaseRequest, LeaseStore
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = 1_800_000_000.0
 type Opener = Callable[[], LeaseStore]
@@ -21,19 +21,19 @@ type Opener = Callable[[], LeaseStore]
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens the same store for several instances; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
-        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+        account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
-        def another() -> LeaseStore:
+        def open_another() -> LeaseStore:
             if account:
                 return CosmosLeaseStore(account(), timeout_seconds=20)
             database = SqliteDatabase(tmp_path / "limits.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteLeaseStore(database)
 
-        yield another
+        yield open_another
 
 
-def lease_request(
+def build_lease_request(
     wanted: int,
     *,
     previous: str = "",
@@ -49,57 +49,57 @@ def lease_request(
 async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
     """A lease of one instance reduces the budget that remains for the other instances."""
     first, second = opener(), opener()
-    lease = await first.lease(lease_request(6), AT)
+    lease = await first.lease(build_lease_request(6), AT)
     assert (lease.granted, lease.left, lease.active_on_other_instances) == (6, 4, 0)
-    other = await second.lease(lease_request(6, instance="two"), AT + 1)
+    other = await second.lease(build_lease_request(6, instance="two"), AT + 1)
     assert (other.granted, other.left) == (4, 0)
-    empty = await second.lease(lease_request(1, instance="two", previous=other.id, used=4), AT + 2)
+    empty = await second.lease(build_lease_request(1, instance="two", previous=other.id, used=4), AT + 2)
     assert (empty.id, empty.granted, empty.frees_at) == ("", 0, AT + 61)
-    assert (await first.lease(lease_request(1, principal="another"), AT + 2)).granted == 1
+    assert (await first.lease(build_lease_request(1, principal="another"), AT + 2)).granted == 1
 
 
 async def test_unused_budget_is_returned(opener: Opener) -> None:
     """The unused part of a lease is available again after the lease is settled."""
     store = opener()
-    lease = await store.lease(lease_request(8), AT)
-    settled = await store.lease(lease_request(1, previous=lease.id, used=2), AT + 1)
+    lease = await store.lease(build_lease_request(8), AT)
+    settled = await store.lease(build_lease_request(1, previous=lease.id, used=2), AT + 1)
     assert (settled.granted, settled.left) == (1, 7)
-    unused = await store.lease(lease_request(0, previous=settled.id), AT + 1)
+    unused = await store.lease(build_lease_request(0, previous=settled.id), AT + 1)
     assert (unused.granted, unused.left) == (0, 8)
 
 
 async def test_used_budget_counts_for_the_window(opener: Opener) -> None:
     """Used budget is available again one minute after its last use."""
     store = opener()
-    lease = await store.lease(lease_request(10), AT - 0.5)
-    settled = await store.lease(lease_request(0, previous=lease.id, used=10, used_until=AT), AT + 1)
+    lease = await store.lease(build_lease_request(10), AT - 0.5)
+    settled = await store.lease(build_lease_request(0, previous=lease.id, used=10, used_until=AT), AT + 1)
     assert settled.frees_at == AT + 60
-    assert (await store.lease(lease_request(5), AT + 59.9)).granted == 0
-    assert (await store.lease(lease_request(5), AT + 60)).granted == 5
+    assert (await store.lease(build_lease_request(5), AT + 59.9)).granted == 0
+    assert (await store.lease(build_lease_request(5), AT + 60)).granted == 5
 
 
 async def test_an_unsettled_lease_counts_as_used(opener: Opener) -> None:
     """A lease that is never settled, because its instance died, counts as used."""
-    await opener().lease(lease_request(10), AT)
-    assert (await opener().lease(lease_request(5, instance="two"), AT + 30)).granted == 0
-    assert (await opener().lease(lease_request(5, instance="two"), AT + 61)).granted == 5
+    await opener().lease(build_lease_request(10), AT)
+    assert (await opener().lease(build_lease_request(5, instance="two"), AT + 30)).granted == 0
+    assert (await opener().lease(build_lease_request(5, instance="two"), AT + 61)).granted == 5
 
 
 async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
     """Each instance gets the number of requests that the other instances currently execute."""
     store = opener()
-    await store.lease(lease_request(1, active=3), AT)
-    assert (await store.lease(lease_request(1, instance="two", active=2), AT + 1)).active_on_other_instances == 3
-    assert (await store.lease(lease_request(1, instance="three"), AT + 2)).active_on_other_instances == 5
-    assert (await store.lease(lease_request(1, instance="three"), AT + 5.5)).active_on_other_instances == 2
-    assert (await store.lease(lease_request(1, instance="three"), AT + 20)).active_on_other_instances == 0
+    await store.lease(build_lease_request(1, active=3), AT)
+    assert (await store.lease(build_lease_request(1, instance="two", active=2), AT + 1)).active_on_other_instances == 3
+    assert (await store.lease(build_lease_request(1, instance="three"), AT + 2)).active_on_other_instances == 5
+    assert (await store.lease(build_lease_request(1, instance="three"), AT + 5.5)).active_on_other_instances == 2
+    assert (await store.lease(build_lease_request(1, instance="three"), AT + 20)).active_on_other_instances == 0
 
 
 async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
     """The sum of simultaneous leases never exceeds the budget."""
     stores = [opener() for _ in range(3)]
     given: list[Lease] = await asyncio.gather(
-        *(stores[number % 3].lease(lease_request(2, instance=f"i{number}"), AT) for number in range(9))
+        *(stores[number % 3].lease(build_lease_request(2, instance=f"i{number}"), AT) for number in range(9))
     )
     assert sum(lease.granted for lease in given) == 10
     assert len({lease.id for lease in given if lease.granted}) == 5
@@ -109,17 +109,17 @@ async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
 async def test_usage_before_the_clock_was_set_back_counts_for_one_window(opener: Opener, *, is_settled: bool) -> None:
     """After the clock was set back by an hour, earlier usage counts for one minute, not until its time comes again."""
     store = opener()
-    lease = await store.lease(lease_request(10), AT + 3600)
+    lease = await store.lease(build_lease_request(10), AT + 3600)
     if is_settled:
-        await store.lease(lease_request(0, previous=lease.id, used=10, used_until=AT + 3600), AT + 3600)
-    empty = await store.lease(lease_request(5, instance="two"), AT)
+        await store.lease(build_lease_request(0, previous=lease.id, used=10, used_until=AT + 3600), AT + 3600)
+    empty = await store.lease(build_lease_request(5, instance="two"), AT)
     assert empty.granted == 0
     assert empty.frees_at <= AT + 61
-    assert (await store.lease(lease_request(5, instance="two"), AT + 62)).granted == 5
+    assert (await store.lease(build_lease_request(5, instance="two"), AT + 62)).granted == 5
 
 
 async def test_active_requests_before_the_clock_was_set_back_are_ignored(opener: Opener) -> None:
     """The active requests of an instance that died before the clock was set back are ignored."""
     store = opener()
-    await store.lease(lease_request(1, active=3), AT + 3600)
-    assert (await store.lease(lease_request(1, instance="two"), AT)).active_on_other_instances == 0
+    await store.lease(build_lease_request(1, active=3), AT + 3600)
+    assert (await store.lease(build_lease_request(1, instance="two"), AT)).active_on_other_instances == 0

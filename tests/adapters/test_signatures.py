@@ -15,7 +15,7 @@ from shared.backends.embedded.signatures import SCHEMA, SqliteSignatureIndex, Sq
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.provenance.ports import ChainKey, Target
 from shared.signatures.ports import IndexedSignature, SignatureFilter, SignatureIndex, SignatureStore
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 CHAIN = ChainKey(Target.DOMAIN_AMENDMENTS, "line/1 ?#\\")
@@ -38,16 +38,16 @@ type Opener = Callable[[], Stores]
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens the empty stores, as separate processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
-        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+        account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
-        def another() -> Stores:
+        def open_another() -> Stores:
             if account:
                 return Stores(CosmosSignatureStore(account()), CosmosSignatureIndex(account()))
             database = SqliteDatabase(tmp_path / "signatures.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return Stores(SqliteSignatureStore(database), SqliteSignatureIndex(database))
 
-        yield another
+        yield open_another
 
 
 @pytest.fixture
@@ -95,12 +95,12 @@ async def test_pending_attempts(stores: Stores) -> None:
 async def test_exceptions_change_nothing(stores: Stores) -> None:
     """If the change function raises an exception, the caller gets the exception, and nothing is changed."""
 
-    def fail(_: object) -> None:
+    def raise_error(_: object) -> None:
         raise LookupError("refused")
 
     await stores.store.change_sign_in("s1", count_up, AT)
     with pytest.raises(LookupError):
-        await stores.store.change_sign_in("s1", fail, AT)
+        await stores.store.change_sign_in("s1", raise_error, AT)
     assert await stores.store.change_sign_in("s1", lambda _: None, AT) == {"number": 1, "pending": []}
     assert await stores.store.change_sign_in("s2", lambda _: None, AT) is None
 

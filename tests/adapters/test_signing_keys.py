@@ -59,7 +59,7 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield SigningKeys(VaultSigningKey(vault, name), VaultNoteSigner(vault, name))
 
 
-def check(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -> None:
+def check_signature(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -> None:
     assert len(signature) == 64
     parts = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
     public.verify(encode_dss_signature(*parts), message, ec.ECDSA(hashes.SHA256()))
@@ -81,12 +81,12 @@ async def test_tokens_verify_with_the_published_key(keys: SigningKeys) -> None:
         # Both purposes use the same key of the vault here.
         public = load_public_key(await keys.notes.load_public_key())
         assert to_jwk(public) == first
-        check(public, await keys.tokens.sign(b"message"), b"message")
+        check_signature(public, await keys.tokens.sign(b"message"), b"message")
 
 
 async def test_notes_verify_with_the_public_key(keys: SigningKeys) -> None:
     """A checkpoint's signature verifies with the published public key, which stays the same."""
     spki = await keys.notes.load_public_key()
     for message in (b"", b"note", bytes(range(256)) * 100):
-        check(load_public_key(spki), await keys.notes.sign(message), message)
+        check_signature(load_public_key(spki), await keys.notes.sign(message), message)
     assert await keys.notes.load_public_key() == spki

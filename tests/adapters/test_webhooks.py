@@ -16,7 +16,7 @@ from shared.timestamps import rfc3339
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.models import Attempt, Delivery, DeliveryStatus
 from shared.webhooks.ports import DeliveryPlace, WebhookStore
-from tests.adapters.cosmos import KINDS, accounts
+from tests.adapters.cosmos import KINDS, open_accounts
 
 START = datetime(2026, 1, 5, 0, 0, 0, 123456, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -27,16 +27,16 @@ type Opener = Callable[[], WebhookStore]
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
     """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
     async with AsyncExitStack() as stack:
-        account = None if request.param == "sqlite" else await stack.enter_async_context(accounts(request.param))
+        account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
-        def another() -> WebhookStore:
+        def open_another() -> WebhookStore:
             if account:
                 return CosmosWebhookStore(account())
             database = SqliteDatabase(tmp_path / "webhooks.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
             return SqliteWebhookStore(database)
 
-        yield another
+        yield open_another
 
 
 @pytest.fixture
@@ -84,12 +84,12 @@ async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> Non
 async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
     """If the change function raises an exception, the caller gets the exception, and the document is unchanged."""
 
-    def refuse(before: str | None) -> str:
+    def raise_error(before: str | None) -> str:
         raise LookupError(before)
 
     await store.change_document("endpoints", lambda _: "one")
     with pytest.raises(LookupError):
-        await store.change_document("endpoints", refuse)
+        await store.change_document("endpoints", raise_error)
     assert await store.read_document("endpoints") == "one"
 
 

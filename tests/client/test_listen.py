@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 SECRET = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"
 
 
-def sign(body: str) -> dict[str, str]:
+def sign_body(body: str) -> dict[str, str]:
     """Sign a body with the current time."""
     now = datetime.now(UTC)
     signature = Webhook(SECRET).sign("msg_1", now, body)
@@ -28,9 +28,11 @@ def test_requests_are_verified_and_printed(tmp_path: Path, capsys: pytest.Captur
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}/"
-        statuses = [httpx.post(url, content="{}", headers=sign("{}"), trust_env=False).status_code]
+        statuses = [httpx.post(url, content="{}", headers=sign_body("{}"), trust_env=False).status_code]
         secret.write_text(f"{SECRET}\n")
-        replies = (httpx.post(url, content=body, headers=sign("{}"), trust_env=False) for body in ("{}", '{"a": 1}'))
+        replies = (
+            httpx.post(url, content=body, headers=sign_body("{}"), trust_env=False) for body in ("{}", '{"a": 1}')
+        )
         statuses += [reply.status_code for reply in replies]
         server.shutdown()
         thread.join()

@@ -17,7 +17,7 @@ def build_message(device: str, **payload: Any) -> dict[str, Any]:
     }
 
 
-def render(view: LiveTable | LiveChart) -> list[list[str]]:
+def render_lines(view: LiveTable | LiveChart) -> list[list[str]]:
     """Return the lines of a view, each as a list of words."""
     console = Console(width=200)
     with console.capture() as text:
@@ -30,7 +30,7 @@ def test_the_table_has_the_newest_message_of_each_device() -> None:
     table = LiveTable()
     for message in (build_message("b", x=1), build_message("a", x=2), build_message("b", x=3, y=True)):
         table.add(message)
-    assert render(table) == [
+    assert render_lines(table) == [
         ["connection", "device", "time", "x", "y"],
         ["press", "a", "08:00:00", "2"],
         ["press", "b", "08:00:00", "3", "yes"],
@@ -43,21 +43,21 @@ def test_the_chart_draws_the_last_values_of_each_device() -> None:
     for value in (0, "text", None, True, 7, 3.5):
         chart.add(build_message("a", x=value))
     chart.add(build_message("silent", y=1))
-    assert render(chart) == [
+    assert render_lines(chart) == [
         ["connection", "device", "lowest", "highest", "newest", "x"],
         ["press", "a", "0", "7", "3.5", "▁█▅"],
     ]
     for value in range(100):
         chart.add(build_message("a", x=value))
-    assert render(chart)[1][2:5] == ["40", "99", "99"]
+    assert render_lines(chart)[1][2:5] == ["40", "99", "99"]
 
 
 def test_a_chart_without_numbers_names_the_fields() -> None:
     """If a field has no numbers, the output of its chart lists the existing fields."""
     chart = LiveChart("z")
-    assert render(chart)[1:] == []
+    assert render_lines(chart)[1:] == []
     chart.add(build_message("a", y="text", x=1))
-    words = [word for line in render(chart) for word in line]
+    words = [word for line in render_lines(chart) for word in line]
     assert words[-3:] == ["Fields:", "x,", "y."]
 
 

@@ -74,13 +74,15 @@ def open_fake(server: FakeServer) -> httpx.Client:
     return httpx.Client(transport=httpx.MockTransport(server.handle), base_url=URL)
 
 
-def store(expires_in: float) -> None:
+def store_tokens(expires_in: float) -> None:
     """Store the tokens that the server issues at a sign-in."""
     get_path().parent.mkdir(parents=True, exist_ok=True)
     store_grant(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
 
 
-def visit(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dict[str, Any]]) -> list[httpx.Response]:
+def forge_redirect(
+    monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dict[str, Any]]
+) -> list[httpx.Response]:
     """Replace the browser by a function that visits a forged callback address, and then the correct address."""
     seen: list[httpx.Response] = []
 
@@ -98,7 +100,7 @@ def visit(monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dic
 
 def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A callback with the state of the request completes the sign-in; one with another state is rejected."""
-    pages = visit(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": URL})
+    pages = forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": URL})
     grant = sign_in(URL, "oi", ["Workspace.Catalog.Read"])
     assert (grant.access_token, grant.scopes) == (f"a{server.refreshes}", ["Workspace.Catalog.Read"])
     assert pages[0].status_code == 404
@@ -107,14 +109,14 @@ def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPa
 
 def test_a_declined_consent_is_reported(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the user declines, the error contains the authorization server's reason."""
-    visit(monkeypatch, lambda sent: {"error": "access_denied", "state": sent["state"], "iss": server.issuer})
+    forge_redirect(monkeypatch, lambda sent: {"error": "access_denied", "state": sent["state"], "iss": server.issuer})
     with pytest.raises(SignInError, match="access_denied"):
         sign_in(URL, "oi", [])
 
 
 def test_a_missing_decision_ends_the_wait(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If no valid callback arrives in time, the sign-in fails; a callback of another issuer does not count."""
-    visit(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": f"{server.issuer}.evil"})
+    forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": f"{server.issuer}.evil"})
     with pytest.raises(SignInError, match=r"Nobody signed in"):
         sign_in(URL, "oi", [], wait_seconds=0.2)
 
@@ -208,7 +210,7 @@ def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
 
 def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
     """A valid token is not refreshed, and only its owner can read the file that stores it."""
-    store(3600)
+    store_tokens(3600)
     assert get_path().stat().st_mode & 0o777 == 0o600
     login = find_login()
     assert callable(login.token)
@@ -217,7 +219,7 @@ def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
 
 def test_many_processes_refresh_once(server: FakeServer) -> None:
     """Of several simultaneous processes only one refreshes the token, because a refresh token works once."""
-    store(30)
+    store_tokens(30)
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(lambda _: StoredGrant().get_token(), range(8)))
     assert (tokens, server.refreshes) == (["a1"] * 8, 1)
@@ -226,7 +228,7 @@ def test_many_processes_refresh_once(server: FakeServer) -> None:
 
 def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
     """If the refresh token is rejected, the error names the command for a new sign-in."""
-    store(0)
+    store_tokens(0)
     server.refresh_token = "other"
     with pytest.raises(SignInError, match=r"It was used\. Run `oi login https://plant\.example --browser`"):
         StoredGrant().get_token()
@@ -237,6 +239,6 @@ def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
 
 def test_revocation_sends_the_refresh_token(server: FakeServer) -> None:
     """A logout revokes the refresh token, which ends the whole grant."""
-    store(3600)
+    store_tokens(3600)
     StoredGrant().revoke()
     assert server.revoked == ["r0"]

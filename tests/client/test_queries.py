@@ -21,11 +21,11 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of paths that the clients of the test request."""
     requested: list[str] = []
 
-    def reply(request: httpx.Request) -> httpx.Response:
+    def reply_to_request(request: httpx.Request) -> httpx.Response:
         requested.append(request.url.raw_path.decode())
         return httpx.Response(200, json=REPLY)
 
-    client = httpx.Client(base_url="https://plant.example", transport=httpx.MockTransport(reply))
+    client = httpx.Client(base_url="https://plant.example", transport=httpx.MockTransport(reply_to_request))
     monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)
     return requested
 

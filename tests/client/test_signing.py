@@ -66,7 +66,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     return fake
 
 
-def type_key(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def provide_key(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """Put an API key on the command's standard input."""
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
 
@@ -80,7 +80,7 @@ def test_a_decision_is_signed_with_the_key_that_is_typed_again(
 ) -> None:
     """If the sign-in cannot sign, the command reads an API key and sends the decision again."""
     service.refusal = (status, code)
-    type_key(monkeypatch, "oik_typed")
+    provide_key(monkeypatch, "oik_typed")
     assert execute(SIGNED) == 0
     body = {"signature": {"meaning": "approval", "statement": "I checked it."}}
     assert service.requests == [("oik_stored", PATH, body), ("oik_typed", PATH, body)]
@@ -96,7 +96,7 @@ def test_another_persons_key_cannot_sign(
 ) -> None:
     """The command rejects an API key of another person than the one who is signed in."""
     service.fresh = "oik_other"
-    type_key(monkeypatch, "oik_other")
+    provide_key(monkeypatch, "oik_other")
     assert execute(SIGNED) == 1
     assert len(service.requests) == 1
     assert "bob@plant signed in, but the decision is that of ann@plant" in capsys.readouterr().err
@@ -104,7 +104,7 @@ def test_another_persons_key_cannot_sign(
 
 def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an API key on standard input, the command does not repeat a rejected decision."""
-    type_key(monkeypatch, "")
+    provide_key(monkeypatch, "")
     assert execute(SIGNED) == 2
     assert len(service.requests) == 1
 

@@ -35,7 +35,7 @@ class Wire:
         return httpx.Response(202, json={"accepted": len(lines)})
 
 
-def _open(path: Path, wire: Wire) -> Spool:
+def open_spool(path: Path, wire: Wire) -> Spool:
     transport = Transport("http://service.example", token="jwt")
     transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(wire.handle))
     return Telemetry(transport).spool(path)
@@ -46,12 +46,12 @@ def test_messages_wait_for_the_service(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("oi._sync.transport.sleep", lambda _seconds: None)
     wire = Wire()
     wire.lost = 5
-    with _open(tmp_path / "spool", wire) as spool:
+    with open_spool(tmp_path / "spool", wire) as spool:
         spool.put("press", [{"value": n} for n in range(3)])
         with pytest.raises(UnreachableError):
             spool.flush()
         assert len(spool) == 3
-    with _open(tmp_path / "spool", wire) as spool:
+    with open_spool(tmp_path / "spool", wire) as spool:
         spool.put("press", {"value": 3})
         assert (spool.flush(), len(spool)) == (4, 0)
     assert list(wire.stored.values()) == [0, 1, 2, 3]
@@ -59,7 +59,7 @@ def test_messages_wait_for_the_service(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
     """If one message of a batch cannot be encoded as JSON, the spool stores no message of the batch."""
-    spool = _open(tmp_path / "spool", Wire())
+    spool = open_spool(tmp_path / "spool", Wire())
     with spool, pytest.raises(ValueError, match="NaN or infinite"):
         spool.put("press", [{"value": 1}, {"value": float("nan")}])
     file = SpoolFile(tmp_path / "spool")
@@ -71,11 +71,11 @@ def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
     """A rejected message does not delay others, and stays on disk with the reason until a user removes it."""
     wire = Wire()
     wire.refused = {1, 4}
-    with _open(tmp_path / "spool", wire) as spool:
+    with open_spool(tmp_path / "spool", wire) as spool:
         spool.put("press", [{"value": n} for n in range(3)])
         spool.put("lathe", [{"value": n} for n in range(3, 6)])
         assert (spool.flush(), len(spool)) == (4, 0)
-    with _open(tmp_path / "spool", wire) as spool:
+    with open_spool(tmp_path / "spool", wire) as spool:
         refused = spool.list_refused()
         assert [(each.lookup, each.message["value"], each.reason) for each in refused] == [
             ("press", 1, "is wrong"),
@@ -90,7 +90,7 @@ def test_a_connection_that_is_refused_delays_no_other(tmp_path: Path) -> None:
     """Messages of an unknown connection stay on disk with an error, and messages of other connections are sent."""
     wire = Wire()
     wire.unknown = {"press"}
-    with _open(tmp_path / "spool", wire) as spool:
+    with open_spool(tmp_path / "spool", wire) as spool:
         spool.put("press", {"value": 1})
         spool.put("lathe", {"value": 2})
         with pytest.raises(NotFoundError):

@@ -47,24 +47,24 @@ class FakeService:
         raise ConnectionClosedError(None, None)
 
 
-async def read(
+async def read_messages(
     service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch, key: str | None = None
 ) -> list[tuple[str, str]]:
     """Return connection and id of a number of messages of the stream."""
     tokens = iter(range(1, 100))
 
-    async def skip(_seconds: float) -> None:
+    async def skip_wait(_seconds: float) -> None:
         pass
 
     monkeypatch.setattr(module, "connect", service.connect)
-    monkeypatch.setattr(module, "sleep", skip)
+    monkeypatch.setattr(module, "sleep", skip_wait)
 
-    async def issue(transport: AsyncTransport, *, renew: bool = False) -> str:
+    async def issue_token(transport: AsyncTransport, *, renew: bool = False) -> str:
         if transport._token is None or (renew and transport.can_renew):
             transport._token = Token(f"token-{next(tokens)}")
         return transport._token.text
 
-    monkeypatch.setattr(AsyncTransport, "get_token", issue)
+    monkeypatch.setattr(AsyncTransport, "get_token", issue_token)
     found = []
     token = "t" if key is None else None
     async with AsyncWorkspace("https://plant.example", key=key, token=token) as workspace:
@@ -82,7 +82,7 @@ async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest
     now = datetime.now(UTC)
     first = [build_message(1, now - timedelta(seconds=3)), build_message(2, now - timedelta(seconds=2))]
     service = FakeService(first, [*first, build_message(3, now)])
-    assert await read(service, 3, monkeypatch) == [("rig", "m-1"), ("rig", "m-2"), ("rig", "m-3")]
+    assert await read_messages(service, 3, monkeypatch) == [("rig", "m-1"), ("rig", "m-2"), ("rig", "m-3")]
     start = service.starts[1]
     assert service.starts[0] is None
     assert start is not None
@@ -93,7 +93,7 @@ async def test_equal_ids_of_two_connections_are_two_messages(monkeypatch: pytest
     """Messages of two connections are different messages, even if their ids are equal."""
     now = datetime.now(UTC)
     service = FakeService([build_message(1, now), build_message(1, now, "press"), build_message(1, now)], [])
-    assert await read(service, 2, monkeypatch) == [("rig", "m-1"), ("press", "m-1")]
+    assert await read_messages(service, 2, monkeypatch) == [("rig", "m-1"), ("press", "m-1")]
 
 
 async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,13 +101,13 @@ async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPat
     now = datetime.now(UTC)
     ahead = build_message(1, now + timedelta(minutes=5))
     service = FakeService([ahead], [build_message(2, now)])
-    await read(service, 2, monkeypatch)
+    await read_messages(service, 2, monkeypatch)
     start = service.starts[1]
     assert start is not None
     assert start <= datetime.now(UTC) - timedelta(seconds=50)
 
 
-def refuse(status: int) -> InvalidStatus:
+def build_handshake_error(status: int) -> InvalidStatus:
     """Build the error that the client gets if the service rejects a handshake."""
     return InvalidStatus(Response(status, "Refused", Headers(), b'{"code": "CODE", "detail": "Reason."}'))
 
@@ -115,15 +115,21 @@ def refuse(status: int) -> InvalidStatus:
 async def test_a_broken_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a handshake that fails because of a restart or overload, the client tries again."""
     message = build_message(1, datetime.now(UTC))
-    service = FakeService(InvalidMessage("no HTTP response"), refuse(503), refuse(429), OSError("refused"), [message])
-    assert await read(service, 1, monkeypatch) == [("rig", "m-1")]
+    service = FakeService(
+        InvalidMessage("no HTTP response"),
+        build_handshake_error(503),
+        build_handshake_error(429),
+        OSError("refused"),
+        [message],
+    )
+    assert await read_messages(service, 1, monkeypatch) == [("rig", "m-1")]
 
 
 async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """After repeated failures the stream raises the error that the service is unreachable."""
     service = FakeService(*(InvalidMessage("no HTTP response") for _ in range(20)))
     with pytest.raises(UnreachableError, match=r"plant\.example does not respond: no HTTP response"):
-        await read(service, 1, monkeypatch)
+        await read_messages(service, 1, monkeypatch)
     assert len(service.connections) > 10
 
 
@@ -131,7 +137,7 @@ async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch)
     """A proxy of the environment that is not valid ends the stream at once, without its password in the error."""
     service = FakeService(InvalidProxy("ftp://user:secret@proxy.example", "scheme ftp isn't supported"), [])
     with pytest.raises(UnreachableError, match="proxy of the environment is not valid") as failed:
-        await read(service, 1, monkeypatch)
+        await read_messages(service, 1, monkeypatch)
     assert "secret" not in str(failed.value)
     assert len(service.connections) == 1
 
@@ -139,11 +145,11 @@ async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch)
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the token is rejected, the client requests a new token with its API key once."""
     message = build_message(1, datetime.now(UTC))
-    service = FakeService(refuse(401), [message])
-    assert await read(service, 1, monkeypatch, key="oik_1") == [("rig", "m-1")]
+    service = FakeService(build_handshake_error(401), [message])
+    assert await read_messages(service, 1, monkeypatch, key="oik_1") == [("rig", "m-1")]
     assert service.credentials == ["Bearer token-1", "Bearer token-2"]
     for attempts, key in ((2, "oik_1"), (1, None)):
-        service = FakeService(refuse(401), refuse(401), [message])
+        service = FakeService(build_handshake_error(401), build_handshake_error(401), [message])
         with pytest.raises(SignInError, match="Reason"):
-            await read(service, 1, monkeypatch, key=key)
+            await read_messages(service, 1, monkeypatch, key=key)
         assert len(service.credentials) == attempts

@@ -45,7 +45,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @contextmanager
-def connect(wire: Wire, **options: Any) -> Iterator[Transport]:
+def open_transport(wire: Wire, **options: Any) -> Iterator[Transport]:
     """Yield the client's transport, which is connected to the fake service."""
     transport = Transport("http://service.example", **(options or {"key": "oik_1"}))
     transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(wire.handle))
@@ -53,7 +53,7 @@ def connect(wire: Wire, **options: Any) -> Iterator[Transport]:
     transport.close()
 
 
-def refuse(status: int, **headers: str) -> httpx.Response:
+def build_error_reply(status: int, **headers: str) -> httpx.Response:
     """Build an error reply of the service."""
     problem = {"code": "CODE", "detail": "Reason.", "traceId": "t", "errors": [{"field": "f", "message": "m"}]}
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -62,16 +62,18 @@ def refuse(status: int, **headers: str) -> httpx.Response:
 
 def test_one_attempt_if_the_caller_repeats(pauses: list[float]) -> None:
     """With a maximum of one attempt, the client reports the first failure at once."""
-    wire = Wire(refuse(503))
-    with connect(wire, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
+    wire = Wire(build_error_reply(503))
+    with open_transport(wire, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
         transport.request("GET", "/a")
     assert pauses == []
 
 
 def test_one_token_serves_many_requests(pauses: list[float]) -> None:
     """The client requests a token once, and again when the token nearly expires or is rejected."""
-    wire = Wire(*(httpx.Response(200) for _ in range(2)), refuse(401), httpx.Response(200), httpx.Response(200))
-    with connect(wire) as transport:
+    wire = Wire(
+        *(httpx.Response(200) for _ in range(2)), build_error_reply(401), httpx.Response(200), httpx.Response(200)
+    )
+    with open_transport(wire) as transport:
         for _ in range(3):
             transport.request("GET", "/a")
         assert [each.headers["authorization"][-1] for each in wire.requests] == ["1", "1", "1", "2"]
@@ -84,8 +86,8 @@ def test_one_token_serves_many_requests(pauses: list[float]) -> None:
 
 def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
     """If a fixed token is rejected, the client reports this and requests no new token."""
-    wire = Wire(refuse(401))
-    with connect(wire, token="jwt") as transport, pytest.raises(SignInError) as refused:
+    wire = Wire(build_error_reply(401))
+    with open_transport(wire, token="jwt") as transport, pytest.raises(SignInError) as refused:
         transport.request("GET", "/a")
     assert (refused.value.code, refused.value.trace_id, refused.value.errors[0]["field"]) == ("CODE", "t", "f")
     assert wire.tokens == len(pauses) == 0
@@ -93,8 +95,8 @@ def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
 
 def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> None:
     """A request that gets 429 or 503 is repeated after Retry-After, also a POST, because it had no effect."""
-    wire = Wire(refuse(429, retry_after="7"), refuse(503, retry_after="2"), httpx.Response(202))
-    with connect(wire) as transport:
+    wire = Wire(build_error_reply(429, retry_after="7"), build_error_reply(503, retry_after="2"), httpx.Response(202))
+    with open_transport(wire) as transport:
         assert transport.request("POST", "/a", json={}).status_code == 202
     assert pauses == [7.0, 2.0]
 
@@ -102,9 +104,9 @@ def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> N
 @pytest.mark.parametrize(
     ("answer", "attempts", "kind"),
     [
-        (lambda: refuse(503), 5, OverloadedError),
-        (lambda: refuse(429, retry_after="3600"), 1, TooManyRequestsError),
-        (lambda: refuse(400), 1, ApiError),
+        (lambda: build_error_reply(503), 5, OverloadedError),
+        (lambda: build_error_reply(429, retry_after="3600"), 1, TooManyRequestsError),
+        (lambda: build_error_reply(400), 1, ApiError),
         (lambda: httpx.Response(502, text="<html>"), 1, ApiError),
         (lambda: httpx.ReadTimeout("late"), 1, UnreachableError),
         (lambda: httpx.ConnectError("refused"), 5, UnreachableError),
@@ -113,7 +115,7 @@ def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> N
 def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]) -> None:
     """The client gives up after four attempts; it does not repeat a POST that may have been executed."""
     wire = Wire(*(answer() for _ in range(attempts)))
-    with connect(wire) as transport, pytest.raises(kind):
+    with open_transport(wire) as transport, pytest.raises(kind):
         transport.request("POST", "/a")
     assert len(wire.requests) == attempts
     assert len(pauses) == attempts - 1
@@ -122,7 +124,7 @@ def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempt
 def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
     """If the reply to an append is lost, the client repeats the append with the same Idempotency-Key."""
     wire = Wire(httpx.ReadError("lost"), httpx.Response(201), httpx.Response(201))
-    with connect(wire) as transport:
+    with open_transport(wire) as transport:
         transport.request("POST", "/a", appends=True)
         transport.request("POST", "/a", appends=True)
     first, second, third = (each.headers["idempotency-key"] for each in wire.requests)
@@ -155,7 +157,7 @@ def test_an_invalid_address_is_named() -> None:
 def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
     """A redirect raises an error that names both addresses without secrets, and no credential is sent to the target."""
     wire = Wire(httpx.Response(301, headers={"Location": "https://user:secret@other.example/b?sig=secret#secret"}))
-    with connect(wire) as transport, pytest.raises(ApiError) as refused:
+    with open_transport(wire) as transport, pytest.raises(ApiError) as refused:
         transport.get_json("/a", {"sig": "secret"})
     assert refused.value.detail == (
         "http://service.example/a redirects to https://other.example/b; use the address of the service."
@@ -181,7 +183,7 @@ def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
     """A successful reply that is not JSON raises an error that names the address."""
     wire = Wire(httpx.Response(200, text="<html>"))
     with (
-        connect(wire) as transport,
+        open_transport(wire) as transport,
         pytest.raises(ApiError, match=r"http://service\.example/a did not reply with JSON"),
     ):
         transport.get_json("/a", {"secret": "1"})
@@ -191,7 +193,7 @@ def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
 def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
     """A reply with damaged compression is treated like a lost reply."""
     wire = Wire(*(httpx.DecodingError("damaged") for _ in range(5)))
-    with connect(wire) as transport, pytest.raises(UnreachableError):
+    with open_transport(wire) as transport, pytest.raises(UnreachableError):
         transport.request("GET", "/a")
     assert len(pauses) == 4
 
@@ -200,7 +202,7 @@ def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
 def test_malformed_errors_are_left_out(pauses: list[float], errors: object) -> None:
     """A malformed list of field errors is ignored, and the error still has its code."""
     wire = Wire(httpx.Response(400, json={"code": "CODE", "detail": "Reason.", "errors": errors}))
-    with connect(wire) as transport, pytest.raises(ApiError) as refused:
+    with open_transport(wire) as transport, pytest.raises(ApiError) as refused:
         transport.request("GET", "/a")
     assert (refused.value.code, list(refused.value.errors)) == ("CODE", [])
     assert pauses == []

@@ -12,7 +12,7 @@ BODY = '{"type": "webhook.test", "data": {"text": "Kühlkreis"}}'
 NOW = 1_800_000_000
 
 
-def _sign(secret: str = SECRET, sent: int = NOW, body: str = BODY) -> dict[str, str]:
+def _sign_body(secret: str = SECRET, sent: int = NOW, body: str = BODY) -> dict[str, str]:
     """Sign a body with the official library of Standard Webhooks."""
     signature = Webhook(secret).sign("msg_1", datetime.fromtimestamp(sent, UTC), body)
     return {"Webhook-Id": "msg_1", "Webhook-Timestamp": str(sent), "Webhook-Signature": f"v1,AAAA {signature}"}
@@ -21,25 +21,25 @@ def _sign(secret: str = SECRET, sent: int = NOW, body: str = BODY) -> dict[str, 
 def test_genuine_requests_are_accepted() -> None:
     """A request that the official library signed up to five minutes ago is accepted."""
     for sent in (NOW - 300, NOW + 300):
-        assert verify_webhook(_sign(sent=sent), BODY.encode(), SECRET, now=NOW)["type"] == "webhook.test"
+        assert verify_webhook(_sign_body(sent=sent), BODY.encode(), SECRET, now=NOW)["type"] == "webhook.test"
 
 
 @pytest.mark.parametrize(
     ("headers", "body", "secret", "reason"),
     [
-        (_sign(), BODY.replace("K", "k"), SECRET, "no signature"),
-        ({**_sign(), "Webhook-Signature": "v1,ä"}, BODY, SECRET, "no signature"),
-        (_sign(secret=SECRET.replace("A", "B")), BODY, SECRET, "no signature"),
-        ({**_sign(), "Webhook-Signature": "v2,AAAA"}, BODY, SECRET, "no signature"),
-        ({**_sign(), "Webhook-Id": "msg_2"}, BODY, SECRET, "no signature"),
-        (_sign(sent=NOW - 301), BODY, SECRET, "five minutes"),
-        (_sign(sent=NOW + 301), BODY, SECRET, "five minutes"),
-        ({**_sign(), "Webhook-Timestamp": "soon"}, BODY, SECRET, "number of seconds"),
+        (_sign_body(), BODY.replace("K", "k"), SECRET, "no signature"),
+        ({**_sign_body(), "Webhook-Signature": "v1,ä"}, BODY, SECRET, "no signature"),
+        (_sign_body(secret=SECRET.replace("A", "B")), BODY, SECRET, "no signature"),
+        ({**_sign_body(), "Webhook-Signature": "v2,AAAA"}, BODY, SECRET, "no signature"),
+        ({**_sign_body(), "Webhook-Id": "msg_2"}, BODY, SECRET, "no signature"),
+        (_sign_body(sent=NOW - 301), BODY, SECRET, "five minutes"),
+        (_sign_body(sent=NOW + 301), BODY, SECRET, "five minutes"),
+        ({**_sign_body(), "Webhook-Timestamp": "soon"}, BODY, SECRET, "number of seconds"),
         ({}, BODY, SECRET, "webhook-id"),
-        (_sign(), BODY, "whsec_?", "base64"),
-        (_sign(), BODY, "", "24 bytes"),
-        (_sign(), BODY, "whsec_", "24 bytes"),
-        (_sign("whsec_YQ=="), BODY, "whsec_YQ==", "24 bytes"),
+        (_sign_body(), BODY, "whsec_?", "base64"),
+        (_sign_body(), BODY, "", "24 bytes"),
+        (_sign_body(), BODY, "whsec_", "24 bytes"),
+        (_sign_body("whsec_YQ=="), BODY, "whsec_YQ==", "24 bytes"),
     ],
 )
 def test_other_requests_are_rejected(headers: dict[str, str], body: str, secret: str, reason: str) -> None:

@@ -49,12 +49,12 @@ def find_field(page: Page, label: str) -> Locator:
     return page.get_by_label(label, exact=True)
 
 
-def press(page: Page, name: str) -> None:
+def press_button(page: Page, name: str) -> None:
     """Press the button with exactly this name."""
     page.get_by_role("button", name=name, exact=True).click()
 
 
-def confirm(page: Page, name: str) -> None:
+def confirm_dialog(page: Page, name: str) -> None:
     """Press a button of the open confirmation dialog."""
     page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
 
@@ -73,19 +73,19 @@ def list_actions(client: httpx.Client, target: str, user: str) -> list[tuple[str
 def add_administrator(console: Console, member: str) -> str:
     """Add an administrator in the console, and return an API key that the console created for this administrator."""
     page = console.sign_in().open("team", "Team").page
-    press(page, "Add member")
+    press_button(page, "Add member")
     find_field(page, "ID").fill(member)
     find_field(page, "Name").fill("New administrator")
     find_field(page, "Role").select_option("Admin")
-    press(page, "Add member")
+    press_button(page, "Add member")
     open_heading(page, "New administrator")
     page.get_by_role("link", name="Create one on the page Keys and tokens").click()
-    press(page, "Create an API key")
+    press_button(page, "Create an API key")
     find_field(page, "Name").fill("first key")
     find_field(page, "Belongs to").fill(member)
-    press(page, "Create the key")
+    press_button(page, "Create the key")
     key = page.get_by_role("region", name=re.compile("Your new API key")).inner_text().strip()
-    press(page, "I have copied it")
+    press_button(page, "I have copied it")
     return key
 
 
@@ -94,7 +94,7 @@ def sign_in_with_key(console: Console, key: str) -> Page:
     page = console.page
     page.goto(f"{console.service.url}/console/")
     page.get_by_label("API key or token").fill(key)
-    press(page, "Sign in")
+    press_button(page, "Sign in")
     page.get_by_role("button", name="Sign out").wait_for()
     return page
 
@@ -102,8 +102,8 @@ def sign_in_with_key(console: Console, key: str) -> Page:
 def add_member_with_least_rights(console: Console) -> None:
     """Add a viewer with one extra right."""
     page = console.open("team", "Team").page
-    press(page, "Add member")
-    press(page, "Add member")
+    press_button(page, "Add member")
+    press_button(page, "Add member")
     expect(find_field(page, "ID")).to_be_focused()
     expect(page.get_by_role("alert").first).to_have_text("Enter an ID, such as an e-mail address.")
     find_field(page, "ID").fill("export@plant-a.example")
@@ -112,22 +112,22 @@ def add_member_with_least_rights(console: Console) -> None:
     page.get_by_role("treeitem", name=re.compile("download the archive")).click()
     expect(page.get_by_text("Export clerk has 12 of 29 rights")).to_be_visible()
     console.check_appearance("administration-member-new")
-    press(page, "Add member")
+    press_button(page, "Add member")
     open_heading(page, "Export clerk")
 
 
 def add_connection(console: Console) -> None:
     """Add a connection for the devices of a new oven."""
     page = console.open("connections", "Connections").page
-    press(page, "Add connection")
+    press_button(page, "Add connection")
     find_field(page, "ID").fill("oven")
     find_field(page, "Name").fill("Oven")
     find_field(page, "Devices").fill("oven-*\n")
     find_field(page, "Time").fill("ts")
-    press(page, "Add connection")
+    press_button(page, "Add connection")
     expect(find_field(page, "Time")).to_be_focused()
     find_field(page, "Time").fill("/ts")
-    press(page, "Add connection")
+    press_button(page, "Add connection")
     open_heading(page, "Oven")
     expect(page.get_by_text("connecting")).to_be_visible()
 
@@ -135,12 +135,12 @@ def add_connection(console: Console) -> None:
 def add_surface(console: Console) -> None:
     """Add a surface with the new connection, chosen from a list."""
     page = console.open("surfaces", "Surfaces").page
-    press(page, "Add surface")
+    press_button(page, "Add surface")
     find_field(page, "ID").fill("bakery")
     find_field(page, "Name").fill("Bakery")
     page.get_by_role("checkbox", name="Oven").check()
     console.check_appearance("administration-surface-new")
-    press(page, "Add surface")
+    press_button(page, "Add surface")
     open_heading(page, "Bakery")
 
 
@@ -150,7 +150,7 @@ def expose_table(console: Console) -> None:
     page.get_by_role("row").filter(has_text="recipes").click()
     open_heading(page, "recipes")
     page.get_by_role("checkbox", name="create").check()
-    press(page, "Save")
+    press_button(page, "Save")
     expect(page.get_by_text("“recipes” is saved")).to_be_visible()
 
 
@@ -159,10 +159,10 @@ def tighten_policy(console: Console) -> None:
     page = console.open("policies", "Policies").page
     page.get_by_role("checkbox", name=re.compile("reason in words")).check()
     find_field(page, "Unfinished downloads").fill("none")
-    press(page, "Save")
+    press_button(page, "Save")
     expect(find_field(page, "Unfinished downloads")).to_be_focused()
     find_field(page, "Unfinished downloads").fill("2")
-    press(page, "Save")
+    press_button(page, "Save")
     expect(page.get_by_text("The policies are saved")).to_be_visible()
 
 
@@ -171,9 +171,9 @@ def disable_member(console: Console) -> None:
     page = console.open("team", "Team").page
     page.get_by_role("row").filter(has_text="Export clerk").click()
     open_heading(page, "Export clerk")
-    press(page, "Disable")
+    press_button(page, "Disable")
     console.check_appearance("administration-member-disable")
-    confirm(page, "Disable the member")
+    confirm_dialog(page, "Disable the member")
     expect(page.get_by_text("This member is disabled.")).to_be_visible()
     expect(page.get_by_role("button", name="Enable")).to_be_visible()
 
@@ -184,7 +184,7 @@ def test_a_new_administrator_needs_only_the_console(console: Console, admin: htt
     # The chain may have no checkpoint yet, but the page requests it.
     console.expected.append("404")
     key = add_administrator(console, user)
-    press(console.page, "Sign out")
+    press_button(console.page, "Sign out")
     sign_in_with_key(console, key)
     for step in (
         *(add_member_with_least_rights, add_connection, add_surface),
@@ -203,7 +203,7 @@ def test_a_new_administrator_needs_only_the_console(console: Console, admin: htt
     assert admin.get("/oi-api/workspace").json()["policies"]["quotas"]["jobsPerPrincipal"] == 2
     for target in ("AccessControl", "PlatformConfig"):
         console.open(f"audit/{target}", "Audit log")
-        press(console.page, "Verify chain")
+        press_button(console.page, "Verify chain")
         expect(console.page.get_by_text("The chain is intact")).to_be_visible()
         console.page.keyboard.press("Escape")
 
@@ -216,18 +216,18 @@ def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> Non
     find_field(page, "Name").fill("My name")
     find_field(page, "Devices").fill("mine-*")
     put_connection(admin, "shared", enabled=False, source={"devices": ["theirs-*"]})
-    press(page, "Save")
+    press_button(page, "Save")
     expect(page.get_by_text("Another person changed this connection after you opened it")).to_be_visible()
     console.check_appearance("administration-conflict")
     assert admin.get("/oi-api/connections/shared").json()["name"] == "shared"
-    press(page, "Reload")
+    press_button(page, "Reload")
     expect(page.get_by_text("Both of you changed: Devices.")).to_be_visible()
     expect(find_field(page, "Name")).to_have_value("My name")
     expect(find_field(page, "Devices")).to_have_value("mine-*")
     expect(page.get_by_role("checkbox", name=re.compile("^Enabled"))).not_to_be_checked()
     page.get_by_text("Your changes to the current version").click()
     console.check_appearance("administration-merged")
-    press(page, "Save")
+    press_button(page, "Save")
     expect(page.get_by_text("“My name” is saved")).to_be_visible()
     stored = admin.get("/oi-api/connections/shared").json()
     assert (stored["name"], stored["enabled"], stored["source"]["devices"]) == ("My name", False, ["mine-*"])
@@ -237,7 +237,7 @@ def test_signals_are_proposed_from_messages_and_edited(console: Console, admin: 
     """The page proposes signals from messages; the user edits units and limits and saves them with the connection."""
     put_connection(admin, "press")
     page = console.sign_in().open("connections/press", "press").page
-    press(page, "Propose from messages")
+    press_button(page, "Propose from messages")
     dialog = page.get_by_role("dialog", name="Propose signals")
     expect(dialog).to_contain_text("No messages yet")
     payload = {"force": 12.5, "motor": {"running": True}, "serial": "P-7"}
@@ -246,15 +246,15 @@ def test_signals_are_proposed_from_messages_and_edited(console: Console, admin: 
     dialog.get_by_label("Unit of force").fill("kN", timeout=30_000)
     dialog.get_by_role("checkbox", name="serial", exact=True).uncheck()
     console.check_appearance("administration-signals-proposed")
-    press(page, "Add 2 signals")
+    press_button(page, "Add 2 signals")
     find_field(page, "Signal 1, highest").fill("ten")
-    press(page, "Save")
+    press_button(page, "Save")
     expect(find_field(page, "Signal 1, highest")).to_be_focused()
     find_field(page, "Signal 1, highest").fill("10")
-    press(page, "Add a signal")
-    press(page, "Remove signal 3")
+    press_button(page, "Add a signal")
+    press_button(page, "Remove signal 3")
     console.check_appearance("administration-signals")
-    press(page, "Save")
+    press_button(page, "Save")
     expect(page.get_by_text("“press” is saved")).to_be_visible()
     force = {"name": "force", "pointer": "/force", "type": "real", "unit": "kN", "max": 10.0}
     running = {"name": "running", "pointer": "/motor/running", "type": "bool", "unit": None, "max": None}
@@ -269,16 +269,16 @@ def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Clie
     page = console.sign_in().open("connections/taken", "taken").page
     find_field(page, "Name").fill("Mine")
     put_connection(admin, "taken", name="Theirs")
-    press(page, "Save")
-    press(page, "Reload")
-    press(page, "Discard my changes")
+    press_button(page, "Save")
+    press_button(page, "Reload")
+    press_button(page, "Discard my changes")
     expect(find_field(page, "Name")).to_have_value("Theirs")
     find_field(page, "Name").fill("Mine again")
     assert admin.delete("/oi-api/connections/taken").status_code == 204
-    press(page, "Save")
-    press(page, "Reload")
+    press_button(page, "Save")
+    press_button(page, "Reload")
     expect(page.get_by_text("Another person removed this connection")).to_be_visible()
-    press(page, "Save")
+    press_button(page, "Save")
     expect(page.get_by_text("“Mine again” is saved")).to_be_visible()
     assert admin.get("/oi-api/connections/taken").json()["name"] == "Mine again"
 
@@ -287,15 +287,15 @@ def test_a_removal_names_what_prevents_it(console: Console) -> None:
     """A connection in use cannot be removed; the page links to its surfaces, and their pages link to their queries."""
     console.expected.append("409")
     page = console.sign_in().open("connections/pump-rig", "Pump rig").page
-    press(page, "Remove")
-    confirm(page, "Remove the connection")
+    press_button(page, "Remove")
+    confirm_dialog(page, "Remove the connection")
     refusal = page.get_by_role("dialog").get_by_role("alert")
     expect(refusal).to_contain_text("because surfaces contain it")
     console.check_appearance("administration-in-use")
     refusal.get_by_role("link", name="cooling").click()
     open_heading(page, "Cooling water")
-    press(page, "Remove")
-    confirm(page, "Remove the surface")
+    press_button(page, "Remove")
+    confirm_dialog(page, "Remove the surface")
     expect(refusal).to_contain_text("because it has queries")
     refusal.get_by_role("link", name="cooling-load").click()
     open_heading(page, "Cooling load")
@@ -307,23 +307,23 @@ def test_an_item_is_removed_after_a_confirmation(console: Console, admin: httpx.
     put_connection(admin, "gone")
     put_member(admin, "gone@plant-a.example", name="Gone")
     page = console.sign_in().open("connections/gone", "gone").page
-    press(page, "Remove")
-    confirm(page, "Cancel")
-    press(page, "Remove")
-    confirm(page, "Remove the connection")
+    press_button(page, "Remove")
+    confirm_dialog(page, "Cancel")
+    press_button(page, "Remove")
+    confirm_dialog(page, "Remove the connection")
     open_heading(page, "Connections")
     expect(page.get_by_role("row").filter(has_text="gone")).to_have_count(0)
     console.open("team/gone%40plant-a.example", "Gone")
-    press(page, "Remove")
-    confirm(page, "Remove the member")
+    press_button(page, "Remove")
+    confirm_dialog(page, "Remove the member")
     open_heading(page, "Team")
     retired = page.get_by_role("region", name="Retired IDs").get_by_role("row").filter(has_text="gone@plant-a.example")
     expect(retired).to_contain_text(ADMIN)
     console.check_appearance("administration-team")
-    press(page, "Add member")
+    press_button(page, "Add member")
     find_field(page, "ID").fill("gone@plant-a.example")
     find_field(page, "Name").fill("Another person")
-    press(page, "Add member")
+    press_button(page, "Add member")
     expect(page.get_by_role("alert")).to_contain_text("belonged to a removed member and cannot be used again")
 
 
@@ -335,9 +335,9 @@ def test_an_administrator_cannot_lock_themselves_out(console: Console, admin: ht
     for name in ("Disable", "Remove"):
         expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
     find_field(page, "Role").select_option("Editor")
-    press(page, "Save")
+    press_button(page, "Save")
     expect(page.get_by_role("alert")).to_contain_text("You cannot remove your own access to the team.")
-    press(page, "Discard changes")
+    press_button(page, "Discard changes")
     deputy = "deputy@plant-a.example"
     for other in admin.get("/oi-api/team").json()["members"]:
         if other["role"] == "Admin" and other["id"] != ADMIN:
@@ -346,8 +346,8 @@ def test_an_administrator_cannot_lock_themselves_out(console: Console, admin: ht
     with console.open_second() as second:
         second.expected.append("409")
         page = second.sign_in(deputy).open(f"team/{quote(ADMIN)}", "Administrator").page
-        press(page, "Disable")
-        confirm(page, "Disable the member")
+        press_button(page, "Disable")
+        confirm_dialog(page, "Disable the member")
         expect(page.get_by_role("alert")).to_contain_text("at least one enabled administrator")
         second.check_no_errors()
 
@@ -369,7 +369,7 @@ def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: h
     find_field(page, "Name").fill("Other name")
     put_member(admin, other, name="Other", role="Editor")
     console.expected.append("403")
-    press(page, "Save")
+    press_button(page, "Save")
     refusal = page.get_by_role("alert")
     expect(refusal).to_contain_text("rights that you do not have")
     expect(refusal).to_contain_text("Workspace.WarmQuery.Manage")
@@ -401,18 +401,18 @@ def test_errors_of_the_service_are_at_their_fields(console: Console) -> None:
     page = console.sign_in().open("connections?view=new", "Add connection").page
     find_field(page, "ID").fill("pump-rig")
     find_field(page, "Name").fill("Another rig")
-    press(page, "Add connection")
+    press_button(page, "Add connection")
     expect(page.get_by_role("alert")).to_have_text(re.compile("belongs to another connection"))
     find_field(page, "ID").fill("another-rig")
     find_field(page, "Type").select_option("SIMULATOR")
     simulator = page.get_by_label("Simulator", exact=True)
     simulator.fill('{"variables": [{"name": "x", "kind": "sine", "min": 9, "max": 4, "periodSec": 10}]}')
-    press(page, "Add connection")
+    press_button(page, "Add connection")
     expect(simulator).to_have_attribute("aria-invalid", "true")
     expect(simulator).to_be_focused()
     console.check_appearance("administration-connection-invalid")
     page.once("dialog", lambda asked: asked.accept())
-    press(page, "Cancel")
+    press_button(page, "Cancel")
     open_heading(page, "Connections")
 
 

@@ -33,7 +33,7 @@ def create_amendment(client: httpx.Client, scope: str, entity: str = "B-1", **me
     return made
 
 
-def queue(console: Console, scope: str) -> Page:
+def open_pending_amendments(console: Console, scope: str) -> Page:
     """Open the page with the pending amendments of a scope."""
     console.open(f"amendments/{scope}", "Amendments")
     console.page.get_by_role("tab", name="To decide", selected=True).wait_for()
@@ -62,13 +62,13 @@ def test_record_is_amended_by_one_and_approved_by_another(
     console.check_appearance("amendments-review")
     page.get_by_role("button", name="Send amendment").click()
     expect(page.get_by_text("Recorded as 000000000001; the status is pending")).to_be_visible()
-    queue(console, "two people")
+    open_pending_amendments(console, "two people")
     own = page.get_by_role("article", name="Amendment 000000000001")
     expect(own.get_by_role("button", name="Approve")).to_be_disabled()
     expect(own.get_by_role("button", name="Reject")).to_be_disabled()
     expect(own).to_contain_text("You made this amendment; another person must decide it.")
     with console.open_second() as second:
-        other = queue(second.sign_in(ADMIN), "two people")
+        other = open_pending_amendments(second.sign_in(ADMIN), "two people")
         second.check_appearance("amendments-queue")
         other.get_by_role("article", name="Amendment 000000000001").get_by_role("button", name="Approve").click()
         second.check_appearance("amendments-approve")
@@ -98,7 +98,7 @@ def test_record_is_amended_by_one_and_approved_by_another(
 def test_rejection_requires_a_reason(console: Console, editor: httpx.Client) -> None:
     """An amendment can be rejected only with a reason, which the timeline shows."""
     create_amendment(editor, "rejected", "B-2")
-    page = queue(console.sign_in(ADMIN), "rejected")
+    page = open_pending_amendments(console.sign_in(ADMIN), "rejected")
     page.get_by_role("button", name="Reject").click()
     asked = page.get_by_role("dialog", name="Reject amendment 000000000001")
     asked.get_by_role("button", name="Reject").click()
@@ -116,7 +116,7 @@ def test_second_decision_shows_the_first(console: Console, editor: httpx.Client)
     """If two users decide an amendment at the same time, the second user sees the first decision."""
     console.expected.append("409")
     made = create_amendment(editor, "raced")
-    page = queue(console.sign_in(ADMIN), "raced")
+    page = open_pending_amendments(console.sign_in(ADMIN), "raced")
     page.get_by_role("button", name="Approve").click()
     path = f"{AMENDMENTS}/{made['RecordID']}/reject"
     approver = console.service.caller("approver@plant-a.example")
@@ -132,7 +132,7 @@ def test_an_altered_amendment_is_unmistakable(console: Console, editor: httpx.Cl
     """A banner marks an amendment whose content was edited in the database."""
     create_amendment(editor, "tampered", "B-7")
     edit_record(console.service, "tampered", 1, '"ph":7.2', '"ph":7.3', target="DomainAmendments")
-    page = queue(console.sign_in(ADMIN), "tampered")
+    page = open_pending_amendments(console.sign_in(ADMIN), "tampered")
     altered = page.get_by_role("article", name="Amendment 000000000001")
     expect(altered.get_by_role("alert")).to_contain_text("Altered after it was recorded. Do not rely on these values.")
     console.check_appearance("amendments-altered")
@@ -177,7 +177,7 @@ def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.
         page.get_by_label("API key or token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         page.get_by_role("button", name="Sign out").wait_for()
-        queue(console, "reader")
+        open_pending_amendments(console, "reader")
         expect(page.get_by_role("tab", name="New amendment")).to_have_count(0)
         expect(page.get_by_role("button", name="Approve")).to_be_disabled()
         expect(page.get_by_text("lacks Workspace.Amendment.Approve")).to_be_visible()

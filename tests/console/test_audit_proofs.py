@@ -93,13 +93,13 @@ def test_a_record_without_checkpoint_has_no_receipt(console: Console, editor: ht
     """While no checkpoint covers a record, its panel has no button for a receipt."""
     append_events(editor, "no receipt", 1)
     console.sign_in()
-    console.page.route("**/oi-api/provenance/checkpoint?**", answer_without_checkpoint)
+    console.page.route("**/oi-api/provenance/checkpoint?**", reply_without_checkpoint)
     page = console.open("audit/DomainEvents/no receipt?record=1", "Audit log").page
     expect(page.get_by_role("button", name="Prove this record")).to_be_visible()
     expect(page.get_by_role("button", name="Save the receipt")).to_have_count(0)
 
 
-def answer_without_checkpoint(route: Route) -> None:
+def reply_without_checkpoint(route: Route) -> None:
     """Reply as the service does while no checkpoint covers the newest record of a chain."""
     checkpoint = {"origin": "o", "size": 0, "rootHash": "", "lastHash": "", "timestamp": "", "signedNote": ""}
     route.fulfill(json=checkpoint)

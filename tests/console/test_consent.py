@@ -144,7 +144,7 @@ def test_the_mcp_client_signs_a_person_in(plant: tuple[Service, ssl.SSLContext],
         run = thread.submit(
             asyncio.run, list_tools_twice(f"{service.url}/oi-api/mcp", memory, client_id, redirect, opened, returns)
         )
-        consent_to(console, wait_for(opened, run), service)
+        allow_client(console, wait_for(opened, run), service)
         names = run.result(60)
     documents.close()
     assert "list_warm_queries" in names
@@ -164,7 +164,7 @@ def wait_for(opened: "queue.Queue[str]", run: "Future[Any]") -> str:
                 run.result()
 
 
-def consent_to(console: Console, address: str, service: Service) -> None:
+def allow_client(console: Console, address: str, service: Service) -> None:
     """Open the client's address, sign in with a link, untick a right, and allow the client."""
     page = console.page
     page.goto(address)

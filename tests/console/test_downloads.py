@@ -19,13 +19,13 @@ def _wait_until_archived(service: Service) -> None:
     assert editor.post(f"/oi-api/telemetry/{CONNECTION}", json=messages).status_code == 202
     body = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}}
 
-    def rows() -> int:
+    def count_rows() -> int:
         reply = editor.post(
             f"/oi-api/downloads/data-connections/{CONNECTION}", json=body, headers={"Prefer": "wait=60"}
         )
         return int(reply.json()["progress"]["rows"])
 
-    wait_until(rows, lambda found: found >= ROWS, 90)
+    wait_until(count_rows, lambda found: found >= ROWS, 90)
 
 
 def test_download_is_started_and_saved(console: Console) -> None:

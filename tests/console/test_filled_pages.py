@@ -31,7 +31,7 @@ def filled(service: Service, width: int) -> Iterator[Console]:
         made.check_no_errors()
 
 
-def check(console: Console, name: str, width: int) -> None:
+def check_page(console: Console, name: str, width: int) -> None:
     """Check that the page is accessible in both themes and not wider than the screen."""
     console.check_appearance(f"filled-{name}-{width}")
     console.check_fits(f"filled-{name}-{width}-fits")
@@ -43,7 +43,7 @@ def test_overview_with_charts_and_connections(filled: Console, width: int) -> No
     page = filled.open("overview", "Overview").page
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
     expect(page.get_by_role("grid", name="Connections").get_by_role("row")).not_to_have_count(1)
-    check(filled, "overview", width)
+    check_page(filled, "overview", width)
 
 
 @WIDTHS
@@ -57,12 +57,12 @@ def test_imports_with_a_preview_and_a_finished_job(filled: Console, width: int) 
     page.get_by_role("combobox", name="Column with the device ID").select_option("device")
     page.get_by_role("button", name="Upload and preview").click()
     expect(page.get_by_role("table", name="First messages")).to_contain_text("gw-1")
-    check(filled, "imports-preview", width)
+    check_page(filled, "imports-preview", width)
     page.get_by_role("button", name="Start import").click()
     job = page.get_by_role("article").filter(has_text=f"pressures-{width}.csv")
     expect(job).to_contain_text("rejected", timeout=STREAM_MS)
     expect(page.locator("input[type=file]")).to_have_value("")
-    check(filled, "imports-job", width)
+    check_page(filled, "imports-job", width)
 
 
 @WIDTHS
@@ -74,10 +74,10 @@ def test_data_with_a_document(filled: Console, service: Service, width: int) -> 
     assert made.status_code == 201, made.text
     page = filled.open("data", "Data").page
     expect(page.get_by_role("region", name="Containers of orders")).to_contain_text("workorders")
-    check(filled, "data", width)
+    check_page(filled, "data", width)
     filled.open("data/orders/mes/workorders", "Data")
     expect(page.get_by_role("grid", name="Documents of workorders")).to_contain_text(f"filled-{width}")
-    check(filled, "documents", width)
+    check_page(filled, "documents", width)
 
 
 @WIDTHS
@@ -85,10 +85,10 @@ def test_surfaces_and_tables_with_rows(filled: Console, width: int) -> None:
     """The list of surfaces and the list of tables are accessible while they have rows."""
     page = filled.open("surfaces", "Surfaces").page
     expect(page.get_by_role("grid", name="Surfaces")).to_contain_text("Cooling water")
-    check(filled, "surfaces", width)
+    check_page(filled, "surfaces", width)
     filled.open("tables", "Tables")
     expect(page.get_by_role("grid", name="Tables of orders")).to_contain_text("workorders")
-    check(filled, "tables", width)
+    check_page(filled, "tables", width)
 
 
 @WIDTHS
@@ -96,4 +96,4 @@ def test_workspace_document_with_its_text(filled: Console, width: int) -> None:
     """The current workspace document with its text is accessible."""
     page = filled.open("document", "Workspace document").page
     expect(page.get_by_role("region", name="Current workspace document")).to_contain_text("id: plant-a")
-    check(filled, "document", width)
+    check_page(filled, "document", width)

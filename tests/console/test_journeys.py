@@ -49,7 +49,7 @@ def begin(service: Service, screen: Screen, member: str, *, touch: bool = False)
         console.check_no_errors()
 
 
-def go_to(console: Console, title: str) -> Page:
+def open_page(console: Console, title: str) -> Page:
     """Open a page by its link in the navigation, which a button opens on a narrow screen."""
     page = console.page
     menu = page.get_by_role("button", name="Menu")
@@ -60,7 +60,7 @@ def go_to(console: Console, title: str) -> Page:
     return page
 
 
-def press(place: Page | Locator, name: str) -> None:
+def press_button(place: Page | Locator, name: str) -> None:
     """Press the button with exactly this name."""
     place.get_by_role("button", name=name, exact=True).click()
 
@@ -77,17 +77,17 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
     lookup, scope = f"engineer-{width}", f"engineer-{width}"
     append_events(service.caller(EDITOR), scope, 2)
     with begin(service, screen, EDITOR) as console:
-        page = go_to(console, "Overview")
+        page = open_page(console, "Overview")
         expect(page.locator("canvas").first).to_be_visible()
         console.check_fits_in_both_themes(f"engineer-overview-{width}")
-        go_to(console, "Queries")
-        press(page, "New query")
+        open_page(console, "Queries")
+        press_button(page, "New query")
         page.get_by_label("ID", exact=True).fill(lookup)
         page.get_by_label("Name", exact=True).fill(f"Readings, {width}")
         page.get_by_label("Surface", exact=True).select_option("cooling")
         page.get_by_label("KQL", exact=True).fill(KQL)
         console.check_fits_in_both_themes(f"engineer-query-{width}")
-        press(page, "Save as a draft")
+        press_button(page, "Save as a draft")
         expect_heading(page, f"Readings, {width}")
         expect(page.get_by_role("main")).to_contain_text("Draft, until another person approves it")
         console.check_fits_in_both_themes(f"engineer-draft-{width}")
@@ -95,9 +95,9 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
         page.get_by_role("link", name="Amend it").click()
         page.get_by_label("Amended record").fill('{"setpoint": 5.25, "unit": "bar"}')
         page.get_by_label("Reason in words").fill("The valve was set to 5.25.")
-        press(page, "Review")
+        press_button(page, "Review")
         console.check_fits_in_both_themes(f"engineer-amendment-{width}")
-        press(page, "Send amendment")
+        press_button(page, "Send amendment")
         expect(page.get_by_text("the status is pending")).to_be_visible()
 
 
@@ -115,22 +115,22 @@ def test_an_approver_decides_what_waits_in_the_inbox(service: Service, screen: S
         console.check_fits_in_both_themes(f"approver-inbox-{width}")
         page.get_by_role("row").filter(has_text=name).click()
         expect_heading(page, name)
-        press(page, "Approve")
+        press_button(page, "Approve")
         console.check_fits_in_both_themes(f"approver-approval-{width}")
-        press(page.get_by_role("dialog"), "Approve")
+        press_button(page.get_by_role("dialog"), "Approve")
         expect(page.get_by_role("main")).to_contain_text(APPROVER)
         page.get_by_role("tab", name="Run").click()
-        press(page, "Run")
+        press_button(page, "Run")
         expect(page.get_by_role("region", name="About the result")).to_contain_text(f"by {APPROVER}")
         console.check_fits_in_both_themes(f"approver-result-{width}")
-        go_to(console, "Inbox")
+        open_page(console, "Inbox")
         page.get_by_role("row").filter(has_text=entity).click()
-        press(page, "Reject")
+        press_button(page, "Reject")
         page.get_by_role("dialog").get_by_label("Reason").fill("The meter shows 7.")
         console.check_fits_in_both_themes(f"approver-rejection-{width}")
-        press(page.get_by_role("dialog"), "Reject")
+        press_button(page.get_by_role("dialog"), "Reject")
         expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
-        go_to(console, "Inbox")
+        open_page(console, "Inbox")
         expect(page.get_by_role("main")).not_to_contain_text(entity)
 
 
@@ -143,20 +143,20 @@ def test_an_auditor_finds_a_change_and_verifies_its_chain(service: Service, scre
     append_events(editor, scope, 1, ActionType="BatchReleased", EntityType="Batch")
     create_amendment(editor, scope, "B-1")
     with begin(service, screen, AUDITOR) as console:
-        page = go_to(console, "Audit log")
+        page = open_page(console, "Audit log")
         page.get_by_role("radio", name="Plant events").check(force=True)
         page.get_by_label("Scope").fill(scope)
-        press(page, "Open")
+        press_button(page, "Open")
         expect(page.get_by_text("4 records shown")).to_be_visible()
         page.get_by_label("Action").fill("BatchReleased")
-        press(page, "Apply")
+        press_button(page, "Apply")
         expect(page.get_by_text("1 record shown")).to_be_visible()
         console.check_fits_in_both_themes(f"auditor-filtered-{width}")
         page.get_by_role("row").filter(has_text="000000000004").click()
         record = page.get_by_role("region", name="Record 000000000004")
         expect(record).to_contain_text("Matches the content (checked in this browser)")
         console.check_fits_in_both_themes(f"auditor-record-{width}")
-        press(page, "Verify chain")
+        press_button(page, "Verify chain")
         verdict = page.get_by_role("dialog")
         expect(verdict.get_by_text("4 records, all sound.")).to_be_visible()
         console.check_fits_in_both_themes(f"auditor-verified-{width}")
@@ -164,9 +164,9 @@ def test_an_auditor_finds_a_change_and_verifies_its_chain(service: Service, scre
         console.open(f"amendments/{scope}/entity/B-1", "Amendments")
         expect(page.get_by_role("article", name="Amendment 000000000001")).to_contain_text("Misread.")
         with page.expect_download():
-            press(page, "Printable report")
+            press_button(page, "Printable report")
         console.check_fits_in_both_themes(f"auditor-entity-{width}")
-        go_to(console, "Audit scopes")
+        open_page(console, "Audit scopes")
         expect(page.get_by_role("grid", name="Chains of the audit log")).to_contain_text(scope)
         console.check_fits_in_both_themes(f"auditor-scopes-{width}")
 
@@ -177,27 +177,27 @@ def test_an_administrator_adds_and_disables_a_member(service: Service, screen: S
     width, _ = screen
     member, name = f"clerk-{width}@plant-a.example", f"Clerk {width}"
     with begin(service, screen, ADMIN) as console:
-        page = go_to(console, "Team")
-        press(page, "Add member")
+        page = open_page(console, "Team")
+        press_button(page, "Add member")
         page.get_by_label("ID", exact=True).fill(member)
         page.get_by_label("Name", exact=True).fill(name)
         console.check_fits_in_both_themes(f"administrator-member-{width}")
-        press(page, "Add member")
+        press_button(page, "Add member")
         expect_heading(page, name)
-        go_to(console, "Keys and tokens")
+        open_page(console, "Keys and tokens")
         page.get_by_role("tab", name="API keys").click()
-        press(page, "Create an API key")
+        press_button(page, "Create an API key")
         page.get_by_label("Name", exact=True).fill(f"key of {name}")
         page.get_by_label("Belongs to", exact=True).fill(member)
-        press(page, "Create the key")
+        press_button(page, "Create the key")
         expect(page.get_by_role("region", name=re.compile("Your new API key"))).to_be_visible()
         console.check_fits_in_both_themes(f"administrator-key-{width}")
-        press(page, "I have copied it")
-        go_to(console, "Team")
+        press_button(page, "I have copied it")
+        open_page(console, "Team")
         page.get_by_role("row").filter(has_text=name).click()
-        press(page, "Disable")
+        press_button(page, "Disable")
         console.check_fits_in_both_themes(f"administrator-disable-{width}")
-        press(page.get_by_role("dialog"), "Disable the member")
+        press_button(page.get_by_role("dialog"), "Disable the member")
         expect(page.get_by_text("This member is disabled.")).to_be_visible()
         changes = page.get_by_role("listitem").filter(has_text="Updated")
         expect(changes).to_contain_text(ADMIN)

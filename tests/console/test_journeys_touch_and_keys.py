@@ -22,12 +22,12 @@ def test_an_engineer_reads_the_plant_on_a_phone(service: Service, theme: Theme) 
     """On a phone, charts, a query, alerts and the inbox can be used by touch without scrolling sideways."""
     with begin(service, (390, theme), EDITOR, touch=True) as console:
         page = console.page
-        tap_link(page, "Overview")
+        open_page_by_touch(page, "Overview")
         expect(page.locator("canvas").first).to_be_visible()
         page.get_by_role("button", name="Show a table").tap()
         expect(page.get_by_role("region", name="Values of the charts")).to_be_visible()
         console.check_fits(f"phone-values-{theme}")
-        tap_link(page, "Queries")
+        open_page_by_touch(page, "Queries")
         page.get_by_role("gridcell", name="Chiller temperature excursions").tap()
         page.get_by_role("button", name="Run", exact=True).tap()
         expect(page.get_by_role("region", name="About the result")).to_be_visible()
@@ -36,16 +36,16 @@ def test_an_engineer_reads_the_plant_on_a_phone(service: Service, theme: Theme) 
         expect(page.get_by_role("dialog")).to_be_visible()
         console.check_fits(f"phone-dialog-{theme}")
         page.get_by_role("dialog").get_by_role("button", name="Close").last.tap()
-        tap_link(page, "Alerts")
+        open_page_by_touch(page, "Alerts")
         page.get_by_role("button", name="Add rule").tap()
         page.get_by_label("Name", exact=True).wait_for()
         console.check_fits(f"phone-rule-{theme}")
-        tap_link(page, "Inbox")
+        open_page_by_touch(page, "Inbox")
         expect(page.get_by_role("heading", name="Firing alerts")).to_be_visible()
         console.check_fits(f"phone-inbox-{theme}")
 
 
-def tap_link(page: Page, title: str) -> None:
+def open_page_by_touch(page: Page, title: str) -> None:
     """Open the menu and then a page, by touch."""
     page.get_by_role("button", name="Menu").tap()
     page.get_by_role("navigation").get_by_role("link", name=re.compile(f"^{title}")).tap()
@@ -60,29 +60,29 @@ def test_an_auditor_uses_the_keyboard_alone(service: Service, screen: Screen) ->
         page = console.page
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         page.goto(f"{service.url}/console/")
-        tab_to(page, page.get_by_label("API key or token"))
+        press_tab_until(page, page.get_by_label("API key or token"))
         page.keyboard.insert_text(service.key(AUDITOR))
         page.keyboard.press("Enter")
         expect_heading(page, "Inbox")
         open_by_keyboard(page, "Queries")
-        tab_to(page, page.get_by_role("grid", name="Queries"))
+        press_tab_until(page, page.get_by_role("grid", name="Queries"))
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", level=1)).to_be_focused()
-        tab_to(page, page.get_by_role("button", name="Run", exact=True))
+        press_tab_until(page, page.get_by_role("button", name="Run", exact=True))
         page.keyboard.press("Enter")
         expect(page.get_by_role("region", name="About the result")).to_be_visible()
-        tab_to(page, page.get_by_role("button", name="Copy as…"))
+        press_tab_until(page, page.get_by_role("button", name="Copy as…"))
         page.keyboard.press("Enter")
         expect(page.get_by_role("dialog")).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.get_by_role("button", name="Copy as…")).to_be_focused()
         open_by_keyboard(page, "Audit log")
-        tab_to(page, page.get_by_role("grid"))
+        press_tab_until(page, page.get_by_role("grid"))
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         expect(page.get_by_role("region", name=re.compile("^Record "))).to_be_visible()
-        tab_to(page, page.get_by_role("button", name="Sign out"), backwards=True)
+        press_tab_until(page, page.get_by_role("button", name="Sign out"), backwards=True)
         page.keyboard.press("Enter")
         page.get_by_label("API key or token").wait_for()
         console.check_no_errors()
@@ -92,16 +92,16 @@ def open_by_keyboard(page: Page, title: str) -> None:
     """Open a page from the navigation, which a button opens on a narrow screen."""
     menu = page.get_by_role("button", name="Menu")
     if menu.is_visible():
-        tab_to(page, menu, backwards=True)
+        press_tab_until(page, menu, backwards=True)
         page.keyboard.press("Enter")
     link = page.get_by_role("navigation").get_by_role("link", name=re.compile(f"^{title}"))
-    tab_to(page, link, backwards=not menu.is_visible())
+    press_tab_until(page, link, backwards=not menu.is_visible())
     page.keyboard.press("Enter")
     expect_heading(page, title)
     expect(page.get_by_role("heading", level=1)).to_be_focused()
 
 
-def tab_to(page: Page, wanted: Locator, *, backwards: bool = False) -> None:
+def press_tab_until(page: Page, wanted: Locator, *, backwards: bool = False) -> None:
     """Press Tab until an element has the focus, and check that each focused element has a visible focus mark."""
     wanted.wait_for()
     for _ in range(MAX_TABS):

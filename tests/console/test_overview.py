@@ -18,7 +18,7 @@ FIGURES = ("Connected", "Not connected", "Connections with errors")
 ALL_CHANGES = "{childList: true, subtree: true, characterData: true}"
 
 
-def _send(service: Service, *payloads: dict[str, Any], device: str = "rig-live") -> None:
+def _send_message(service: Service, *payloads: dict[str, Any], device: str = "rig-live") -> None:
     editor = service.caller("editor@plant-a.example")
     messages = [{"messageId": uuid.uuid4().hex, "deviceId": device, **payload} for payload in payloads]
     reply = editor.post(f"/oi-api/telemetry/{RIG}", json=messages)
@@ -49,7 +49,7 @@ def test_chart_moves_and_pauses(console: Console) -> None:
     service = console.service
     page = console.sign_in().open(f"overview?connection={RIG}&window=60", "Overview").page
     expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
-    _send(service, {"Pressure": 4.25, "motor": {"rpm": 1480}, "note": "none"}, device="rig-moves")
+    _send_message(service, {"Pressure": 4.25, "motor": {"rpm": 1480}, "note": "none"}, device="rig-moves")
     fields = page.get_by_role("region", name="Fields")
     expect(fields.get_by_label(re.compile("rig-moves"))).to_have_count(2, timeout=STREAM_MS)
     lane = page.get_by_role("region", name="Pressure", exact=True)
@@ -57,13 +57,13 @@ def test_chart_moves_and_pauses(console: Console) -> None:
     fields.get_by_label("rig-moves motor.rpm").uncheck()
     expect(page.get_by_role("region", name="motor.rpm")).to_have_count(0)
     assert "fields=" in page.url
-    _send(service, {"Pressure": 5.5, "flow": 7}, device="rig-moves")
+    _send_message(service, {"Pressure": 5.5, "flow": 7}, device="rig-moves")
     expect(lane).to_contain_text("5.5", timeout=STREAM_MS)
     expect(fields.get_by_label(re.compile("rig-moves"))).to_have_count(3, timeout=STREAM_MS)
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("status").filter(has_text="paused at")).to_be_visible()
     still = _read_chart_picture(page, "Pressure")
-    _send(service, {"Pressure": 2}, device="rig-moves")
+    _send_message(service, {"Pressure": 2}, device="rig-moves")
     expect(fields.get_by_text("2", exact=True)).to_be_visible(timeout=STREAM_MS)
     assert _read_chart_picture(page, "Pressure") == still
     page.get_by_role("button", name="Resume").click()
@@ -72,7 +72,7 @@ def test_chart_moves_and_pauses(console: Console) -> None:
 
 def test_chart_starts_with_past_messages(console: Console) -> None:
     """The chart shows messages from before the page was opened."""
-    _send(console.service, {"Before": 17.5}, device="rig-past")
+    _send_message(console.service, {"Before": 17.5}, device="rig-past")
     page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
     expect(page.get_by_label("rig-past Before")).to_be_visible(timeout=STREAM_MS)
 
@@ -86,8 +86,10 @@ def test_page_processes_a_thousand_events_a_second(console: Console) -> None:
     for second in range(SECONDS):
         numbers = range(A_SECOND // 2)
         for half in range(2):
-            _send(service, *({"load": (second * 7 + number * half) % 97} for number in numbers), device="rig-load")
-    _send(service, {"load": 12345}, device="rig-load")
+            _send_message(
+                service, *({"load": (second * 7 + number * half) % 97} for number in numbers), device="rig-load"
+            )
+    _send_message(service, {"load": 12345}, device="rig-load")
     lane = page.get_by_role("region", name="load", exact=True)
     expect(lane).to_contain_text("12,345", timeout=2 * STREAM_MS)
     text = page.get_by_text(re.compile(r"^[\d,]+ messages$")).inner_text()
@@ -100,11 +102,11 @@ def test_closed_stream_reconnects(console: Console) -> None:
     sockets: list[WebSocketRoute] = []
     page = console.page
 
-    def through(socket: WebSocketRoute) -> None:
+    def record_and_connect(socket: WebSocketRoute) -> None:
         sockets.append(socket)
         socket.connect_to_server()
 
-    page.route_web_socket(re.compile("^ws://"), through)
+    page.route_web_socket(re.compile("^ws://"), record_and_connect)
     # One connection, because messages of other tests decide the number of charts of all connections.
     console.sign_in().open("overview?connection=chiller-sim&window=60", "Overview")
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
@@ -152,7 +154,7 @@ def test_charts_come_before_the_table_and_follow_a_connection(console: Console) 
 
 def test_chart_is_read_and_zoomed_by_keyboard(console: Console) -> None:
     """Arrow keys select values of a live chart, zooming pauses it, and a table lists the values."""
-    _send(console.service, {"Zoomed": 17.5}, device="rig-keys")
+    _send_message(console.service, {"Zoomed": 17.5}, device="rig-keys")
     page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
     page.get_by_label("rig-keys Zoomed").check(timeout=STREAM_MS)
     reader = page.get_by_role("slider", name="Zoomed over time")

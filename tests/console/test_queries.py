@@ -10,13 +10,13 @@ TEN_THOUSAND = """range i from 1 to 10000 step 1
 | extend square = i * i, half = i / 2.0, text = strcat('row ', tostring(i)), big = 9007199254740993"""
 
 
-def run(page: Page) -> None:
+def run_query(page: Page) -> None:
     """Run the query of the page and wait for the summary of its result."""
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("region", name="About the result").wait_for()
 
 
-def ask(page: Page, kql: str) -> None:
+def enter_kql(page: Page, kql: str) -> None:
     """Enter a KQL text into the ad-hoc editor."""
     page.get_by_label("KQL", exact=True).fill(kql)
 
@@ -42,7 +42,7 @@ def test_a_query_is_run_and_charted(console: Console) -> None:
     """A run shows a chart, a table and the approver; opening its address repeats the run."""
     page = console.sign_in().open("queries/chiller-temperature-5m", "Chiller supply temperature").page
     page.get_by_label("Time range").select_option("P1D")
-    run(page)
+    run_query(page)
     about = page.get_by_role("region", name="About the result")
     expect(about).to_contain_text("Approved by admin@plant-a.example")
     assert "timeRange=P1D" in page.url
@@ -72,7 +72,7 @@ def test_invalid_parameter_is_reported_at_its_field(console: Console) -> None:
     expect(page.get_by_label("low")).to_have_accessible_description(re.compile("must be a number"))
     console.check_appearance("query-bad-parameter")
     page.get_by_label("low").fill("4.5")
-    run(page)
+    run_query(page)
     expect(page.get_by_label("low")).not_to_have_attribute("aria-invalid", "true")
 
 
@@ -80,7 +80,7 @@ def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
     """The editor marks a syntax error at its line and column; Ctrl+Enter runs the text."""
     console.expected.append("400")
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
-    ask(page, "Telemetry\n| where Nope == 1\n| take 5")
+    enter_kql(page, "Telemetry\n| where Nope == 1\n| take 5")
     page.get_by_label("KQL", exact=True).press("Control+Enter")
     expect(page.get_by_role("alert").first).to_contain_text("Line 2, column 9")
     expect(page.locator("[data-line='2'][data-column='9']")).to_be_attached()
@@ -88,7 +88,7 @@ def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
     page.get_by_role("button", name="Go there").click()
     at = "document.activeElement.selectionStart"
     assert page.evaluate(at) == len("Telemetry\n| where ")
-    ask(page, "Telemetry | summarize n = count() by ConnectionLookup, bin(Timestamp, 1m)")
+    enter_kql(page, "Telemetry | summarize n = count() by ConnectionLookup, bin(Timestamp, 1m)")
     page.get_by_label("KQL", exact=True).press("Control+Enter")
     expect(page.get_by_role("region", name="About the result")).to_contain_text("this query has no approval")
     expect(page.locator("[data-line]")).to_have_count(0)
@@ -98,9 +98,9 @@ def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
 def test_ten_thousand_rows_scroll(console: Console) -> None:
     """A result with 10,000 rows can be scrolled to its last row, and only the visible rows are rendered."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
-    ask(page, TEN_THOUSAND)
+    enter_kql(page, TEN_THOUSAND)
     page.get_by_label("Row limit").fill("10000")
-    run(page)
+    run_query(page)
     table = page.get_by_role("region", name="Rows of the result")
     expect(table).to_contain_text("row 1")
     expect(table).to_contain_text("9007199254740993")

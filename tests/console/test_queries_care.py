@@ -33,11 +33,11 @@ def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
     page.get_by_label("Name", exact=True).fill("Not saved yet")
     asked: list[str] = []
 
-    def decline(dialog: Dialog) -> None:
+    def dismiss_dialog(dialog: Dialog) -> None:
         asked.append(dialog.message)
         dialog.dismiss()
 
-    page.on("dialog", decline)
+    page.on("dialog", dismiss_dialog)
     page.get_by_role("navigation").get_by_role("link", name="Downloads").click()
     page.go_back()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Not saved yet")

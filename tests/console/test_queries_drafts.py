@@ -199,10 +199,10 @@ def test_approver_can_approve_the_newer_text(console: Console, service: Service)
     assert editor.put(path, json=body).status_code == 201
     page = console.sign_in("approver@plant-a.example").open("queries/looked-at", "Looked at").page
     assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 5"}).status_code == 200
-    approve(page)
+    approve_query(page)
     page.get_by_role("button", name="Show the current version").click()
     expect(page.get_by_role("main")).to_contain_text("readings > 5")
-    approve(page)
+    approve_query(page)
     expect(page.get_by_role("main")).to_contain_text("approver@plant-a.example")
     approved = service.caller("viewer@plant-a.example").get("/oi-api/warm-queries").json()["warmQueries"]
     assert [each["kql"] for each in approved if each["lookup"] == "looked-at"] == [f"{KQL} | where readings > 5"]
@@ -228,7 +228,7 @@ def test_outdated_query_is_not_deleted(console: Console, service: Service) -> No
     assert admin.delete(path).status_code == 404
 
 
-def approve(page: Page) -> None:
+def approve_query(page: Page) -> None:
     """Approve the query and confirm the dialog."""
     page.get_by_role("button", name="Approve").click()
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()

@@ -62,10 +62,10 @@ def test_chains_are_listed_in_pages(console: Console, editor: httpx.Client) -> N
     expect(pages).to_contain_text(re.compile(r"1\D100, and more"))
 
 
-def mark_as_broken(page: Page, scope: str) -> None:
+def show_as_broken(page: Page, scope: str) -> None:
     """Change replies of the service so that the list shows a scope as broken at its last verification."""
 
-    def change(route: Route) -> None:
+    def change_reply(route: Route) -> None:
         reply = route.fetch()
         listed: dict[str, Any] = reply.json()
         for row in listed["scopes"]:
@@ -73,7 +73,7 @@ def mark_as_broken(page: Page, scope: str) -> None:
                 row |= {"lastVerdict": "broken", "lastVerifiedAt": "2026-01-05T08:00:00.000000Z"}
         route.fulfill(response=reply, json=listed)
 
-    page.route("**/oi-api/provenance/scopes*", change)
+    page.route("**/oi-api/provenance/scopes*", change_reply)
 
 
 def test_a_chain_that_was_found_broken_is_unmistakable(console: Console, editor: httpx.Client) -> None:
@@ -81,7 +81,7 @@ def test_a_chain_that_was_found_broken_is_unmistakable(console: Console, editor:
     append_events(editor, "found broken", 2)
     append_events(editor, "sound", 1)
     page = console.sign_in(VIEWER).page
-    mark_as_broken(page, "found broken")
+    show_as_broken(page, "found broken")
     open_scopes(console, "?target=AccessControl")
     banner = page.get_by_role("alert").filter(has_text=WARNING)
     expect(banner.get_by_role("link", name="Plant events of found broken")).to_be_visible()
@@ -167,7 +167,7 @@ def test_an_unfinished_bundle_is_cancelled(console: Console) -> None:
         "error": None,
     }
 
-    def reply(route: Route) -> None:
+    def reply_with_bundle(route: Route) -> None:
         if route.request.method == "DELETE":
             bundle["status"] = "cancelled"
             route.fulfill(status=204)
@@ -175,7 +175,7 @@ def test_an_unfinished_bundle_is_cancelled(console: Console) -> None:
             route.fulfill(json={"bundles": [bundle]})
 
     page = console.page
-    page.route("**/oi-api/provenance/bundles**", reply)
+    page.route("**/oi-api/provenance/bundles**", reply_with_bundle)
     console.sign_in(EDITOR).open("scopes/bundles", "Audit scopes")
     running = page.get_by_role("article", name="Plant events of line-1, running")
     expect(running).to_contain_text("0 of 1 chain, 1,200 records")

@@ -158,7 +158,7 @@ def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
         assert [each for each in console.complaints if not any(text in each for text in console.expected)] == []
 
 
-def at_sign_in(console: Console, hash_part: str = "") -> Page:
+def open_sign_in(console: Console, hash_part: str = "") -> Page:
     """Open the sign-in page at the address of another page of the console."""
     console.page.goto(f"{console.service.url}/console/{hash_part}")
     console.page.get_by_role("button", name="Sign in with Entra ID").wait_for()
@@ -167,7 +167,7 @@ def at_sign_in(console: Console, hash_part: str = "") -> Page:
 
 def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
     """After the sign-in the browser shows the first page, and stores neither the code nor the Entra ID token."""
-    page = at_sign_in(visit, "#/keys")
+    page = open_sign_in(visit, "#/keys")
     visit.check_appearance("sign-in-entra")
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
@@ -205,7 +205,7 @@ def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, chan
     """A reply that does not match the request is rejected, and the page shows errors of Entra ID or the service."""
     visit.expected += ["400", "401"]
     entra.changed = changed
-    page = at_sign_in(visit)
+    page = open_sign_in(visit)
     page.get_by_role("button", name="Sign in with Entra ID").click()
     expect(page.get_by_role("alert")).to_contain_text(told)
     assert "state=" not in page.url
@@ -215,7 +215,7 @@ def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, chan
 def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandInEntra) -> None:
     """After the end of a session Entra ID opens in a new tab, so that a form keeps the typed values."""
     visit.expected.append("401")
-    page = at_sign_in(visit, "#/keys/keys")
+    page = open_sign_in(visit, "#/keys/keys")
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Create an API key").click()
     page.get_by_label("Name", exact=True).fill("dashboard in hall 3")

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.test_amendments import AMENDMENTS, create_amendment, queue
-from tests.console.test_sign_in_entra import AUDIENCE, CLIENT, MEMBER, TENANT, StandInEntra, at_sign_in
+from tests.console.test_amendments import AMENDMENTS, create_amendment, open_pending_amendments
+from tests.console.test_sign_in_entra import AUDIENCE, CLIENT, MEMBER, TENANT, StandInEntra, open_sign_in
 from tests.console.visits import Console, open_console
 from tests.service.local_service import Service, check_problem
 from tests.service.test_signatures import set_policy
@@ -75,7 +75,7 @@ def visit(signing: Service, entra: StandInEntra) -> Iterator[Console]:
 
 def open_dialog(console: Console, scope: str, button: str) -> Locator:
     """Open the dialog that decides the only amendment of a scope."""
-    page = queue(console, scope)
+    page = open_pending_amendments(console, scope)
     page.get_by_role("button", name=button, exact=True).click()
     dialog = page.get_by_role("dialog", name=f"{button} amendment 000000000001")
     dialog.get_by_role("region", name="Signature").wait_for()
@@ -132,9 +132,9 @@ def test_the_fifth_refused_attempt_locks(visit: Console) -> None:
     editor, token = visit.service.caller(EDITOR), visit.service.caller(BOB)
     for scope in ("lock first", "lock second"):
         create_amendment(editor, scope)
-    assert sign(token, "lock first").status_code == 200
+    assert sign_approval(token, "lock first").status_code == 200
     for _ in range(5):
-        check_problem(sign(token, "lock second"), 409, "SIGNATURE_TOKEN_USED")
+        check_problem(sign_approval(token, "lock second"), 409, "SIGNATURE_TOKEN_USED")
     visit.expected.append("429")
     dialog = open_dialog(visit.sign_in(BOB), "lock second", "Approve")
     dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(BOB))
@@ -144,7 +144,7 @@ def test_the_fifth_refused_attempt_locks(visit: Console) -> None:
     visit.check_appearance("signing-locked")
 
 
-def sign(client: httpx.Client, scope: str) -> httpx.Response:
+def sign_approval(client: httpx.Client, scope: str) -> httpx.Response:
     """Approve the first pending amendment of a scope with a signature."""
     path = f"{AMENDMENTS}/000000000001/approve"
     return client.post(path, params={"scopeKey": scope}, json={"signature": {"meaning": "approval"}})
@@ -169,7 +169,7 @@ def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: St
     """After the repeated sign-in with Entra ID, the dialog still has the typed text, and the decision is signed."""
     create_amendment(visit.service.caller(EDITOR), "by account")
     entra.changed = {"claims": {"auth_time": int(time.time()) - 7200, "amr": ["pwd"]}}
-    page = at_sign_in(visit)
+    page = open_sign_in(visit)
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
     dialog = open_dialog(visit, "by account", "Reject")
@@ -195,7 +195,7 @@ def test_the_policy_changes_while_the_dialog_is_open(visit: Console) -> None:
     visit.expected.append("400")
     set_policy(visit.service.caller(BOB))
     try:
-        page = queue(visit.sign_in(ANN), "switched")
+        page = open_pending_amendments(visit.sign_in(ANN), "switched")
         page.get_by_role("button", name="Reject", exact=True).click()
         dialog = page.get_by_role("dialog", name="Reject amendment 000000000001")
         expect(dialog.get_by_role("button", name="Reject", exact=True)).to_be_enabled()
@@ -216,7 +216,7 @@ def test_the_policy_changes_while_the_dialog_is_open(visit: Console) -> None:
 def test_an_account_without_a_time_cannot_sign(visit: Console, entra: StandInEntra) -> None:
     """If the Entra ID token has no time of the sign-in, the console shows this reason and keeps the typed text."""
     create_amendment(visit.service.caller(EDITOR), "without time")
-    page = at_sign_in(visit)
+    page = open_sign_in(visit)
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
     dialog = open_dialog(visit, "without time", "Approve")

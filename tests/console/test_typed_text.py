@@ -20,19 +20,19 @@ def editor(service: Service) -> httpx.Client:
     return service.caller(EDITOR)
 
 
-def answer_questions(page: Page, *answers: bool) -> list[str]:
+def accept_dialogs(page: Page, *answers: bool) -> list[str]:
     """Answer the next confirmation dialogs of the page; return the list that collects their texts."""
     asked: list[str] = []
     left = list(answers)
 
-    def answer(dialog: Dialog) -> None:
+    def accept_dialog(dialog: Dialog) -> None:
         asked.append(dialog.message)
         if left.pop(0):
             dialog.accept()
         else:
             dialog.dismiss()
 
-    page.on("dialog", answer)
+    page.on("dialog", accept_dialog)
     return asked
 
 
@@ -46,7 +46,7 @@ def test_escape_does_not_discard_typed_text(console: Console, editor: httpx.Clie
     """Escape or an outside click in a dialog with typed text asks for a confirmation; Cancel does not."""
     append_events(editor, "escape", 1)
     page = console.sign_in(EDITOR).open("audit/DomainEvents/escape", "Audit log").page
-    asked = answer_questions(page, False, False, False, True)
+    asked = accept_dialogs(page, False, False, False, True)
     page.get_by_role("button", name="Write an event").click()
     dialog = page.get_by_role("dialog", name="Write to Plant events of escape")
     page.keyboard.press("Escape")
@@ -71,7 +71,7 @@ def test_the_back_button_asks_while_a_dialog_has_typed_text(console: Console, ed
     append_events(editor, "back", 1)
     console.sign_in(EDITOR).open("keys", "Keys and tokens")
     page = console.open("audit/DomainEvents/back", "Audit log").page
-    asked = answer_questions(page, False)
+    asked = accept_dialogs(page, False)
     page.get_by_role("button", name="Write an event").click()
     page.get_by_role("dialog").get_by_label("Action").fill("LevelRead")
     page.go_back()

@@ -42,13 +42,13 @@ def open_editor(console: Console) -> Page:
     return page
 
 
-def plan(page: Page, text: str) -> None:
+def create_plan(page: Page, text: str) -> None:
     """Paste a workspace document into the editor and press the button that creates the plan."""
     page.get_by_label("YAML or JSON").fill(text)
     page.get_by_role("button", name="Plan", exact=True).click()
 
 
-def confirm(page: Page) -> None:
+def apply_plan(page: Page) -> None:
     """Apply the plan that the page shows."""
     page.get_by_role("button", name="Apply", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name=re.compile("^Apply")).click()
@@ -79,7 +79,7 @@ def test_errors_are_shown_at_the_text(console: Console) -> None:
     """Each error of the document is marked at its line and column, and a link moves the focus there."""
     console.expected += ["400"]
     page = open_editor(console.sign_in(ADMIN))
-    plan(page, "workspace: {id: plant-a, name: Plant A}\nsurfaces:\n  - {lookup: a b, name: A}\nother: 1\n")
+    create_plan(page, "workspace: {id: plant-a, name: Plant A}\nsurfaces:\n  - {lookup: a b, name: A}\nother: 1\n")
     expect(page.locator("[data-line='3']")).to_be_attached()
     expect(page.locator("[data-line='4'][data-column='1']")).to_be_attached()
     expect(page.get_by_role("alert").filter(has_text="Line 4, column 1")).to_contain_text("other")
@@ -87,7 +87,7 @@ def test_errors_are_shown_at_the_text(console: Console) -> None:
     console.check_appearance("document-errors")
     page.get_by_role("button", name="Go there").last.click()
     expect(page.get_by_label("YAML or JSON")).to_be_focused()
-    plan(page, "workspace: [")
+    create_plan(page, "workspace: [")
     expect(page.get_by_role("alert").filter(has_text=re.compile(r"^Line \d, column \d"))).to_be_visible()
 
 
@@ -95,24 +95,24 @@ def test_a_document_is_planned_and_applied(console: Console, admin: httpx.Client
     """The plan shows each change with the states before and after, and applying stores exactly these changes."""
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
-    plan(page, before)
+    create_plan(page, before)
     expect(page.get_by_text("The workspace matches the document.")).to_be_visible()
     expect(page.get_by_role("button", name="Apply", exact=True)).to_have_count(0)
-    plan(page, add_surface(before, "planned"))
+    create_plan(page, add_surface(before, "planned"))
     expect(page.get_by_role("heading", name="Plan: 1 added")).to_be_visible()
     added = page.get_by_role("article", name="added: surface planned")
     expect(added.get_by_role("row", name=re.compile("Surface of planned"))).to_contain_text("name")
     console.check_appearance("document-plan-added")
-    confirm(page)
+    apply_plan(page)
     expect(page.get_by_text("Applied: 1 added")).to_be_visible()
     assert "lookup: planned" in read_current(admin)
-    plan(page, add_surface(before, "planned").replace("Surface of planned", "Renamed"))
+    create_plan(page, add_surface(before, "planned").replace("Surface of planned", "Renamed"))
     changed = page.get_by_role("article", name="changed: surface planned")
     expect(changed).to_contain_text("Surface of planned")
     expect(changed).to_contain_text("Renamed")
     expect(changed).to_contain_text(f"last changed by {ADMIN}")
     console.check_appearance("document-plan-changed")
-    plan(page, before)
+    create_plan(page, before)
     expect(page.get_by_role("heading", name="Plan: 1 removed")).to_be_visible()
     page.get_by_role("button", name="Apply", exact=True).click()
     expect(page.get_by_role("dialog")).to_contain_text("surface planned")
@@ -128,7 +128,7 @@ def test_items_of_the_api_are_kept_with_a_reason(console: Console, admin: httpx.
     body = {"name": "Made by the API", "connections": []}
     assert admin.put("/oi-api/surfaces/api-made", json=body).status_code == 201
     page = open_editor(console.sign_in(ADMIN))
-    plan(page, before)
+    create_plan(page, before)
     kept = page.get_by_role("table", name="Items that stay as they are")
     expect(kept.get_by_role("row", name=re.compile("surface api-made"))).to_contain_text(re.compile("API"))
     console.check_appearance("document-kept")
@@ -141,10 +141,10 @@ def test_a_plan_that_is_outdated_is_made_again(console: Console, admin: httpx.Cl
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
     text = add_surface(before, "late")
-    plan(page, text)
+    create_plan(page, text)
     expect(page.get_by_role("heading", name="Plan: 1 added")).to_be_visible()
     apply_document(admin, add_surface(before, "sooner"))
-    confirm(page)
+    apply_plan(page)
     expect(page.get_by_text("Nothing was applied.")).to_be_visible()
     expect(page.get_by_label("YAML or JSON")).to_have_value(text)
     console.check_appearance("document-outdated")
@@ -158,9 +158,9 @@ def test_refusals_are_explained(console: Console, admin: httpx.Client) -> None:
     console.expected += ["409", "403"]
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
-    plan(page, before.replace("id: plant-a", "id: plant-b", 1))
+    create_plan(page, before.replace("id: plant-a", "id: plant-b", 1))
     expect(page.get_by_role("alert")).to_contain_text("The document belongs to another workspace.")
-    plan(page, before.replace("role: Admin", "role: Viewer"))
+    create_plan(page, before.replace("role: Admin", "role: Viewer"))
     expect(page.get_by_role("alert")).to_contain_text(re.compile("LAST_ADMINISTRATOR|SELF_LOCKOUT"))
     console.check_appearance("document-refused")
     expect(page.get_by_label("YAML or JSON")).not_to_have_value("")
@@ -210,7 +210,7 @@ def test_the_page_fits_narrow_screens(service: Service, admin: httpx.Client, wid
     """On a narrow screen the page does not scroll sideways, even with a plan."""
     with open_console(service, width=width) as narrow:
         page = open_editor(narrow.sign_in(ADMIN))
-        plan(page, add_surface(read_current(admin), "narrow"))
+        create_plan(page, add_surface(read_current(admin), "narrow"))
         expect(page.get_by_role("heading", name="Plan: 1 added")).to_be_visible()
         narrow.save_screenshot(f"document-{width}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

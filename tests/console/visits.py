@@ -69,7 +69,7 @@ class Console:
         """Yield a second, separate browser context for another user."""
         browser = self.page.context.browser
         assert browser is not None
-        made = _open(browser, self.service, 1400)
+        made = _open_page(browser, self.service, 1400)
         try:
             yield made
         finally:
@@ -138,7 +138,7 @@ class Console:
 @contextmanager
 def open_console(service: Service, width: int = 1400, *, touch: bool = False) -> Iterator[Console]:
     """Yield a new browser context with the given screen, and close it afterwards."""
-    made = _open(BROWSER.get(), service, width, touch=touch)
+    made = _open_page(BROWSER.get(), service, width, touch=touch)
     try:
         yield made
     finally:
@@ -147,16 +147,16 @@ def open_console(service: Service, width: int = 1400, *, touch: bool = False) ->
         made.page.context.close()
 
 
-def _open(browser: Browser, service: Service, width: int, *, touch: bool = False) -> Console:
+def _open_page(browser: Browser, service: Service, width: int, *, touch: bool = False) -> Console:
     screen = ViewportSize(width=width, height=900)
     context = browser.new_context(viewport=screen, has_touch=touch, timezone_id="Europe/Berlin")
     context.add_init_script(path=AXE)
     made = Console(context.new_page(), service)
-    _watch(made)
+    _watch_for_errors(made)
     return made
 
 
-def _watch(console: Console) -> None:
+def _watch_for_errors(console: Console) -> None:
     def record_error(message: ConsoleMessage) -> None:
         address = message.location.get("url", "")
         if message.type == "error" and not (" 404 " in message.text and _CHECKPOINT in address):

@@ -52,7 +52,7 @@ def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
     tour = [(command, output) for command, output in read_steps() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="
-    script = "\n".join(f"{_here(command, plant)}\necho '{mark}'" for command, _ in tour)
+    script = "\n".join(f"{_adapt_command(command, plant)}\necho '{mark}'" for command, _ in tour)
     path = f"{install_command(tmp_path)}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": path, "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(
@@ -84,15 +84,15 @@ def test_the_shown_rights_are_the_roles_and_one_more() -> None:
     assert named == extra
 
 
-def _awaited(command: str, text: str) -> str:
+def _build_retry_loop(command: str, text: str) -> str:
     # What a reader's idle machine does in two seconds may take a loaded one longer.
     there = f"[[ $out == *{shlex.quote(text)}* ]]"
     return f'for _ in {{1..60}}; do out=$({command}); {there} && break; sleep 1; done; echo "$out"'
 
 
-def _here(command: str, plant: Service) -> str:
+def _adapt_command(command: str, plant: Service) -> str:
     here = {ADDRESS: f"URL={plant.url}", DATA_DIR: f"export DATA_DIR={shlex.quote(str(plant.data_dir))}"}
     command = here.get(command, command).replace(".venv/bin/python", shlex.quote(sys.executable))
     if command.startswith("sleep 2; "):
-        command = _awaited(command.removeprefix("sleep 2; "), '"n": 1,')
+        command = _build_retry_loop(command.removeprefix("sleep 2; "), '"n": 1,')
     return command

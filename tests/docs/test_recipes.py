@@ -25,7 +25,7 @@ def recipe_plant(plant: Service) -> Service:
     return plant
 
 
-def adapt(text: str, plant: Service) -> str:
+def replace_address(text: str, plant: Service) -> str:
     """Return a text of a page with the address of the running plant in place of the example address."""
     assert ADDRESS in text
     # The time on the page may be more than 366 days ago when the test runs.
@@ -35,7 +35,7 @@ def adapt(text: str, plant: Service) -> str:
 
 def test_curl_prints_and_saves_rows(recipe_plant: Service, tmp_path: Path) -> None:
     """The commands of the page print rows as JSON and save a CSV file."""
-    printed, saved = (adapt(block, recipe_plant) for block in read_blocks("curl", "shell"))
+    printed, saved = (replace_address(block, recipe_plant) for block in read_blocks("curl", "shell"))
     variables = {"TOKEN": read_token(recipe_plant)}
     assert json.loads(run_program(["bash", "-c", printed], tmp_path, variables))["rowCount"] >= 3
     run_program(["bash", "-c", saved], tmp_path, variables)
@@ -54,7 +54,7 @@ def test_credentials_become_a_token(recipe_plant: Service, tmp_path: Path) -> No
 @pytest.mark.parametrize("block", [0, 1], ids=["standard library", "pandas"])
 def test_python_prints_rows(recipe_plant: Service, tmp_path: Path, block: int) -> None:
     """The programs of the page print the devices of the query."""
-    program = adapt(read_blocks("python", "python")[block], recipe_plant)
+    program = replace_address(read_blocks("python", "python")[block], recipe_plant)
     printed = run_program([sys.executable, "-c", program], tmp_path, {"TOKEN": read_token(recipe_plant)})
     assert "chiller-sim-01" in printed
 
@@ -62,7 +62,7 @@ def test_python_prints_rows(recipe_plant: Service, tmp_path: Path, block: int) -
 @pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
 def test_polars_prints_rows(recipe_plant: Service, tmp_path: Path) -> None:
     """The program of the page groups the rows by device."""
-    program = adapt(read_blocks("python", "python")[2], recipe_plant)
+    program = replace_address(read_blocks("python", "python")[2], recipe_plant)
     assert "chiller-sim-01" in run_program([CLIENTS, "-c", program], tmp_path, {"TOKEN": read_token(recipe_plant)})
 
 
@@ -122,7 +122,7 @@ def send_day_of_chiller(plant: Service) -> None:
 def test_duckdb_reads_the_file(recipe_plant: Service, tmp_path: Path) -> None:
     """DuckDB reads the Parquet file that the command saves."""
     [command], [sql] = read_blocks("duckdb", "shell"), read_blocks("duckdb", "sql")
-    run_program(["bash", "-c", adapt(command, recipe_plant)], tmp_path, {"TOKEN": read_token(recipe_plant)})
+    run_program(["bash", "-c", replace_address(command, recipe_plant)], tmp_path, {"TOKEN": read_token(recipe_plant)})
     local = sql.replace("temperature.parquet", f"{tmp_path}/temperature.parquet")
     rows = duckdb.connect().execute(local).fetchall()
     assert [row[0] for row in rows] == ["chiller-sim-01", "chiller-sim-02", "chiller-sim-03"]
@@ -134,7 +134,7 @@ def test_grafana_follows_its_time_picker(recipe_plant: Service) -> None:
     [target] = dashboard["panels"][0]["targets"]
     now = datetime.now(UTC)
     picked = {"${__from}": now - timedelta(hours=6), "${__to}": now + timedelta(minutes=1)}
-    address = adapt(target["url"], recipe_plant)
+    address = replace_address(target["url"], recipe_plant)
     for variable, time in picked.items():
         address = address.replace(variable, str(int(1000 * time.timestamp())))
     reply = recipe_plant.caller("viewer@plant-a.example").get(address)

@@ -35,7 +35,7 @@ def folder(plant: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_program(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program in the folder."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
@@ -51,11 +51,11 @@ def test_the_program_has_at_most_sixty_lines() -> None:
 def test_the_program_proves_each_record(folder: Path) -> None:
     """The command of the page proves a record, and the program proves each record of the bundle."""
     arguments = COMMAND.split()[1:]
-    done = run(folder, *arguments)
+    done = run_program(folder, *arguments)
     assert done.stdout.startswith(f"record 2 of 3 is in {SUBJECT}, signed by "), done.stderr
     for number in (1, 3):
         arguments[1] = f"receipts/1/{number:012d}.cbor"
-        assert run(folder, *arguments).stdout.startswith(f"record {number} of 3 is in {SUBJECT}")
+        assert run_program(folder, *arguments).stdout.startswith(f"record {number} of 3 is in {SUBJECT}")
 
 
 def test_the_program_rejects_changes(folder: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_program_rejects_changes(folder: Path) -> None:
         (2, "changed.json", "the record was changed"),
         (3, "other.cbor", "not enough values"),
     ):
-        done = run(folder, *good[:place], other, *good[place + 1 :])
+        done = run_program(folder, *good[:place], other, *good[place + 1 :])
         assert done.returncode == 1
         assert reason in done.stderr
 
@@ -80,14 +80,14 @@ def test_scitt_cose_proves_a_record(folder: Path) -> None:
     """The second program of the page confirms the Hash of a record, and rejects other Hashes."""
     hashes = re.findall(r'"Hash":"([0-9a-f]{64})"', (folder / "chains/1.json").read_text(encoding="utf-8"))
     files = ("receipts/1/000000000002.cbor", "verifier-key.cbor")
-    done = run(folder, "verify_with_scitt_cose.py", files[0], hashes[1], files[1])
+    done = run_program(folder, "verify_with_scitt_cose.py", files[0], hashes[1], files[1])
     assert (done.returncode, done.stdout) == (0, f"{SUBJECT} 3 1\n"), done.stderr
-    assert run(folder, "verify_with_scitt_cose.py", files[0], hashes[0], files[1]).returncode == 1
+    assert run_program(folder, "verify_with_scitt_cose.py", files[0], hashes[0], files[1]).returncode == 1
 
 
 def test_the_client_proves_a_record(folder: Path) -> None:
     """The command of the client on the page proves a record."""
     program = "import sys; sys.path.insert(0, sys.argv.pop(1)); from oi.verification.command import main; "
     arguments = OI_COMMAND.split()[2:]
-    done = run(folder, "-c", f"{program}sys.exit(main(sys.argv[1:]))", str(ROOT / "client" / "src"), *arguments)
+    done = run_program(folder, "-c", f"{program}sys.exit(main(sys.argv[1:]))", str(ROOT / "client" / "src"), *arguments)
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"sound: 000000000002 of 3 records is in {SUBJECT}")

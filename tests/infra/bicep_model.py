@@ -34,7 +34,7 @@ from tests.infra.bicep_syntax import (
     Operation,
     Type,
     UnionType,
-    parse,
+    parse_file,
 )
 
 SUBSCRIPTION = "33333333-3333-3333-3333-333333333333"
@@ -130,7 +130,7 @@ class Azure:
     hides_outputs: bool = False
 
 
-def deploy(
+def evaluate_deployment(
     parameter_file: Path, environment: Mapping[str, str], overrides: Mapping[str, Any] | None = None, **facts: Any
 ) -> Deployment:
     """Evaluate a parameter file with its template.
@@ -144,7 +144,7 @@ def deploy(
     Raises:
         DeploymentError: if the compiler or the deployment would reject the parameters.
     """
-    file = parse(parameter_file)
+    file = parse_file(parameter_file)
     azure = Azure(environment, **facts)
     scope = _Scope(file, {}, azure, "", Deployment())
     given = {each.name: scope.evaluate(_require_node(each.value)) for each in file.of_kind("param").values()}
@@ -164,7 +164,7 @@ def deploy_template(path: Path, given: Mapping[str, Any], azure: Azure | None = 
         DeploymentError: if the compiler or the deployment would reject the parameters.
     """
     result = Deployment()
-    template = parse(path)
+    template = parse_file(path)
     prefix = f"/subscriptions/{SUBSCRIPTION}"
     if template.scope == "resourceGroup":
         prefix += "/resourceGroups/group"
@@ -182,7 +182,7 @@ def _require_node(node: Node | None) -> Node:
 # Types
 
 
-def type_faults(value: Any, kind: Type | None, file: File, path: str) -> list[str]:
+def find_type_violations(value: Any, kind: Type | None, file: File, path: str) -> list[str]:
     """Return the violations of a type by a value, with the path of each invalid member."""
     if value is UNKNOWN or kind is None:
         return []
@@ -192,7 +192,7 @@ def type_faults(value: Any, kind: Type | None, file: File, path: str) -> list[st
         case UnionType(values):
             faults = [] if value in values else [f"{path} must be one of {list(values)}"]
         case ArrayType(item) if isinstance(value, list):
-            faults = [f for i, each in enumerate(value) for f in type_faults(each, item, file, f"{path}[{i}]")]
+            faults = [f for i, each in enumerate(value) for f in find_type_violations(each, item, file, f"{path}[{i}]")]
         case ObjectType() if isinstance(value, dict):
             faults = _find_object_faults(value, kind, file, path)
         case _:
@@ -207,7 +207,7 @@ def _find_object_faults(value: dict[str, Any], kind: ObjectType, file: File, pat
         if name not in members and kind.rest is None:
             faults.append(f"{path}.{name} is unknown; known are {sorted(members)}")
         else:
-            faults += type_faults(each, members.get(name, kind.rest), file, f"{path}.{name}")
+            faults += find_type_violations(each, members.get(name, kind.rest), file, f"{path}.{name}")
     return faults
 
 
@@ -216,11 +216,11 @@ def _find_named_type_faults(value: Any, name: str, file: File, path: str) -> lis
     if name in plain:
         is_right = isinstance(value, plain[name]) and not (name == "int" and isinstance(value, bool))
         return [] if is_right else [f"{path} must be of type {name}"]
-    source = parse((file.path.parent / file.imports[name]).resolve()) if name in file.imports else file
+    source = parse_file((file.path.parent / file.imports[name]).resolve()) if name in file.imports else file
     declared = source.of_kind("type").get(name)
     if declared is None:
         raise DeploymentError(f"{file.path.name}: type {name} is unknown")
-    return type_faults(value, declared.type, source, path) + _find_bound_faults(value, declared, path)
+    return find_type_violations(value, declared.type, source, path) + _find_bound_faults(value, declared, path)
 
 
 def _find_bound_faults(value: Any, declared: Declaration, path: str) -> list[str]:
@@ -307,7 +307,9 @@ class _Scope:
             if each.name not in self._given and each.value is None:
                 raise DeploymentError(f"{name}: parameter {each.name} is missing")
             value = self.look_up(each.name)
-            faults = type_faults(value, each.type, self.file, each.name) + _find_bound_faults(value, each, each.name)
+            faults = find_type_violations(value, each.type, self.file, each.name) + _find_bound_faults(
+                value, each, each.name
+            )
             if faults:
                 raise DeploymentError(f"{name}: {'; '.join(faults)}")
 
@@ -316,12 +318,12 @@ class _Scope:
     def look_up(self, name: str) -> Any:
         """Return the value of a parameter, variable or resource that the file declares."""
         if name not in self._known:
-            self._known[name] = self._resolve(name)
+            self._known[name] = self._resolve_name(name)
         return self._known[name]
 
-    def _resolve(self, name: str) -> Any:
+    def _resolve_name(self, name: str) -> Any:
         if name in self.file.imports:
-            source = parse((self.file.path.parent / self.file.imports[name]).resolve())
+            source = parse_file((self.file.path.parent / self.file.imports[name]).resolve())
             return _Scope(source, {}, self.azure, self.id_prefix, Deployment()).look_up(name)
         declared = self._declared.get(name)
         if declared is None:
@@ -391,7 +393,7 @@ class _Scope:
         given = self.evaluate(members.get("params", Object(())), instance.local)
         prefix = self._find_scope_id(members, instance.local)
         path = (self.file.path.parent / declared.target).resolve()
-        return _ModuleReference(declared.target, _Scope(parse(path), given, self.azure, prefix, self._result))
+        return _ModuleReference(declared.target, _Scope(parse_file(path), given, self.azure, prefix, self._result))
 
     def _find_scope_id(self, members: dict[str, Node], local: dict[str, Any]) -> str:
         """Return the first part of the ids of resources in the scope of a resource or module."""
@@ -477,7 +479,7 @@ class _Scope:
             case Operation():
                 found = self._evaluate_operation(node, local)
             case Call():
-                found = self._call(node, local)
+                found = self._call_function(node, local)
             case _:
                 raise DeploymentError(f"{self.file.path.name}: {node} is not an expression")
         return found
@@ -522,7 +524,7 @@ class _Scope:
             return UNKNOWN
         return _OPERATORS[operator, len(values)](*values)
 
-    def _call(self, node: Call, local: dict[str, Any]) -> Any:
+    def _call_function(self, node: Call, local: dict[str, Any]) -> Any:
         if node.function in self._declared or node.function in self.file.imports:
             return self._call_user_function(node, local)
         values = [self.evaluate(each, local) for each in node.arguments]
@@ -537,7 +539,7 @@ class _Scope:
     def _call_user_function(self, node: Call, local: dict[str, Any]) -> Any:
         source: _Scope = self
         if node.function in self.file.imports:
-            file = parse((self.file.path.parent / self.file.imports[node.function]).resolve())
+            file = parse_file((self.file.path.parent / self.file.imports[node.function]).resolve())
             source = _Scope(file, {}, self.azure, self.id_prefix, Deployment())
         declared = source._declared[node.function]
         values = [self.evaluate(each, local) for each in node.arguments]
@@ -625,7 +627,7 @@ def _compute_union(*values: Any) -> Any:
     return found
 
 
-def _contains(container: Any, item: Any) -> bool:
+def _contains_item(container: Any, item: Any) -> bool:
     return item in container
 
 
@@ -633,7 +635,7 @@ def _get_substring(text: str, start: int, length: int | None = None) -> str:
     return text[start:] if length is None else text[start : start + length]
 
 
-def _format(pattern: str, *values: Any) -> str:
+def _format_text(pattern: str, *values: Any) -> str:
     return re.sub(r"\{(\d+)\}", lambda found: _to_text(values[int(found[1])]), pattern)
 
 
@@ -641,7 +643,7 @@ def _compute_guid(*values: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, "-".join(values)))
 
 
-def _fail(text: str) -> Any:
+def _fail_deployment(text: str) -> Any:
     raise DeploymentError(text)
 
 
@@ -650,13 +652,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "concat": lambda *values: (
         "".join(values) if isinstance(values[0], str) else [item for value in values for item in value]
     ),
-    "contains": _contains,
+    "contains": _contains_item,
     "empty": lambda value: not value,
     "endsWith": lambda text, end: text.lower().endswith(end.lower()),
-    "fail": _fail,
+    "fail": _fail_deployment,
     "first": lambda value: value[0] if value else None,
     "flatten": lambda values: [item for value in values for item in value],
-    "format": _format,
+    "format": _format_text,
     "guid": _compute_guid,
     "indexOf": lambda container, item: container.find(item) if isinstance(container, str) else container.index(item),
     "int": int,
@@ -689,11 +691,11 @@ def _read_environment_variable(scope: _Scope, name: str, default: str | None = N
     return value
 
 
-def _map(scope: _Scope, items: Any, function: Any) -> Any:
+def _map_items(scope: _Scope, items: Any, function: Any) -> Any:
     return UNKNOWN if items is UNKNOWN else [scope.call_lambda(function, each) for each in items]
 
 
-def _filter(scope: _Scope, items: Any, function: Any) -> Any:
+def _filter_items(scope: _Scope, items: Any, function: Any) -> Any:
     if items is UNKNOWN:
         return UNKNOWN
     verdicts = [scope.call_lambda(function, each) for each in items]
@@ -735,10 +737,10 @@ def _compute_unique_string(scope: _Scope, *values: Any) -> Any:
 _CONTEXT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     # A preview does not evaluate it; every cloud that the templates name so far has this suffix.
     "environment": lambda _: {"suffixes": {"storage": "core.windows.net"}},
-    "filter": _filter,
+    "filter": _filter_items,
     "loadJsonContent": lambda scope, path: json.loads(scope.load(path)),
     "loadTextContent": lambda scope, path: scope.load(path),
-    "map": _map,
+    "map": _map_items,
     "readEnvironmentVariable": _read_environment_variable,
     "resourceGroup": _describe_resource_group,
     "resourceId": _call_resource_id,

@@ -205,7 +205,7 @@ class _Token:
 
 
 @cache
-def parse(path: Path) -> File:
+def parse_file(path: Path) -> File:
     """Parse a Bicep file.
 
     Raises:
@@ -289,16 +289,16 @@ class _Parser:
 
     # Tokens
 
-    def _peek(self, ahead: int = 0) -> _Token:
+    def _peek_token(self, ahead: int = 0) -> _Token:
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
 
-    def _take_token(self) -> _Token:
-        token = self._peek()
+    def _read_token(self) -> _Token:
+        token = self._peek_token()
         self._at += 1
         return token
 
-    def _take(self, kind: str) -> bool:
-        if self._peek().kind == kind:
+    def _read_token_of_kind(self, kind: str) -> bool:
+        if self._peek_token().kind == kind:
             self._at += 1
             return True
         return False
@@ -307,27 +307,27 @@ class _Parser:
         """Return the next token; raise an error if it has another kind."""
         if kind == "end":
             self._skip_lines()
-        token = self._take_token()
+        token = self._read_token()
         if token.kind != kind:
             raise BicepSyntaxError(f"line {token.line}: {kind} expected, {token.text or token.kind!r} found")
         return token
 
     def _skip_lines(self) -> None:
-        while self._take("newline"):
+        while self._read_token_of_kind("newline"):
             pass
 
-    def _take_if(self, kind: str) -> bool:
+    def _read_token_if(self, kind: str) -> bool:
         """Return whether a token of this kind follows, after any number of empty lines; consume it if so."""
         self._skip_lines()
-        return self._take(kind)
+        return self._read_token_of_kind(kind)
 
     def _parse_plain_text(self) -> str:
         token = self.expect("text")
         [part] = token.parts
         return str(part.value) if isinstance(part, Literal) else ""
 
-    def _take_word(self, text: str) -> bool:
-        token = self._peek()
+    def _read_word(self, text: str) -> bool:
+        token = self._peek_token()
         if (token.kind, token.text) == ("name", text):
             self._at += 1
             return True
@@ -340,7 +340,7 @@ class _Parser:
         scope, using = "resourceGroup", ""
         imports: dict[str, str] = {}
         declarations: list[Declaration] = []
-        while not self._take_if("end"):
+        while not self._read_token_if("end"):
             decorators = self._parse_decorators()
             keyword = self.expect("name").text
             if keyword == "targetScope":
@@ -353,13 +353,13 @@ class _Parser:
             elif keyword in _STATEMENTS:
                 declarations.append(_STATEMENTS[keyword](self, decorators))
             else:
-                raise BicepSyntaxError(f"line {self._peek().line}: unknown statement {keyword}")
+                raise BicepSyntaxError(f"line {self._peek_token().line}: unknown statement {keyword}")
             self.expect("newline")
         return File(path, scope, tuple(declarations), imports, using)
 
     def _parse_decorators(self) -> dict[str, tuple[Node, ...]]:
         found = {}
-        while self._take("@"):
+        while self._read_token_of_kind("@"):
             name = self.expect("name").text
             found[name] = self._parse_arguments()
             self._skip_lines()
@@ -368,18 +368,18 @@ class _Parser:
     def _parse_imports(self) -> dict[str, str]:
         self.expect("{")
         names = []
-        while not self._take_if("}"):
+        while not self._read_token_if("}"):
             names.append(self.expect("name").text)
-            self._take(",")
-        if not self._take_word("from"):
-            raise BicepSyntaxError(f"line {self._peek().line}: from expected")
+            self._read_token_of_kind(",")
+        if not self._read_word("from"):
+            raise BicepSyntaxError(f"line {self._peek_token().line}: from expected")
         path = self._parse_plain_text()
         return dict.fromkeys(names, path)
 
     def _parse_param(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
-        kind = None if self._peek().kind == "=" else self.type()
-        value = self.expression() if self._take("=") else None
+        kind = None if self._peek_token().kind == "=" else self.type()
+        value = self.expression() if self._read_token_of_kind("=") else None
         return Declaration("param", name, value=value, type=kind, decorators=decorators)
 
     def _parse_var(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
@@ -393,7 +393,7 @@ class _Parser:
         return Declaration("output", name, value=self._parse_value(), type=kind, decorators=decorators)
 
     def _parse_resource(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
-        name, target, existing = self.expect("name").text, self._parse_plain_text(), self._take_word("existing")
+        name, target, existing = self.expect("name").text, self._parse_plain_text(), self._read_word("existing")
         self.expect("=")
         return Declaration("resource", name, target, self._parse_value(), existing=existing, decorators=decorators)
 
@@ -402,7 +402,7 @@ class _Parser:
         self.expect("=")
         return Declaration("module", name, target, self._parse_value(), decorators=decorators)
 
-    def _type(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
+    def _parse_declared_type(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
         self.expect("=")
         return Declaration("type", name, type=self.type(), decorators=decorators)
@@ -411,10 +411,10 @@ class _Parser:
         name = self.expect("name").text
         self.expect("(")
         parameters = []
-        while not self._take(")"):
+        while not self._read_token_of_kind(")"):
             parameters.append(self.expect("name").text)
             self.type()
-            self._take(",")
+            self._read_token_of_kind(",")
         kind = self.type()
         self.expect("=>")
         body = self.expression()
@@ -422,7 +422,7 @@ class _Parser:
 
     def _parse_value(self) -> Node:
         """Parse an expression, a loop or a body with a condition."""
-        if self._take_word("if"):
+        if self._read_word("if"):
             self.expect("(")
             condition = self.expression()
             self.expect(")")
@@ -434,25 +434,25 @@ class _Parser:
     def type(self) -> Type:
         """Parse the type of a parameter or property."""
         first = self._parse_suffixed_type()
-        if self._peek().kind != "|":
+        if self._peek_token().kind != "|":
             return first
         options = [first]
-        while self._take("|"):
+        while self._read_token_of_kind("|"):
             options.append(self._parse_suffixed_type())
         values = [value for each in options if isinstance(each, UnionType) for value in each.values]
         if len(values) != len(options):
-            raise BicepSyntaxError(f"line {self._peek().line}: a union type may contain only literals")
+            raise BicepSyntaxError(f"line {self._peek_token().line}: a union type may contain only literals")
         return UnionType(tuple(values))
 
     def _parse_suffixed_type(self) -> Type:
         found = self._parse_primary_type()
-        while self._peek().kind == "[" and self._peek(1).kind == "]":
+        while self._peek_token().kind == "[" and self._peek_token(1).kind == "]":
             self._at += 2
             found = ArrayType(found)
         return found
 
     def _parse_primary_type(self) -> Type:
-        token = self._take_token()
+        token = self._read_token()
         if token.kind == "name":
             return UnionType((_CONSTANTS[token.text],)) if token.text in _CONSTANTS else NamedType(token.text)
         if token.kind == "text":
@@ -472,18 +472,18 @@ class _Parser:
         members: list[tuple[str, Type]] = []
         optional = set()
         rest: Type | None = None
-        while not self._take_if("}"):
+        while not self._read_token_if("}"):
             self._parse_decorators()
-            if self._take("*"):
+            if self._read_token_of_kind("*"):
                 self.expect(":")
                 rest = self.type()
             else:
-                name = self._parse_plain_text() if self._peek().kind == "text" else self.expect("name").text
+                name = self._parse_plain_text() if self._peek_token().kind == "text" else self.expect("name").text
                 self.expect(":")
                 members.append((name, self.type()))
-                if self._take("?"):
+                if self._read_token_of_kind("?"):
                     optional.add(name)
-            self._take(",")
+            self._read_token_of_kind(",")
         return ObjectType(tuple(members), frozenset(optional), rest)
 
     # Expressions
@@ -493,23 +493,23 @@ class _Parser:
         if (parameters := self._parse_lambda_parameters()) is not None:
             return Lambda(parameters, self.expression())
         condition = self._parse_binary(0)
-        if not self._take("?"):
+        if not self._read_token_of_kind("?"):
             return condition
         true = self.expression()
         self.expect(":")
         return Operation("?", (condition, true, self.expression()))
 
     def _parse_lambda_parameters(self) -> tuple[str, ...] | None:
-        if self._peek().kind == "name" and self._peek(1).kind == "=>":
-            name = self._take_token().text
+        if self._peek_token().kind == "name" and self._peek_token(1).kind == "=>":
+            name = self._read_token().text
             self._at += 1
             return (name,)
         ahead, names = 1, []
-        if self._peek().kind == "(":
-            while self._peek(ahead).kind == "name":
-                names.append(self._peek(ahead).text)
-                ahead += 1 + (self._peek(ahead + 1).kind == ",")
-            if self._peek(ahead).kind == ")" and self._peek(ahead + 1).kind == "=>":
+        if self._peek_token().kind == "(":
+            while self._peek_token(ahead).kind == "name":
+                names.append(self._peek_token(ahead).text)
+                ahead += 1 + (self._peek_token(ahead + 1).kind == ",")
+            if self._peek_token(ahead).kind == ")" and self._peek_token(ahead + 1).kind == "=>":
                 self._at += ahead + 2
                 return tuple(names)
         return None
@@ -518,17 +518,17 @@ class _Parser:
         if level == len(_PRECEDENCE):
             return self._parse_unary()
         left = self._parse_binary(level + 1)
-        while self._peek().kind in _PRECEDENCE[level]:
-            operator = self._take_token().kind
+        while self._peek_token().kind in _PRECEDENCE[level]:
+            operator = self._read_token().kind
             left = Operation(operator, (left, self._parse_binary(level + 1)))
         return left
 
     def _parse_unary(self) -> Node:
-        if self._peek().kind in {"!", "-"}:
-            return Operation(self._take_token().kind, (self._parse_unary(),))
+        if self._peek_token().kind in {"!", "-"}:
+            return Operation(self._read_token().kind, (self._parse_unary(),))
         node = self._parse_primary()
-        while self._peek().kind in {".", ".?", "[", "!"}:
-            sign = self._take_token().kind
+        while self._peek_token().kind in {".", ".?", "[", "!"}:
+            sign = self._read_token().kind
             if sign == "[":
                 node = Member(node, self.expression())
                 self.expect("]")
@@ -537,7 +537,7 @@ class _Parser:
         return node
 
     def _parse_primary(self) -> Node:
-        token = self._take_token()
+        token = self._read_token()
         match token.kind:
             case "text":
                 node: Node = token.parts[0] if len(token.parts) == 1 else Interpolation(token.parts)
@@ -546,7 +546,7 @@ class _Parser:
             case "name" if token.text in _CONSTANTS:
                 node = Literal(_CONSTANTS[token.text])
             case "name":
-                node = Call(token.text, self._parse_arguments()) if self._peek().kind == "(" else Name(token.text)
+                node = Call(token.text, self._parse_arguments()) if self._peek_token().kind == "(" else Name(token.text)
             case "(":
                 node = self.expression()
                 self.expect(")")
@@ -561,35 +561,35 @@ class _Parser:
     def _parse_arguments(self) -> tuple[Node, ...]:
         self.expect("(")
         found = []
-        while not self._take_if(")"):
+        while not self._read_token_if(")"):
             found.append(self.expression())
             self._skip_lines()
-            if self._peek().kind != ")":
+            if self._peek_token().kind != ")":
                 self.expect(",")
         return tuple(found)
 
     def _parse_array(self) -> Node:
         self._skip_lines()
-        if self._take_word("for"):
+        if self._read_word("for"):
             return self._parse_loop()
         found = []
-        while not self._take_if("]"):
+        while not self._read_token_if("]"):
             found.append(self.expression())
-            if self._peek().kind not in {"newline", "]"}:
+            if self._peek_token().kind not in {"newline", "]"}:
                 self.expect(",")
         return Array(tuple(found))
 
     def _parse_loop(self) -> Loop:
         index = ""
-        if self._take("("):
+        if self._read_token_of_kind("("):
             item = self.expect("name").text
             self.expect(",")
             index = self.expect("name").text
             self.expect(")")
         else:
             item = self.expect("name").text
-        if not self._take_word("in"):
-            raise BicepSyntaxError(f"line {self._peek().line}: in expected")
+        if not self._read_word("in"):
+            raise BicepSyntaxError(f"line {self._peek_token().line}: in expected")
         items = self.expression()
         self.expect(":")
         self._skip_lines()
@@ -600,12 +600,12 @@ class _Parser:
 
     def _parse_object(self) -> Object:
         members: list[tuple[Node, Node]] = []
-        while not self._take_if("}"):
-            token = self._peek()
+        while not self._read_token_if("}"):
+            token = self._peek_token()
             key = self._parse_primary() if token.kind == "text" else Literal(self.expect("name").text)
             self.expect(":")
             members.append((key, self._parse_value()))
-            if self._peek().kind not in {"newline", "}"}:
+            if self._peek_token().kind not in {"newline", "}"}:
                 self.expect(",")
         return Object(tuple(members))
 
@@ -616,6 +616,6 @@ _STATEMENTS: dict[str, Callable[[_Parser, dict[str, tuple[Node, ...]]], Declarat
     "output": _Parser._parse_output,
     "resource": _Parser._parse_resource,
     "module": _Parser._parse_module,
-    "type": _Parser._type,
+    "type": _Parser._parse_declared_type,
     "func": _Parser._parse_func,
 }

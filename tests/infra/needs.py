@@ -121,7 +121,7 @@ class Needs:
     metrics: frozenset[str]
 
 
-def needs_of_the_code() -> Needs:
+def find_needs_of_code() -> Needs:
     """Return what the code needs from a deployment: settings, triggers, roles and others."""
     bindings = list(_iterate_bindings())
     triggers = {(each["eventHubName"], each["consumerGroup"]) for each in bindings if "eventHubName" in each}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from tests.infra.bicep_model import Deployment, deploy
+from tests.infra.bicep_model import Deployment, evaluate_deployment
 from tests.infra.templates import BICEP
 
 ENVIRONMENT = {
@@ -66,8 +66,8 @@ SITUATIONS: Mapping[str, Situation] = {
 
 
 @cache
-def evaluate(name: str) -> Deployment:
+def evaluate_situation(name: str) -> Deployment:
     """Evaluate the templates for a named situation and return the deployment."""
     situation = SITUATIONS[name]
     file = BICEP / f"{situation.size}.bicepparam"
-    return deploy(file, {**ENVIRONMENT, **situation.environment}, situation.overrides)
+    return evaluate_deployment(file, {**ENVIRONMENT, **situation.environment}, situation.overrides)

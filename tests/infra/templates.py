@@ -19,7 +19,7 @@ from tests.infra.bicep_syntax import (
     Node,
     Object,
     Operation,
-    parse,
+    parse_file,
 )
 
 BICEP = Path(__file__).parents[2] / "infra" / "bicep"
@@ -40,7 +40,7 @@ class Template:
     @property
     def file(self) -> File:
         """Parsed syntax of the template's file."""
-        return parse(self.path)
+        return parse_file(self.path)
 
     @property
     def required(self) -> set[str]:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.infra.agreement import find_disagreements
-from tests.infra.needs import NOT_DEPLOYED, ROLES, Needs, find_adapters_with_an_identity, needs_of_the_code
+from tests.infra.needs import NOT_DEPLOYED, ROLES, Needs, find_adapters_with_an_identity, find_needs_of_code
 from tests.infra.templates import BICEP, Templates
 
 
 @pytest.fixture(scope="module")
 def needs() -> Needs:
     """Return the settings, roles and other parts that the code needs from a deployment."""
-    return needs_of_the_code()
+    return find_needs_of_code()
 
 
 def test_templates_and_code_agree(needs: Needs) -> None:
@@ -30,7 +30,7 @@ def test_every_adapter_with_an_identity_has_its_roles() -> None:
 
 def test_each_omitted_setting_exists() -> None:
     """Each setting that the deployment deliberately omits is a setting that the code reads."""
-    assert needs_of_the_code().settings.isdisjoint(NOT_DEPLOYED)
+    assert find_needs_of_code().settings.isdisjoint(NOT_DEPLOYED)
     assert all(NOT_DEPLOYED.values())
 
 

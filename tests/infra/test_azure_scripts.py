@@ -45,7 +45,7 @@ def tools(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(tools: Path, script: str, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
+def run_script(tools: Path, script: str, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
     """Run a script with typed input; return its exit code and everything that it printed."""
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     reply = subprocess.run(
@@ -65,13 +65,13 @@ def test_lock_is_stored_for_azd_and_scripts(tools: Path) -> None:
     (tools / "azd.account").write_text("stdataprod", encoding="utf-8")
     file = tools / "prod.env"
     arguments = ("rg-oi-prod", "stdataprod", str(file))
-    code, printed = run(tools, "lock-checkpoints", *arguments, typed="stdataprod\n")
+    code, printed = run_script(tools, "lock-checkpoints", *arguments, typed="stdataprod\n")
     assert code == 0, printed
     assert "gh variable set CHECKPOINTS_LOCKED" in printed
     assert file.read_text(encoding="utf-8") == "export CHECKPOINTS_LOCKED=true\n"
     assert "azd env set CHECKPOINTS_LOCKED true" in (tools / "azd.calls").read_text(encoding="utf-8")
     # Once more, for a file that was lost: the policy is locked already, and the line is not written twice.
-    assert run(tools, "lock-checkpoints", *arguments)[0] == 0
+    assert run_script(tools, "lock-checkpoints", *arguments)[0] == 0
     assert file.read_text(encoding="utf-8").count("CHECKPOINTS_LOCKED") == 1
 
 
@@ -79,7 +79,7 @@ def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
     """A lock does not change the variables of another environment that is selected in azd."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (tools / "azd.account").write_text("stdataprod2", encoding="utf-8")
-    code, printed = run(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="stdataprod\n")
+    code, printed = run_script(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="stdataprod\n")
     assert code == 0, printed
     assert (tools / "azd.calls").read_text(encoding="utf-8") == "azd env get-values\n"
 
@@ -87,7 +87,7 @@ def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
 def test_lock_needs_the_name(tools: Path) -> None:
     """The script locks and stores nothing until the operator has typed the name."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
-    code, printed = run(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
+    code, printed = run_script(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
     assert (code, "nothing was changed" in printed) == (1, True)
     assert not (tools / "azd.calls").exists()
 
@@ -108,7 +108,7 @@ def test_lock_needs_the_name(tools: Path) -> None:
 def test_differing_lock_states_stop_a_deployment(tools: Path, state: str, expected: str, code: int) -> None:
     """The deployment stops if the variable and Azure do not agree on whether the policy is locked."""
     (tools / "az.state").write_text(state, encoding="utf-8")
-    found, printed = run(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
+    found, printed = run_script(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
     assert found == code, printed
     remedy = "export CHECKPOINTS_LOCKED=true" if state == "Locked" else "unset CHECKPOINTS_LOCKED"
     assert (remedy in printed) == (code == 1)
@@ -117,7 +117,7 @@ def test_differing_lock_states_stop_a_deployment(tools: Path, state: str, expect
 def test_unknown_answer_stops_a_deployment(tools: Path) -> None:
     """If the Azure CLI fails or returns an unknown state, the deployment stops."""
     (tools / "az").write_text("#!/usr/bin/env bash\nexit 1\n", encoding="utf-8")
-    assert run(tools, "checkpoints-locked", "rg-oi-prod")[0] != 0
+    assert run_script(tools, "checkpoints-locked", "rg-oi-prod")[0] != 0
 
 
 @pytest.fixture
@@ -134,14 +134,14 @@ def test_a_warning_fails_the_compilation(tools: Path, checkout: Path, warns: str
     """The script exits with 1 if the compiler prints a warning."""
     (tools / "bicep.warns").write_text(warns, encoding="utf-8")
     script = checkout / "scripts" / "azure" / "compile-templates"
-    code, printed = run(tools, str(script), str(checkout / "predicted"))
+    code, printed = run_script(tools, str(script), str(checkout / "predicted"))
     assert (code, "BCP318" in printed) == (int(bool(warns)), bool(warns)), printed
 
 
 def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
     """The script writes a prediction of the resources for each size and each situation."""
     (tools / "bicep.warns").touch()
-    run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
+    run_script(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
     names = {path.stem for path in (checkout / "predicted").glob("*.json")}
     sizes = {"dev", "test", "azd", "prod"}
     assert names == sizes | {"locked", "failed-over", "restored", "other-home", "long-name"}
@@ -155,5 +155,7 @@ def test_an_accepted_illegal_name_fails(tools: Path, checkout: Path) -> None:
     """The script fails if the compiler accepts an environment name that the rules forbid."""
     (tools / "bicep.warns").touch()
     (tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")
-    code, printed = run(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
+    code, printed = run_script(
+        tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted")
+    )
     assert (code, "Plant_1 is not rejected" in printed) == (1, True)

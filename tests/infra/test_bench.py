@@ -11,17 +11,17 @@ from bench import console, console_live, gateway, peers
 from bench.figures import Benchmark, Figure, ToolMissingError
 
 
-def good() -> Iterator[Figure]:
+def measure_within_limit() -> Iterator[Figure]:
     """Yield a measurement within its limit, as a benchmark."""
     yield Figure("good", 1, "s", at_most=2)
 
 
-def bad() -> Iterator[Figure]:
+def measure_beyond_limit() -> Iterator[Figure]:
     """Yield a measurement beyond its limit."""
     yield Figure("bad", 3, "s", at_most=2)
 
 
-def cut_short() -> Iterator[Figure]:
+def measure_with_missing_tool() -> Iterator[Figure]:
     """Yield a measurement and then report a missing tool, as a benchmark."""
     yield Figure("first_part", 1, "s")
     raise ToolMissingError("Tool A is not installed")
@@ -30,10 +30,10 @@ def cut_short() -> Iterator[Figure]:
 @pytest.mark.parametrize(
     ("benchmarks", "code", "figures"),
     [
-        ((good,), 0, ["good"]),
-        ((good, bad), 1, ["good", "bad"]),
-        ((cut_short, good), 3, ["first_part", "good"]),
-        ((cut_short, bad), 1, ["first_part", "bad"]),
+        ((measure_within_limit,), 0, ["good"]),
+        ((measure_within_limit, measure_beyond_limit), 1, ["good", "bad"]),
+        ((measure_with_missing_tool, measure_within_limit), 3, ["first_part", "good"]),
+        ((measure_with_missing_tool, measure_beyond_limit), 1, ["first_part", "bad"]),
     ],
 )
 def test_exit_code_of_the_benchmarks(
@@ -48,17 +48,19 @@ def test_exit_code_of_the_benchmarks(
     assert command.main([]) == code
     printed = capsys.readouterr()
     assert [line.split('"')[3] for line in printed.out.splitlines()] == figures
-    assert ("cut_short: Tool A is not installed" in printed.err) == (cut_short in benchmarks)
+    assert ("measure_with_missing_tool: Tool A is not installed" in printed.err) == (
+        measure_with_missing_tool in benchmarks
+    )
 
 
 def build_benchmark(values: Sequence[float], bounds: Mapping[str, float]) -> Benchmark:
     """Return a benchmark that measures another value in each run."""
     remaining = iter(values)
 
-    def measure() -> Iterator[Figure]:
+    def yield_measurements() -> Iterator[Figure]:
         yield Figure("varying", next(remaining), "s", bounds.get("at_least"), bounds.get("at_most"))
 
-    return measure
+    return yield_measurements
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.infra.bicep_model import UNKNOWN, Deployment, DeploymentError, deploy_template
-from tests.infra.bicep_syntax import BicepSyntaxError, parse
+from tests.infra.bicep_syntax import BicepSyntaxError, parse_file
 
 ACCOUNT = "resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = "
 
@@ -18,7 +18,7 @@ def write_template(folder: Path, text: str, name: str = "main.bicep") -> Path:
     return path
 
 
-def run(folder: Path, text: str, **given: Any) -> Deployment:
+def evaluate_template(folder: Path, text: str, **given: Any) -> Deployment:
     """Write and evaluate a template; return the deployment."""
     return deploy_template(write_template(folder, text), given)
 
@@ -38,13 +38,13 @@ def run(folder: Path, text: str, **given: Any) -> Deployment:
 def test_unknown_construct_is_an_error(tmp_path: Path, text: str) -> None:
     """A construct that the parser does not know is an error; the parser never skips it."""
     with pytest.raises(BicepSyntaxError):
-        parse(write_template(tmp_path, text))
+        parse_file(write_template(tmp_path, text))
 
 
 def test_unknown_function_is_an_error(tmp_path: Path) -> None:
     """A function that the model does not know is an error; the model never guesses its value."""
     with pytest.raises(DeploymentError, match="dateTimeAdd"):
-        run(tmp_path, "var later = dateTimeAdd('2026-01-01', 'P1D')\n")
+        evaluate_template(tmp_path, "var later = dateTimeAdd('2026-01-01', 'P1D')\n")
 
 
 def test_conditions_loops_and_names(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2025-01-01' = if 
 }}
 output id string = isNeeded ? blobs.id : ''
 """
-    with_all = run(tmp_path, text, names=["A", "B"], isNeeded=True)
+    with_all = evaluate_template(tmp_path, text, names=["A", "B"], isNeeded=True)
     assert [each.name for each in with_all.resources] == ["first", "a0", "b1", "first/default"]
     assert with_all.outputs["id"].endswith("/storageAccounts/first/blobServices/default")
-    assert len(run(tmp_path, text, names=[], isNeeded=False).resources) == 1
+    assert len(evaluate_template(tmp_path, text, names=[], isNeeded=False).resources) == 1
 
 
 def test_value_of_run_time_hides_a_name_and_a_module(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ module guarded 'guarded.bicep' = {{
 }}
 output key string = inner.outputs.key
 """
-    deployment = run(tmp_path, text)
+    deployment = evaluate_template(tmp_path, text)
     assert [each.name for each in deployment.resources] == ["a", None]
     assert len(deployment.hidden) == 1
     assert deployment.outputs["key"] is UNKNOWN
@@ -100,15 +100,15 @@ def test_output_of_an_omitted_module_is_an_error(tmp_path: Path) -> None:
     """The output of a module whose condition is false is an error, as in a deployment to Azure."""
     write_template(tmp_path, "output key string = 'a'\n", "inner.bicep")
     text = "param is bool\nmodule inner 'inner.bicep' = if (is) {\n}\noutput key string = inner!.outputs.key\n"
-    assert run(tmp_path, text, **{"is": True}).outputs == {"key": "a"}
+    assert evaluate_template(tmp_path, text, **{"is": True}).outputs == {"key": "a"}
     with pytest.raises(DeploymentError, match="not deployed"):
-        run(tmp_path, text, **{"is": False})
+        evaluate_template(tmp_path, text, **{"is": False})
 
 
 def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
     """Two types, parameters or variables with the same name are an error."""
     with pytest.raises(DeploymentError, match="declared twice"):
-        run(tmp_path, "type name = string\nparam name name = 'a'\n")
+        evaluate_template(tmp_path, "type name = string\nparam name name = 'a'\n")
 
 
 def test_functions_types_and_lambdas(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ func lower(text string) string => toLower(replace(text, ' ', ''))
 output names string[] = union(['a'], map(hubs, each => lower(each.name)), map(range(0, 2), i => 'x${i}'))
 output first string = hubs[0].?group ?? 'none'
 """
-    deployment = run(tmp_path, text, hubs=[{"name": "A"}, {"name": "B b"}])
+    deployment = evaluate_template(tmp_path, text, hubs=[{"name": "A"}, {"name": "B b"}])
     assert deployment.outputs == {"names": ["a", "bb", "x0", "x1"], "first": "none"}
     with pytest.raises(DeploymentError, match="groups is unknown"):
-        run(tmp_path, text, hubs=[{"name": "A", "groups": "x"}])
+        evaluate_template(tmp_path, text, hubs=[{"name": "A", "groups": "x"}])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scripts import bicep_properties, bicep_versions
-from tests.infra.bicep_syntax import parse
+from tests.infra.bicep_syntax import parse_file
 from tests.infra.templates import Template, Templates
 
 
@@ -25,6 +25,6 @@ def test_properties_are_seen_in_every_branch(tmp_path: Path) -> None:
         "var inner = {\n  a: 1\n}\nvar all = b ? union(inner, { c: [for i in x: { d: 1 }] }) : {}\n", encoding="utf-8"
     )
     source = Template(path)
-    value = parse(path).of_kind("var")["all"].value
+    value = parse_file(path).of_kind("var")["all"].value
     assert value is not None
     assert sorted(source.member_names(value)) == ["a", "c", "d"]

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def run(folder: Path, *tools: str, installs: bool = True) -> tuple[int, list[str]]:
+def run_ci(folder: Path, *tools: str, installs: bool = True) -> tuple[int, list[str]]:
     """Run ``.ci/run`` with the given tools only; return the exit code and the calls of tools, in order."""
     calls = folder / "calls"
     calls.touch()
@@ -32,7 +32,7 @@ CHECKS = ["make check-code", "make test ARGS=--require-all", "make package-test"
 @pytest.mark.parametrize("chromium", ["chromium", "chromium-browser", "google-chrome"])
 def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
     """With a browser and a broker, checks and tests run, and a skipped test is a failure."""
-    assert run(tmp_path, chromium, SHELL, "mosquitto") == (0, CHECKS)
+    assert run_ci(tmp_path, chromium, SHELL, "mosquitto") == (0, CHECKS)
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,19 @@ def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
 )
 def test_missing_tools_are_installed(tmp_path: Path, present: tuple[str, ...], installed: list[str]) -> None:
     """The script installs a missing browser or broker before it runs the checks."""
-    code, calls = run(tmp_path, *present)
+    code, calls = run_ci(tmp_path, *present)
     assert (code, calls[-3:]) == (0, CHECKS)
     assert [text for call in calls if (text := call.partition("--no-install-recommends ")[2])] == installed
 
 
 def test_checks_run_without_the_headless_shell(tmp_path: Path) -> None:
     """If the distribution has no headless shell, the tests use Chromium itself."""
-    code, calls = run(tmp_path, "chromium", "mosquitto", installs=False)
+    code, calls = run_ci(tmp_path, "chromium", "mosquitto", installs=False)
     assert (code, calls[-3:]) == (0, CHECKS)
 
 
 def test_a_run_without_the_tools_fails(tmp_path: Path) -> None:
     """If a missing tool cannot be installed, the script fails before the checks."""
-    code, calls = run(tmp_path, installs=False)
+    code, calls = run_ci(tmp_path, installs=False)
     assert code != 0
     assert all(call.startswith("apt-get") for call in calls)

@@ -17,7 +17,7 @@ CLEAN = {"dependencies": [{"name": "requests", "version": "2.33.0", "vulns": []}
 NO_NODE: dict[str, Any] = {"vulnerabilities": {}}
 
 
-def prints(canary: Any, pins: Any, node: Any) -> Print:
+def build_tool_substitute(canary: Any, pins: Any, node: Any) -> Print:
     """Return a substitute for the tools that prints the given output."""
 
     def run(command: Sequence[str], _: Path = dependency_advisories.ROOT) -> str:
@@ -51,7 +51,7 @@ def test_unreachable_source_is_reported(
     loud: bool,  # noqa: FBT001  a parameter
 ) -> None:
     """A found advisory ends with 1; a source that does not report a version known to be bad counts as unreachable."""
-    monkeypatch.setattr(dependency_advisories, "_run_command", prints(canary, pins, node))
+    monkeypatch.setattr(dependency_advisories, "_run_command", build_tool_substitute(canary, pins, node))
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert dependency_advisories.main(arguments) == ends
     assert ("NO ADVISORY SOURCE REACHABLE" in capsys.readouterr().err) is loud

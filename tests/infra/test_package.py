@@ -32,13 +32,13 @@ def checkout(tmp_path: Path) -> Path:
     """Return a small checkout with built pages."""
     root = tmp_path / "checkout"
     for name in (*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"):
-        _put(root, name)
+        _write_file(root, name)
     for name in (*package.BUILT_PAGES, "static/console/index.html", "static/console/licenses.txt"):
-        _put(root, name)
+        _write_file(root, name)
     return root
 
 
-def _put(root: Path, name: str, content: str = "") -> None:
+def _write_file(root: Path, name: str, content: str = "") -> None:
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text(content or f"content of {name}")
 
@@ -54,7 +54,7 @@ def test_secrets_in_the_checkout_are_not_packed(checkout: Path) -> None:
     """The package ignores keys, environment files and data."""
     before = package.collect_app_files(checkout)
     for name in SECRETS:
-        _put(checkout, name)
+        _write_file(checkout, name)
     assert package.collect_app_files(checkout) == before
     assert set(before) == {
         *(*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"),
@@ -72,8 +72,8 @@ def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest
     assert "is not a git repository" in capsys.readouterr().err
     _run_git(checkout, "init", "--quiet")
     _run_git(checkout, "add", *package.FILES, "functions", "shared")
-    _put(checkout, "shared/my_settings.py", "KEY = 'secret'")
-    _put(checkout, "functions/notes.py", "KEY = 'secret'")
+    _write_file(checkout, "shared/my_settings.py", "KEY = 'secret'")
+    _write_file(checkout, "functions/notes.py", "KEY = 'secret'")
     assert package.collect_app_files(checkout) == before
     assert (
         capsys.readouterr().err
@@ -85,7 +85,7 @@ def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest
 @pytest.mark.parametrize("tracked", [True, False])
 def test_symbolic_links_are_rejected(checkout: Path, name: str, *, tracked: bool) -> None:
     """A file of the package that is a symbolic link stops the build with its name, because it may lead to a key."""
-    _put(checkout, "admin.key")
+    _write_file(checkout, "admin.key")
     (checkout / name).unlink()
     (checkout / name).symlink_to(checkout / "admin.key")
     if tracked:
@@ -125,7 +125,7 @@ def test_a_missing_part_is_named(checkout: Path) -> None:
     (checkout / "host.json").unlink()
     with pytest.raises(package.PackageError, match=r"host\.json is missing"):
         package.collect_app_files(checkout)
-    _put(checkout, "host.json")
+    _write_file(checkout, "host.json")
     (checkout / package.BUILT_PAGES[1]).unlink()
     with pytest.raises(package.PackageError, match=r"static/console/built is missing.*make assets"):
         package.collect_app_files(checkout)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.infra.bicep_model import Deployment, DeploymentError, Resource, deploy
-from tests.infra.situations import ENVIRONMENT, SITUATIONS, evaluate
+from tests.infra.bicep_model import Deployment, DeploymentError, Resource, evaluate_deployment
+from tests.infra.situations import ENVIRONMENT, SITUATIONS, evaluate_situation
 from tests.infra.templates import BICEP
 
 POLICY = "Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies"
@@ -50,7 +50,7 @@ def list_regions(deployment: Deployment) -> list[str]:
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_preview_shows_every_resource(name: str) -> None:
     """No module is hidden from a preview, and every resource has a name and an id before the deployment."""
-    deployment = evaluate(name)
+    deployment = evaluate_situation(name)
     assert deployment.hidden == []
     assert [each.path for each in deployment.resources if each.name is None or each.id is None] == []
 
@@ -60,15 +60,17 @@ def test_no_name_or_number_depends_on_an_output(name: str) -> None:
     """Names, numbers and conditions in the templates never depend on outputs of modules."""
     situation = SITUATIONS[name]
     environment = {**ENVIRONMENT, **situation.environment}
-    strict = deploy(BICEP / f"{situation.size}.bicepparam", environment, situation.overrides, hides_outputs=True)
+    strict = evaluate_deployment(
+        BICEP / f"{situation.size}.bicepparam", environment, situation.overrides, hides_outputs=True
+    )
     assert strict.hidden == []
-    assert [each.id for each in strict.resources] == [each.id for each in evaluate(name).resources]
+    assert [each.id for each in strict.resources] == [each.id for each in evaluate_situation(name).resources]
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_names_are_unique_and_legal(name: str) -> None:
     """No two resources have one id, and every name is one that Azure accepts."""
-    deployment = evaluate(name)
+    deployment = evaluate_situation(name)
     ids = [each.id for each in deployment.resources if "diagnosticSettings" not in each.type]
     assert [each for each in ids if ids.count(each) > 1] == []
     for kind, pattern in LEGAL.items():
@@ -82,26 +84,28 @@ def test_names_are_unique_and_legal(name: str) -> None:
 )
 def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
     """The number and the names of role assignments are known before the deployment."""
-    names = evaluate(name).names(ROLE)
+    names = evaluate_situation(name).names(ROLE)
     assert len(names) == len(set(names)) == expected
-    assert len(evaluate(name).of_type(f"{COSMOS}/sqlRoleAssignments")) == 2
+    assert len(evaluate_situation(name).of_type(f"{COSMOS}/sqlRoleAssignments")) == 2
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_locked_policy_is_omitted(name: str) -> None:
     """If the policy is locked, the deployment omits the policy and nothing else."""
     is_written = name not in {"locked", "failed over"}
-    assert len(evaluate(name).of_type(POLICY)) == is_written
+    assert len(evaluate_situation(name).of_type(POLICY)) == is_written
     if name == "locked":
-        ids = {each.id for each in evaluate("prod").resources} - {each.id for each in evaluate("locked").resources}
-        assert ids == {find_only_resource(evaluate("prod"), POLICY).id}
+        ids = {each.id for each in evaluate_situation("prod").resources} - {
+            each.id for each in evaluate_situation("locked").resources
+        }
+        assert ids == {find_only_resource(evaluate_situation("prod"), POLICY).id}
 
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
 def test_second_region_has_unique_resources(name: str) -> None:
     """A deployment in a second region leaves shared resources in place, and creates new resources with compute."""
-    before = {each.id: each for each in evaluate("everything").resources}
-    for each in evaluate(name).resources:
+    before = {each.id: each for each in evaluate_situation("everything").resources}
+    for each in evaluate_situation(name).resources:
         if each.id in before:
             assert each.location == before[each.id].location, each.id
         elif each.location not in NOT_LOCATED:
@@ -110,22 +114,22 @@ def test_second_region_has_unique_resources(name: str) -> None:
 
 def test_second_region_uses_the_stores_of_the_first() -> None:
     """After a failover, the vault, the data storage and the Cosmos DB account are the same as before."""
-    home, away = evaluate("prod"), evaluate("failed over")
+    home, away = evaluate_situation("prod"), evaluate_situation("failed over")
     assert away.of_type(VAULT) == []
     assert [each.name for each in away.of_type(STORAGE)] == [find_only_resource(away, STORAGE, "sthost").name]
     assert find_only_resource(away, COSMOS).id == find_only_resource(home, COSMOS).id
     assert find_only_resource(away, COSMOS).location == "westeurope"
     assert away.outputs["VAULT_NAME"] == "kv-prod-home"
     assert away.outputs["DATA_STORAGE_NAME"] == "stdataprodhome"
-    other = evaluate("everything failed over")
+    other = evaluate_situation("everything failed over")
     assert find_only_resource(other, VAULT).id == find_only_resource(home, VAULT).id
     assert find_only_resource(other, STORAGE, "stdata").id == find_only_resource(home, STORAGE, "stdata").id
 
 
 def test_second_region_has_zones_of_its_own() -> None:
     """The second region has its private DNS zones in another resource group, because their names are fixed."""
-    zones = {str(each.id) for each in evaluate("prod").of_type("Microsoft.Network/privateDnsZones")}
-    away = {str(each.id) for each in evaluate("failed over").of_type("Microsoft.Network/privateDnsZones")}
+    zones = {str(each.id) for each in evaluate_situation("prod").of_type("Microsoft.Network/privateDnsZones")}
+    away = {str(each.id) for each in evaluate_situation("failed over").of_type("Microsoft.Network/privateDnsZones")}
     assert len(zones) == len(away) == 6
     assert all("/rg-oi-prod/" in each for each in zones)
     assert all("/rg-oi-prod-northeurope/" in each for each in away)
@@ -135,7 +139,7 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
     """Names of endpoints and alerts contain the region, because their location cannot change."""
     kinds = ("scheduledQueryRules", "metricAlerts", "actionGroups")
     for name, region in (("prod", "westeurope"), ("failed over", "northeurope")):
-        deployment = evaluate(name)
+        deployment = evaluate_situation(name)
         alerts = [str(each.name) for each in deployment.resources if each.type.endswith(kinds)]
         assert len(alerts) == 10
         assert all(each.endswith(f"-{region}") for each in alerts)
@@ -144,10 +148,13 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
 
 def test_restored_account_has_an_endpoint_of_its_own() -> None:
     """Only a restored account gets a new private endpoint, because an endpoint cannot change its target."""
-    before, after = set(evaluate("prod").names(ENDPOINT)), set(evaluate("restored").names(ENDPOINT))
+    before, after = set(evaluate_situation("prod").names(ENDPOINT)), set(evaluate_situation("restored").names(ENDPOINT))
     assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
     assert len(after) == 7
-    assert find_only_resource(evaluate("restored"), COSMOS).body["properties"]["publicNetworkAccess"] == "Disabled"
+    assert (
+        find_only_resource(evaluate_situation("restored"), COSMOS).body["properties"]["publicNetworkAccess"]
+        == "Disabled"
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,35 +169,35 @@ def test_restored_account_has_an_endpoint_of_its_own() -> None:
 )
 def test_cosmos_regions_are_distinct_and_the_active_one_writes(name: str, expected: list[str]) -> None:
     """The Cosmos DB regions of a deployment are distinct, and the first region is that of the app."""
-    assert list_regions(evaluate(name)) == expected
+    assert list_regions(evaluate_situation(name)) == expected
 
 
 @pytest.mark.parametrize("spelling", ["West Europe", "westeurope", "WestEurope", "WEST EUROPE"])
 def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
     """The letter case and the spaces of a region's name do not change the resources."""
     environment = {"AZURE_LOCATION": spelling, "COSMOS_READ_REGIONS": "North Europe"}
-    deployment = deploy(BICEP / "prod.bicepparam", ENVIRONMENT | environment)
-    assert [each.id for each in deployment.resources] == [each.id for each in evaluate("prod").resources]
+    deployment = evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT | environment)
+    assert [each.id for each in deployment.resources] == [each.id for each in evaluate_situation("prod").resources]
     assert list_regions(deployment) == ["westeurope", "northeurope"]
 
 
 def test_number_of_regions_changes_nothing_but_the_regions() -> None:
     """A new number of regions changes nothing else, because Cosmos DB rejects other changes in the same update."""
     one_region, two_regions = (
-        find_only_resource(evaluate(name), COSMOS).body["properties"] for name in ("other home", "prod")
+        find_only_resource(evaluate_situation(name), COSMOS).body["properties"] for name in ("other home", "prod")
     )
     assert one_region["locations"] != two_regions["locations"]
     assert one_region | {"locations": []} == two_regions | {"locations": []}
     for name in SITUATIONS:
-        policy = find_only_resource(evaluate(name), COSMOS).body["properties"]["consistencyPolicy"]
+        policy = find_only_resource(evaluate_situation(name), COSMOS).body["properties"]["consistencyPolicy"]
         assert (policy["maxStalenessPrefix"], policy["maxIntervalInSeconds"]) == (100000, 300)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
     """Containers are created one after another, then the roles, because Cosmos DB allows one change at a time."""
-    roles = evaluate(name).of_type(f"{COSMOS}/sqlRoleAssignments")
-    containers = evaluate(name).of_type(f"{COSMOS}/sqlDatabases/containers")
+    roles = evaluate_situation(name).of_type(f"{COSMOS}/sqlRoleAssignments")
+    containers = evaluate_situation(name).of_type(f"{COSMOS}/sqlDatabases/containers")
     assert all(each.batched for each in containers + roles)
     assert all("container" in each.after for each in roles)
 
@@ -198,14 +205,14 @@ def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
 @pytest.mark.parametrize(("name", "expected"), [("dev", None), ("test", None), ("azd", None), ("prod", True)])
 def test_purge_protection_is_omitted_outside_production(name: str, expected: object) -> None:
     """Purge protection is set in production and omitted elsewhere, because Azure rejects the value false for it."""
-    properties = find_only_resource(evaluate(name), VAULT).body["properties"]
+    properties = find_only_resource(evaluate_situation(name), VAULT).body["properties"]
     assert properties["enablePurgeProtection"] is expected
     assert properties["createMode"] == "default"
 
 
 def test_deleted_vault_can_be_recovered() -> None:
     """VAULT_CREATE_MODE recovers the deleted vault of the same name."""
-    deployment = deploy(BICEP / "dev.bicepparam", ENVIRONMENT | {"VAULT_CREATE_MODE": "recover"})
+    deployment = evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT | {"VAULT_CREATE_MODE": "recover"})
     assert find_only_resource(deployment, VAULT).body["properties"]["createMode"] == "recover"
 
 
@@ -213,7 +220,7 @@ def test_deleted_vault_can_be_recovered() -> None:
 def test_illegal_environment_name_is_rejected(name: str) -> None:
     """An environment's name must have 2 to 12 letters, digits and single inner hyphens."""
     with pytest.raises(DeploymentError, match="environmentName"):
-        deploy(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": name})
+        evaluate_deployment(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": name})
 
 
 @pytest.mark.parametrize("name", ["Plant-North1", "a1", "p-1", "PROD", "a-b-c-d-e-f1"])
@@ -222,7 +229,7 @@ def test_longest_names_are_legal(name: str, region: str) -> None:
     """In the environment and region with the longest names, also after a failover, Azure accepts every name."""
     for active in ("", "switzerlandnorth"):
         environment = {"AZURE_ENV_NAME": name, "AZURE_LOCATION": region, "AZURE_ACTIVE_LOCATION": active}
-        deployment = deploy(BICEP / "main.bicepparam", ENVIRONMENT | environment, {"withIotHub": True})
+        deployment = evaluate_deployment(BICEP / "main.bicepparam", ENVIRONMENT | environment, {"withIotHub": True})
         for kind, pattern in LEGAL.items():
             for each in deployment.names(kind):
                 assert re.fullmatch(pattern, str(each)), (kind, each)
@@ -230,7 +237,9 @@ def test_longest_names_are_legal(name: str, region: str) -> None:
 
 def test_case_of_an_environment_changes_no_store() -> None:
     """Two environments whose names differ only in letter case have the same resource group and the same stores."""
-    small, large = (deploy(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": n}) for n in ("prod", "Prod"))
+    small, large = (
+        evaluate_deployment(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": n}) for n in ("prod", "Prod")
+    )
     assert [each.id for each in small.resources] == [each.id for each in large.resources]
 
 
@@ -238,25 +247,25 @@ def test_case_of_an_environment_changes_no_store() -> None:
 def test_only_three_variables_lack_a_default(size: str) -> None:
     """A deployment needs three environment variables; all other variables have defaults."""
     required = {"AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE", "ALERT_EMAILS"}
-    deploy(BICEP / f"{size}.bicepparam", {name: ENVIRONMENT[name] for name in required})
+    evaluate_deployment(BICEP / f"{size}.bicepparam", {name: ENVIRONMENT[name] for name in required})
     missing = {"main": set(), "prod": required}.get(size, required - {"ALERT_EMAILS"})
     for name in missing:
         with pytest.raises(DeploymentError, match=name):
-            deploy(BICEP / f"{size}.bicepparam", {each: ENVIRONMENT[each] for each in required - {name}})
+            evaluate_deployment(BICEP / f"{size}.bicepparam", {each: ENVIRONMENT[each] for each in required - {name}})
 
 
 def test_production_has_alerts() -> None:
     """Production requires alert addresses, and each address is notified."""
     with pytest.raises(DeploymentError, match="alertEmails"):
-        deploy(BICEP / "prod.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""})
+        evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""})
     kind = "Microsoft.Insights/actionGroups"
-    group = find_only_resource(evaluate("prod"), kind).body["properties"]
+    group = find_only_resource(evaluate_situation("prod"), kind).body["properties"]
     assert [each["emailAddress"] for each in group["emailReceivers"]] == [
         "operators@plant.example",
         "night@plant.example",
     ]
-    assert deploy(BICEP / "dev.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""}).of_type(kind) == []
-    names = evaluate("prod").names("Microsoft.Insights/scheduledQueryRules")
+    assert evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""}).of_type(kind) == []
+    names = evaluate_situation("prod").names("Microsoft.Insights/scheduledQueryRules")
     assert "chain-broken-westeurope" in names
 
 
@@ -276,7 +285,7 @@ def test_production_has_alerts() -> None:
 def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> None:
     """A misspelt or missing member, a wrong type or a value out of bounds is an error before the deployment."""
     with pytest.raises(DeploymentError, match=fault):
-        deploy(BICEP / "dev.bicepparam", ENVIRONMENT, {parameter: value})
+        evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT, {parameter: value})
 
 
 def test_orchestrations_have_an_always_ready_instance() -> None:
@@ -288,23 +297,29 @@ def test_orchestrations_have_an_always_ready_instance() -> None:
 
 def test_host_of_production_is_spread_over_zones() -> None:
     """In production the plan and its storage are zone redundant, and each group has at least two instances."""
-    assert find_only_resource(evaluate("prod"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is True
-    assert find_only_resource(evaluate("prod"), STORAGE, "sthost").body["sku"]["name"] == "Standard_ZRS"
+    assert (
+        find_only_resource(evaluate_situation("prod"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"]
+        is True
+    )
+    assert find_only_resource(evaluate_situation("prod"), STORAGE, "sthost").body["sku"]["name"] == "Standard_ZRS"
     assert min(each["instanceCount"] for each in _read_scale("prod")["alwaysReady"]) == 2
-    assert find_only_resource(evaluate("dev"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"] is False
+    assert (
+        find_only_resource(evaluate_situation("dev"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"]
+        is False
+    )
 
 
 def test_names_of_other_private_endpoints_are_found() -> None:
     """Each private DNS zone occurs once, and names that are unknown there are looked up in public DNS."""
-    links = evaluate("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
+    links = evaluate_situation("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
     assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
-    zones = evaluate("prod").names("Microsoft.Network/privateDnsZones")
+    zones = evaluate_situation("prod").names("Microsoft.Network/privateDnsZones")
     assert len(zones) == len(set(zones)) == len(links) == 6
 
 
 def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
     """If Event Hubs have no public address, Data Explorer has a managed private endpoint before its data connection."""
-    closed, opened = evaluate("prod"), evaluate("dev")
+    closed, opened = evaluate_situation("prod"), evaluate_situation("dev")
     path = find_only_resource(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
     assert path["privateLinkResourceId"] == find_only_resource(closed, "Microsoft.EventHub/namespaces").id
     assert {"privatePath", "reader"} <= find_only_resource(
@@ -317,7 +332,7 @@ def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
 
 def test_scripts_of_data_explorer_remove_their_rights() -> None:
     """After the Data Explorer scripts, the deployer's right for them is removed; scripts run one after another."""
-    scripts = evaluate("prod").of_type("Microsoft.Kusto/clusters/databases/scripts")
+    scripts = evaluate_situation("prod").of_type("Microsoft.Kusto/clusters/databases/scripts")
     assert {each.body["properties"]["principalPermissionsAction"] for each in scripts} == {
         "RemovePermissionOnScriptCompletion"
     }
@@ -327,21 +342,26 @@ def test_scripts_of_data_explorer_remove_their_rights() -> None:
 
 def test_private_network_has_a_nat_gateway() -> None:
     """The app's subnet has a NAT gateway if the app uses the network, but not if only the application gateway does."""
-    subnets = find_only_resource(evaluate("prod"), "Microsoft.Network/virtualNetworks").body["properties"]["subnets"]
+    subnets = find_only_resource(evaluate_situation("prod"), "Microsoft.Network/virtualNetworks").body["properties"][
+        "subnets"
+    ]
     by_name = {each["name"]: each["properties"] for each in subnets}
     assert (
-        by_name["app"]["natGateway"]["id"] == find_only_resource(evaluate("prod"), "Microsoft.Network/natGateways").id
+        by_name["app"]["natGateway"]["id"]
+        == find_only_resource(evaluate_situation("prod"), "Microsoft.Network/natGateways").id
     )
     assert by_name["app"]["defaultOutboundAccess"] is False
     parameters = {"gatewayHostName": "plant.example", "gatewayCertificateSecretUri": "x", "gatewayIdentityId": "y"}
-    with_gateway = deploy(BICEP / "dev.bicepparam", ENVIRONMENT, parameters)
+    with_gateway = evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT, parameters)
     assert with_gateway.of_type("Microsoft.Network/natGateways") == []
     assert len(with_gateway.of_type("Microsoft.Network/virtualNetworks")) == 1
 
 
 def test_gateway_probes_paths_that_answer_get() -> None:
     """The health probe of Web PubSub uses no path that supports only HEAD requests."""
-    gateway = find_only_resource(evaluate("everything"), "Microsoft.Network/applicationGateways").body["properties"]
+    gateway = find_only_resource(evaluate_situation("everything"), "Microsoft.Network/applicationGateways").body[
+        "properties"
+    ]
     probes = {each["name"]: each["properties"] for each in gateway["probes"]}
     assert probes["web-pubsub"]["path"] == "/client"
     assert probes["web-pubsub"]["match"] == {"statusCodes": ["200-499"]}
@@ -349,7 +369,7 @@ def test_gateway_probes_paths_that_answer_get() -> None:
 
 def test_ingest_alert_names_functions() -> None:
     """The ingest alert names all ingest functions, including those of connections' own hubs, not the live stream."""
-    rule = find_only_resource(evaluate("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body[
+    rule = find_only_resource(evaluate_situation("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body[
         "properties"
     ]
     query = rule["criteria"]["allOf"][0]["query"]
@@ -358,11 +378,11 @@ def test_ingest_alert_names_functions() -> None:
 
 def test_overwritten_states_are_retained_for_one_day() -> None:
     """Soft delete retains overwritten versions of checkpoints for one day, the minimum."""
-    blobs = find_only_resource(evaluate("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
+    blobs = find_only_resource(evaluate_situation("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
 
 
 def _read_scale(name: str) -> dict[str, Any]:
-    config = find_only_resource(evaluate(name), "Microsoft.Web/sites").body["properties"]["functionAppConfig"]
+    config = find_only_resource(evaluate_situation(name), "Microsoft.Web/sites").body["properties"]["functionAppConfig"]
     scale: dict[str, Any] = config["scaleAndConcurrency"]
     return scale

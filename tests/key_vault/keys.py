@@ -16,7 +16,7 @@ def to_base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def from_base64url(text: str) -> bytes:
+def decode_base64url(text: str) -> bytes:
     """Return the bytes of base64url text."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 

@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.key_vault.keys import Keys, Version, from_base64url, to_base64url
+from tests.key_vault.keys import Keys, Version, decode_base64url, to_base64url
 
 TOKEN = "a-token-of-the-test-double"
 _RESOURCE = "https://vault.azure.net"
@@ -96,30 +96,34 @@ class KeyVaultDouble:
         """Return status and body of the reply to a request with a valid token."""
         self.requests.append(f"{method} {path}")
         if self.down:
-            return 503, _error("Unavailable")
+            return 503, _build_error_reply("Unavailable")
         _, _, name, *rest = path.rstrip("/").split("/")
         if (method, rest) in (("POST", ["create"]), ("POST", ["rotate"])):
             made = self.keys.create(name)
             return 200, made.bundle(self._build_key_id(name, made.name))
         if name not in self.keys.versions:
-            return 404, _error("KeyNotFound")
+            return 404, _build_error_reply("KeyNotFound")
         if (method, rest) == ("GET", ["versions"]):
             return 200, {"value": self._list_versions(name), "nextLink": None}
         version = self.keys.find(name, rest[0] if rest else "")
-        return (404, _error("KeyNotFound")) if version is None else self._of(version, name, (method, *rest[1:]), body)
+        return (
+            (404, _build_error_reply("KeyNotFound"))
+            if version is None
+            else self._build_operation_reply(version, name, (method, *rest[1:]), body)
+        )
 
-    def _of(
+    def _build_operation_reply(
         self, version: Version, name: str, what: tuple[str, ...], body: dict[str, Any]
     ) -> tuple[int, dict[str, Any]]:
         key_id = self._build_key_id(name, version.name)
         if what == ("POST", "sign") and version.enabled:
-            return 200, {"kid": key_id, "value": to_base64url(version.sign(from_base64url(body["value"])))}
+            return 200, {"kid": key_id, "value": to_base64url(version.sign(decode_base64url(body["value"])))}
         if what == ("POST", "sign"):
-            return 403, _error("Forbidden")
+            return 403, _build_error_reply("Forbidden")
         return (
             (200, version.bundle(key_id))
             if what == ("GET",)
-            else (400, _error(f"not implemented by this test server: {what}"))
+            else (400, _build_error_reply(f"not implemented by this test server: {what}"))
         )
 
     def _list_versions(self, name: str) -> list[dict[str, Any]]:
@@ -138,7 +142,7 @@ def _build_handler(double: KeyVaultDouble) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if self.headers.get("Authorization") != f"Bearer {TOKEN}":
                 challenge = f'Bearer authorization="{double.uri}/a-tenant", resource="{_RESOURCE}"'
-                self._reply(401, _error("Unauthorized"), {"WWW-Authenticate": challenge})
+                self._reply(401, _build_error_reply("Unauthorized"), {"WWW-Authenticate": challenge})
                 return
             path = urlsplit(self.path).path
             self._reply(*double.answer(self.command, path, json.loads(body) if body else {}), {})
@@ -163,7 +167,7 @@ def _build_handler(double: KeyVaultDouble) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _error(code: str) -> dict[str, Any]:
+def _build_error_reply(code: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": code}}
 
 

@@ -59,9 +59,9 @@ class Cloud:
 
     def create_keys(self) -> dict[str, str]:
         """Apply the sample document from the command line and return an API key for each member."""
-        return {member: self._key(member) for member in MEMBERS}
+        return {member: self._read_key(member) for member in MEMBERS}
 
-    def _key(self, member: str) -> str:
+    def _read_key(self, member: str) -> str:
         arguments = ["apply", str(SAMPLE), "--as", ADMIN, "--issue-key", member]
         with redirect_stdout(StringIO()) as printed:
             assert workspace.main(arguments, self._plant.deployment.services) == workspace.DONE

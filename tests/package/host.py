@@ -19,7 +19,7 @@ from typing import Any
 from local import __main__ as local_host
 from local.host import worker
 from local.host import worker_protocol as protos
-from tests.package.worker import SIZE, register_pickling, unpickle
+from tests.package.worker import SIZE, register_pickling, unpickle_object
 
 WORKER = Path(__file__).with_name("worker.py")
 PYTHON = Path(sys.base_prefix) / "bin" / "python3.13"
@@ -68,13 +68,13 @@ class RemoteRuntime:
     async def _start(self) -> asyncio.StreamWriter:
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = self._spawn(theirs)
+            self._process = self._start_worker(theirs)
         self._connection = ours
         reader, writer = await asyncio.open_connection(sock=ours)
         self._reading = asyncio.create_task(self._read(reader))
         return writer
 
-    def _spawn(self, connection: socket.socket) -> "subprocess.Popen[bytes]":
+    def _start_worker(self, connection: socket.socket) -> "subprocess.Popen[bytes]":
         options = self._options | {"protocol": protos.__file__, "socket": connection.fileno()}
         # Without -S the interpreter's own site-packages could be imported; without -B it would write into the package,
         # which is read-only in the cloud.
@@ -85,7 +85,7 @@ class RemoteRuntime:
         try:
             while True:
                 (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
-                number, value, error = unpickle(await reader.readexactly(size), protos)
+                number, value, error = unpickle_object(await reader.readexactly(size), protos)
                 answer = self._awaited.get(number)
                 if answer is None or answer.done():
                     continue

@@ -23,7 +23,7 @@ def find_pythons() -> list[str]:
     return [sys.executable, *([oldest] if oldest and subprocess.run(probe, check=False).returncode == 0 else [])]
 
 
-def run(*command: str | Path) -> str:
+def run_command(*command: str | Path) -> str:
     """Run a command outside of the checkout and return its output."""
     done = subprocess.run(list(map(str, command)), cwd="/", capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -36,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("client")
     copy = folder / "source"
     shutil.copytree(ROOT / "client", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, copy)
+    run_command(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, copy)
     [built] = folder.glob("*.whl")
     return built
 
@@ -44,16 +44,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("python", find_pythons(), ids=lambda path: Path(path).name)
 def test_the_wheel_works_alone(wheel: Path, tmp_path: Path, python: str) -> None:
     """An empty environment gets only the client's own requirements; command, library and verifier work there."""
-    run(python, "-m", "venv", tmp_path / "venv")
+    run_command(python, "-m", "venv", tmp_path / "venv")
     installed = tmp_path / "venv" / "bin"
-    run(installed / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    run_command(installed / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
     listed = json.loads(
-        run(installed / "python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
+        run_command(installed / "python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
     )
     names = {each["name"].lower() for each in listed}
     assert "oi-client" in names
     assert not (names & list_server_packages()) - OWN
     assert "pydantic" not in names
-    assert "verify-file" in run(installed / "oi", "--help")
-    assert "--checkpoint" in run(installed / "oi", "verify-file", "--help")
-    run(installed / "python", "-c", "from oi import *; import oi.models, oi.replay.sending, oi.cli.replay")
+    assert "verify-file" in run_command(installed / "oi", "--help")
+    assert "--checkpoint" in run_command(installed / "oi", "verify-file", "--help")
+    run_command(installed / "python", "-c", "from oi import *; import oi.models, oi.replay.sending, oi.cli.replay")

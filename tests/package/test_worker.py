@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from local.host import worker_protocol as protos
-from tests.package.worker import find_foreign_modules, register_pickling, unpickle
+from tests.package.worker import find_foreign_modules, register_pickling, unpickle_object
 
 STANDARD = Path(sysconfig.get_path("stdlib")).resolve()
 
@@ -43,6 +43,6 @@ def test_messages_can_be_pickled() -> None:
     register_pickling(protos)
     data = protos.TypedData(http=protos.RpcHttp(method="GET", body=protos.TypedData(bytes=b"1")))
     call = protos.InvocationRequest("f", "i", protos.ParameterBinding("request", data))
-    received = unpickle(pickle.dumps(call), protos)
+    received = unpickle_object(pickle.dumps(call), protos)
     assert (received.function_id, received.input_data[0].name) == ("f", "request")
     assert received.input_data[0].data.http.body.bytes == b"1"

@@ -32,10 +32,10 @@ SIZE: Final = struct.Struct(">Q")
 def register_pickling(protos: ModuleType) -> None:
     """Register pickling of ``TypedData`` as ``TypedData(kind=value)``, because it has no attributes without a kind."""
 
-    def reduce(data: Any) -> tuple[Any, ...]:
+    def reduce_message(data: Any) -> tuple[Any, ...]:
         return functools.partial(protos.TypedData, **{data.kind: data.value}), ()
 
-    copyreg.pickle(protos.TypedData, reduce)
+    copyreg.pickle(protos.TypedData, reduce_message)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -50,7 +50,7 @@ class _Unpickler(pickle.Unpickler):
         return getattr(self._protos, name) if module in PROTOCOL else super().find_class(module, name)
 
 
-def unpickle(data: bytes, protos: ModuleType) -> Any:
+def unpickle_object(data: bytes, protos: ModuleType) -> Any:
     """Unpickle an object that the other process has pickled.
 
     Args:
@@ -82,23 +82,23 @@ class Worker:
         try:
             while True:
                 (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
-                parameters = unpickle(await reader.readexactly(size), self._protos)
-                task = asyncio.create_task(self._handle(parameters, writer))
+                parameters = unpickle_object(await reader.readexactly(size), self._protos)
+                task = asyncio.create_task(self._handle_connection(parameters, writer))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
             await self._close()
 
-    async def _handle(self, parameters: tuple[int, str, Any], writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(self, parameters: tuple[int, str, Any], writer: asyncio.StreamWriter) -> None:
         number, name, content = parameters
         try:
-            data = pickle.dumps((number, await self._call(name, content), ""))
+            data = pickle.dumps((number, await self._call_worker(name, content), ""))
         except Exception as error:  # noqa: BLE001  the host tells what happened
             data = pickle.dumps((number, None, f"{type(error).__name__}: {error}"))
         writer.write(SIZE.pack(len(data)) + data)
 
-    async def _call(self, name: str, content: Any) -> Any:
+    async def _call_worker(self, name: str, content: Any) -> Any:
         import azure_functions_runtime as runtime  # noqa: PLC0415  from the package
 
         request = self._protos.WorkerRequest()

@@ -64,7 +64,7 @@ class Visit:
 
 
 @contextmanager
-def visit(address: str) -> Iterator[Visit]:
+def open_page(address: str) -> Iterator[Visit]:
     """Context manager: open a page in a new browser context."""
     context = BROWSER.get().new_context(viewport={"width": 1400, "height": 1000})
     if AXE.is_file():

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.pages.axe import AXE, find_barriers
-from tests.pages.browser import CHROMIUM, NO_CHROMIUM, visit
+from tests.pages.browser import CHROMIUM, NO_CHROMIUM, open_page
 from tests.service.local_service import Service
 
 BUILT = (Path(__file__).parents[2] / "static" / "graphiql" / "index.html").is_file()
@@ -32,7 +32,7 @@ def test_call_by_clicking_in_the_explorer(service: Service) -> None:
     """A call by mouse succeeds without errors or requests to other origins, and the page does not show the token."""
     # Swagger UI needs CPU seconds for all operations of a viewer, so the token has one right.
     token = _request_token(service, "Workspace.Catalog.Read")
-    with visit(f"{service.url}/oi-api/explorer") as visited:
+    with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         page.fill("#credential", token)
         page.click("button[type=submit]")
@@ -52,7 +52,7 @@ def test_call_by_clicking_in_the_explorer(service: Service) -> None:
 
 def test_a_rejected_token_is_shown_on_the_page(service: Service) -> None:
     """The page shows the service's message about an invalid token."""
-    with visit(f"{service.url}/oi-api/explorer") as visited:
+    with open_page(f"{service.url}/oi-api/explorer") as visited:
         visited.page.fill("#credential", "nonsense")
         visited.page.click("button[type=submit]")
         visited.page.locator("#problem:not(:empty)").wait_for()
@@ -63,7 +63,7 @@ def test_explorer_exchanges_an_api_key(service: Service) -> None:
     """The explorer exchanges an API key for a token, and only the exchange request contains the key."""
     key = service.key("viewer@t")
     sent: dict[str, str] = {}
-    with visit(f"{service.url}/oi-api/explorer") as visited:
+    with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         page.on("request", lambda each: sent.update({urlsplit(each.url).path: each.headers.get("authorization", "")}))
         page.fill("#credential", key)
@@ -77,7 +77,7 @@ def test_explorer_exchanges_an_api_key(service: Service) -> None:
 def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) -> None:
     """The explorer uses the session and theme of the console, links back to it, and is accessible."""
     session = {"token": _request_token(service), "expiresAt": _LATER, "until": _LATER}
-    with visit(f"{service.url}/oi-api/explorer") as visited:
+    with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         page.evaluate("value => sessionStorage.setItem('workspace-console', JSON.stringify(value))", session)
         page.evaluate("localStorage.setItem('workspace-console-theme', 'dark')")
@@ -99,7 +99,7 @@ def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) ->
 
 def test_explorer_ignores_an_expired_session(service: Service) -> None:
     """The explorer does not send an expired session of the console; it requests a credential instead."""
-    with visit(f"{service.url}/oi-api/explorer") as visited:
+    with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         stored = {"token": "old", "expiresAt": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:00:00Z"}
         page.evaluate("value => sessionStorage.setItem('workspace-console', JSON.stringify(value))", stored)
@@ -112,7 +112,7 @@ def test_explorer_ignores_an_expired_session(service: Service) -> None:
 @pytest.mark.skipif(not AXE.is_file(), reason="axe is not installed: make assets needs npm")
 def test_graphiql_has_no_barriers(service: Service) -> None:
     """The page of GraphiQL is accessible, except for known findings in the editor, which is third-party code."""
-    with visit(f"{service.url}/v1/plant-t/graphiql") as visited:
+    with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.locator("#token").wait_for()
         assert find_barriers(page) == []
@@ -126,7 +126,7 @@ def test_graphiql_has_no_barriers(service: Service) -> None:
 
 def test_query_by_clicking_in_graphiql(service: Service) -> None:
     """A query by mouse returns data without errors or requests to other origins, and stores nothing in the browser."""
-    with visit(f"{service.url}/v1/plant-t/graphiql") as visited:
+    with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.fill("#token", service.key("viewer@t"))
         page.click("button[type=submit]")

@@ -55,11 +55,11 @@ class Service:
 
     def stop(self) -> int:
         """Stop the host with SIGTERM, as a service manager does, and return its exit code."""
-        return self._end(signal.SIGTERM)
+        return self._end_process(signal.SIGTERM)
 
     def kill(self) -> None:
         """Stop the host with SIGKILL, which has the effect of a power cut."""
-        self._end(signal.SIGKILL)
+        self._end_process(signal.SIGKILL)
 
     @property
     def pid(self) -> int:
@@ -98,7 +98,7 @@ class Service:
         self._clients.append(client)
         return client
 
-    def _end(self, number: signal.Signals) -> int:
+    def _end_process(self, number: signal.Signals) -> int:
         while self._clients:
             self._clients.pop().close()
         process, self._process = self._process, None

@@ -51,7 +51,9 @@ def build_path(kind: str, key: str) -> str:
     return f"/oi-api/{kind}/{quote(key, safe='')}"
 
 
-def put(client: httpx.Client, kind: str, key: str, headers: dict[str, str] | None = None, /, **changes: Any) -> Any:
+def put_definition(
+    client: httpx.Client, kind: str, key: str, headers: dict[str, str] | None = None, /, **changes: Any
+) -> Any:
     """Send the example definition of a kind by PUT, with changed members (None removes a member)."""
     body = {name: value for name, value in {**BODIES[kind], **changes}.items() if value is not None}
     return client.put(build_path(kind, key), json=body, headers=headers)
@@ -65,7 +67,7 @@ def list_events(client: httpx.Client, target: str, entity: str) -> list[dict[str
 
 def create_caller(plant: Service, admin: httpx.Client, member: str, **definition: Any) -> httpx.Client:
     """Add a member and return a client with its token."""
-    assert put(admin, "team", member, **definition).status_code == 201
+    assert put_definition(admin, "team", member, **definition).status_code == 201
     key = admin.post("/workspace/api/keys", json={"name": "test", "principal": member}).json()["apiKey"]
     token = plant.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
     return plant.anonymous(token)
@@ -75,14 +77,14 @@ def create_caller(plant: Service, admin: httpx.Client, member: str, **definition
 def test_lifecycle_of_an_item(admin: httpx.Client, kind: str) -> None:
     """An item is created, read, listed, replaced and removed, each with its ETag and audit event."""
     key = f"cycle-{kind}"
-    created = put(admin, kind, key)
+    created = put_definition(admin, kind, key)
     assert created.status_code == 201, created.text
     assert created.json()[KEYS[kind]] == key
     read = admin.get(build_path(kind, key))
     assert (read.status_code, read.json(), read.headers["etag"]) == (200, created.json(), created.headers["etag"])
     listed = admin.get(f"/oi-api/{kind}").json()[LISTS[kind]]
     assert next(item for item in listed if item[KEYS[kind]] == key) == read.json()
-    replaced = put(admin, kind, key, name="Renamed")
+    replaced = put_definition(admin, kind, key, name="Renamed")
     assert (replaced.status_code, replaced.json()["name"], replaced.json()["editedBy"]) == (200, "Renamed", "admin@t")
     assert replaced.json()["etag"] == replaced.headers["etag"] != created.headers["etag"]
     assert admin.delete(build_path(kind, key)).status_code == 204
@@ -103,7 +105,7 @@ def test_lifecycle_of_an_item(admin: httpx.Client, kind: str) -> None:
 def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> None:
     """A GET reply can be sent back with PUT, which then changes nothing and writes no audit event."""
     key = f"same-{kind}"
-    read = put(admin, kind, key).json()
+    read = put_definition(admin, kind, key).json()
     again = admin.put(build_path(kind, key), json=read, headers={"If-Match": read["etag"]})
     assert (again.status_code, again.json()) == (200, read)
     target = "AccessControl" if kind == "team" else "PlatformConfig"
@@ -118,16 +120,16 @@ def test_conditions(admin: httpx.Client, kind: str) -> None:
         body = BODIES[kind] if method == "PUT" else None
         missing = admin.request(method, build_path(kind, key), json=body, headers={"If-Match": "*"})
         check_problem(missing, 412, "PRECONDITION_FAILED")
-    created = put(admin, kind, key, {"If-None-Match": "*"})
+    created = put_definition(admin, kind, key, {"If-None-Match": "*"})
     assert created.status_code == 201
-    check_problem(put(admin, kind, key, {"If-None-Match": "*"}), 412, "PRECONDITION_FAILED")
+    check_problem(put_definition(admin, kind, key, {"If-None-Match": "*"}), 412, "PRECONDITION_FAILED")
     read = created.json()
-    assert put(admin, kind, key, {"If-Match": read["etag"]}, name="Second").status_code == 200
+    assert put_definition(admin, kind, key, {"If-Match": read["etag"]}, name="Second").status_code == 200
     stale = {"If-Match": read["etag"]}
-    check_problem(put(admin, kind, key, stale, name="Lost"), 412, "PRECONDITION_FAILED")
+    check_problem(put_definition(admin, kind, key, stale, name="Lost"), 412, "PRECONDITION_FAILED")
     check_problem(admin.put(build_path(kind, key), json=read, headers=stale), 412, "PRECONDITION_FAILED")
     check_problem(admin.delete(build_path(kind, key), headers=stale), 412, "PRECONDITION_FAILED")
-    invalid = put(admin, kind, key, {"If-Match": "1a"}, colour="red")
+    invalid = put_definition(admin, kind, key, {"If-Match": "1a"}, colour="red")
     assert set(check_failing_fields(invalid)) == {"colour", "If-Match"}
     assert admin.get(build_path(kind, key), headers={"If-None-Match": read["etag"]}).status_code == 200
 
@@ -136,7 +138,7 @@ def test_conditions(admin: httpx.Client, kind: str) -> None:
 def test_lists_have_pages(admin: httpx.Client, kind: str) -> None:
     """The pages of a list contain each item once, sorted by key; only the last page has no cursor."""
     for key in ("page-1", "page-2", "page-3"):
-        assert put(admin, kind, key).status_code in (200, 201)
+        assert put_definition(admin, kind, key).status_code in (200, 201)
     whole = admin.get(f"/oi-api/{kind}").json()
     assert set(whole) == {LISTS[kind]}
     keys, query = [], "limit=2"
@@ -158,7 +160,7 @@ def test_lists_have_pages(admin: httpx.Client, kind: str) -> None:
 @pytest.mark.parametrize("key", ["a/b", "a+b c", "müller@t", "数@t", "100%", "?#&"])
 def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
     """A member id can contain characters with a meaning in URLs, if they are percent-encoded."""
-    created = put(admin, "team", key)
+    created = put_definition(admin, "team", key)
     assert (created.status_code, created.json()["id"]) == (201, key)
     assert admin.get(build_path("team", key)).json()["id"] == key
     assert admin.delete(build_path("team", key)).status_code == 204
@@ -203,7 +205,7 @@ def test_invalid_definitions_are_rejected(
     admin: httpx.Client, kind: str, key: str, changes: dict[str, Any], fields: list[str]
 ) -> None:
     """The error reply to an invalid definition lists every failing field, and nothing is stored."""
-    assert sorted(check_failing_fields(put(admin, kind, key, **changes))) == sorted(fields)
+    assert sorted(check_failing_fields(put_definition(admin, kind, key, **changes))) == sorted(fields)
     if key != "viewer@t":
         check_problem(admin.get(build_path(kind, key)), 404, NOT_FOUND[kind])
 
@@ -219,8 +221,8 @@ def test_unknown_members_name_the_nearest_one(admin: httpx.Client, kind: str, mi
 
 def test_omitted_members_of_a_member_keep_their_values(admin: httpx.Client) -> None:
     """A PUT of a team member without `enabled` or `oid` keeps the stored values; `oid: null` removes the account."""
-    assert put(admin, "team", "kept@t", enabled=False, oid="1234").status_code == 201
-    kept = put(admin, "team", "kept@t", name="Other").json()
+    assert put_definition(admin, "team", "kept@t", enabled=False, oid="1234").status_code == 201
+    kept = put_definition(admin, "team", "kept@t", name="Other").json()
     assert (kept["enabled"], kept["oid"], kept["name"]) == (False, "1234", "Other")
     removed = admin.put("/oi-api/team/kept@t", json={**MEMBER, "oid": None}).json()
     assert (removed["enabled"], removed["oid"]) == (False, None)
@@ -228,30 +230,30 @@ def test_omitted_members_of_a_member_keep_their_values(admin: httpx.Client) -> N
 
 def test_object_ids_and_similar_ids_are_unique(admin: httpx.Client) -> None:
     """Two members can have neither the same Entra ID account nor ids that look alike."""
-    assert put(admin, "team", "one@t", oid="ABC-1").status_code == 201
-    check_problem(put(admin, "team", "two@t", oid="abc-1"), 409, "MEMBER_OID_TAKEN")
-    check_problem(put(admin, "team", "ONE@t"), 409, "MEMBER_ID_TAKEN")
+    assert put_definition(admin, "team", "one@t", oid="ABC-1").status_code == 201
+    check_problem(put_definition(admin, "team", "two@t", oid="abc-1"), 409, "MEMBER_OID_TAKEN")
+    check_problem(put_definition(admin, "team", "ONE@t"), 409, "MEMBER_ID_TAKEN")
 
 
 def test_a_caller_cannot_give_rights_that_the_caller_lacks(plant: Service, admin: httpx.Client) -> None:
     """A caller can neither grant a right that the caller's token lacks nor change a member who has such a right."""
     rights = ["Workspace.Team.Manage"]
     manager = create_caller(plant, admin, "manager@t", role="Viewer", rights=rights)
-    assert put(manager, "team", "colleague@t", rights=rights).status_code == 201
-    refused = check_problem(put(manager, "team", "editor2@t", role="Editor"), 403, "RIGHT_NOT_HELD")
+    assert put_definition(manager, "team", "colleague@t", rights=rights).status_code == 201
+    refused = check_problem(put_definition(manager, "team", "editor2@t", role="Editor"), 403, "RIGHT_NOT_HELD")
     assert "Workspace.WarmQuery.Manage" in refused["accessRights"]
     for reply in (
-        put(manager, "team", "editor2@t", role="Editor", enabled=False),
-        put(manager, "team", "editor@t"),
+        put_definition(manager, "team", "editor2@t", role="Editor", enabled=False),
+        put_definition(manager, "team", "editor@t"),
         manager.delete("/oi-api/team/gone@t"),
         manager.delete("/oi-api/team/editor@t"),
     ):
         check_problem(reply, 403, "RIGHT_NOT_HELD")
     narrow = plant.caller("admin@t", scopes="Workspace.Team.Manage,Workspace.Team.Read")
-    check_problem(put(narrow, "team", "viewer@t"), 403, "RIGHT_NOT_HELD")
-    check_problem(put(plant.caller("editor@t"), "team", "x"), 403, "ACCESS_RIGHT_MISSING")
-    check_problem(put(manager, "team", "manager@t"), 409, "SELF_LOCKOUT")
-    check_problem(put(manager, "team", "manager@t", rights=rights, enabled=False), 409, "SELF_LOCKOUT")
+    check_problem(put_definition(narrow, "team", "viewer@t"), 403, "RIGHT_NOT_HELD")
+    check_problem(put_definition(plant.caller("editor@t"), "team", "x"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(put_definition(manager, "team", "manager@t"), 409, "SELF_LOCKOUT")
+    check_problem(put_definition(manager, "team", "manager@t", rights=rights, enabled=False), 409, "SELF_LOCKOUT")
     check_problem(manager.delete("/oi-api/team/manager@t"), 409, "SELF_LOCKOUT")
 
 
@@ -261,12 +263,14 @@ def test_an_administrator_remains(plant: Service, admin: httpx.Client) -> None:
     robot = create_caller(plant, admin, "robot@t", role="Admin", service=True)
     deputy = create_caller(plant, admin, "deputy@t", role="Editor", rights=everything)
     for caller in (robot, deputy):
-        check_problem(put(caller, "team", "admin@t", role="Editor"), 409, "LAST_ADMINISTRATOR")
-        check_problem(put(caller, "team", "admin@t", role="Admin", enabled=False), 409, "LAST_ADMINISTRATOR")
+        check_problem(put_definition(caller, "team", "admin@t", role="Editor"), 409, "LAST_ADMINISTRATOR")
+        check_problem(put_definition(caller, "team", "admin@t", role="Admin", enabled=False), 409, "LAST_ADMINISTRATOR")
     check_problem(
-        put(admin, "team", "admin@t", role="Editor", rights=["Workspace.Team.Manage"]), 409, "LAST_ADMINISTRATOR"
+        put_definition(admin, "team", "admin@t", role="Editor", rights=["Workspace.Team.Manage"]),
+        409,
+        "LAST_ADMINISTRATOR",
     )
-    assert put(robot, "team", "by-robot@t").json()["editedBy"] == "robot@t"
+    assert put_definition(robot, "team", "by-robot@t").json()["editedBy"] == "robot@t"
 
 
 def test_two_administrators_cannot_demote_each_other(plant: Service, admin: httpx.Client) -> None:
@@ -275,15 +279,15 @@ def test_two_administrators_cannot_demote_each_other(plant: Service, admin: http
     for _ in range(3):
         with ThreadPoolExecutor(2) as pool:
             replies = [
-                pool.submit(put, admin, "team", "second@t", role="Viewer"),
-                pool.submit(put, other, "team", "admin@t", role="Viewer"),
+                pool.submit(put_definition, admin, "team", "second@t", role="Viewer"),
+                pool.submit(put_definition, other, "team", "admin@t", role="Viewer"),
             ]
             statuses = sorted(reply.result().status_code for reply in replies)
         assert statuses[0] == 200
         assert statuses[1] in (403, 409)
         demoted = plant.caller("admin@t").get("/oi-api/team/admin@t").json()["role"] == "Viewer"
         winner, loser = (other, "admin@t") if demoted else (admin, "second@t")
-        assert put(winner, "team", loser, role="Admin").status_code == 200
+        assert put_definition(winner, "team", loser, role="Admin").status_code == 200
 
 
 def test_a_referenced_item_cannot_be_removed(plant: Service, admin: httpx.Client) -> None:
@@ -306,7 +310,7 @@ def test_a_referenced_item_cannot_be_removed(plant: Service, admin: httpx.Client
 def test_surfaces_and_connections_refer_to_each_other(admin: httpx.Client) -> None:
     """A connection lists its surfaces and a surface lists its queries; these lists do not affect the ETags."""
     before = admin.get("/oi-api/connections/stopped").json()
-    assert put(admin, "surfaces", "yard", connections=["stopped"]).json()["queries"] == []
+    assert put_definition(admin, "surfaces", "yard", connections=["stopped"]).json()["queries"] == []
     after = admin.get("/oi-api/connections/stopped").json()
     assert (before["surfaces"], after["surfaces"]) == ([], ["yard"])
     assert before["etag"] == after["etag"]
@@ -317,7 +321,7 @@ def test_surfaces_and_connections_refer_to_each_other(admin: httpx.Client) -> No
 
 def test_a_new_connection_receives_telemetry(plant: Service, admin: httpx.Client) -> None:
     """A connection that was created over HTTPS accepts messages until it is removed."""
-    assert put(admin, "connections", "fresh").json()["status"] == "CONNECTING"
+    assert put_definition(admin, "connections", "fresh").json()["status"] == "CONNECTING"
     message = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "new-1", "payload": {"value": 1}}
     assert plant.caller("editor@t").post("/oi-api/telemetry/fresh", json=message).status_code == 202
     assert admin.delete("/oi-api/connections/fresh").status_code == 204
@@ -328,14 +332,14 @@ def test_a_new_connection_receives_telemetry(plant: Service, admin: httpx.Client
 def test_an_event_hub_without_a_trigger_is_an_error(plant: Service, admin: httpx.Client) -> None:
     """If no trigger reads a connection's Event Hub, the connection has the status ERROR and a reason."""
     source = {"eventHub": "press-hub", "consumerGroup": "oi"}
-    created = put(admin, "connections", "unread", source=source).json()
+    created = put_definition(admin, "connections", "unread", source=source).json()
     assert created["status"] == "ERROR"
     assert "EVENT_HUB_SOURCES" in created["statusReason"]
     query = {"query": '{ connection(id: "unread") { status } }'}
     assert admin.post("/v1/plant-t/graphql", json=query).json()["data"]["connection"]["status"] == "ERROR"
-    disabled = put(admin, "connections", "unread", source=source, enabled=False).json()
+    disabled = put_definition(admin, "connections", "unread", source=source, enabled=False).json()
     assert (disabled["status"], disabled["statusReason"]) == ("DISCONNECTED", None)
-    assert put(admin, "connections", "unread", source=source).json()["enabled"] is False
+    assert put_definition(admin, "connections", "unread", source=source).json()["enabled"] is False
 
 
 def test_the_workspace_shows_limits_policies_and_counts(plant: Service, admin: httpx.Client) -> None:
@@ -463,14 +467,14 @@ def count_whoami(client: httpx.Client) -> int:
 
 def test_a_disabled_member_is_refused(plant: Service, admin: httpx.Client) -> None:
     """Keys and tokens of a disabled member are rejected; if the member is enabled again, only the keys work again."""
-    assert put(admin, "team", "paused@t").status_code == 201
+    assert put_definition(admin, "team", "paused@t").status_code == 201
     by_key = plant.anonymous(create_key(admin, "paused@t")["apiKey"])
     by_token = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
     assert (count_whoami(by_key), count_whoami(by_token)) == (200, 200)
-    assert put(admin, "team", "paused@t", enabled=False).status_code == 200
+    assert put_definition(admin, "team", "paused@t", enabled=False).status_code == 200
     for client in (by_key, by_token):
         wait_until(lambda client=client: count_whoami(client), lambda status: status == 401, 15)  # type: ignore[misc]
-    assert put(admin, "team", "paused@t", enabled=True).status_code == 200
+    assert put_definition(admin, "team", "paused@t", enabled=True).status_code == 200
     wait_until(lambda: count_whoami(by_key), lambda status: status == 200, 15)
     assert count_whoami(by_token) == 401
     fresh = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
@@ -479,14 +483,14 @@ def test_a_disabled_member_is_refused(plant: Service, admin: httpx.Client) -> No
 
 def test_a_removed_member_is_retired(plant: Service, admin: httpx.Client) -> None:
     """Keys and tokens of a removed member never work again, and the id cannot be reused in any spelling."""
-    assert put(admin, "team", "former@t").status_code == 201
+    assert put_definition(admin, "team", "former@t").status_code == 201
     key = create_key(admin, "former@t")
     by_token = plant.anonymous(plant.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"])
     assert admin.delete("/oi-api/team/former@t").status_code == 204
     for client in (plant.anonymous(key["apiKey"]), by_token):
         wait_until(lambda client=client: count_whoami(client), lambda status: status == 401, 15)  # type: ignore[misc]
     for again in ("former@t", "FORMER@t"):
-        check_problem(put(admin, "team", again), 409, "MEMBER_ID_RETIRED")
+        check_problem(put_definition(admin, "team", again), 409, "MEMBER_ID_RETIRED")
     listed = admin.get("/workspace/api/keys").json()["keys"]
     assert next(each for each in listed if each["keyId"] == key["keyId"])["revokedAt"] is not None
 
@@ -518,7 +522,7 @@ def test_names_have_no_invisible_characters(
 def test_the_creator_of_a_key_counts_as_its_approver(plant: Service, admin: httpx.Client) -> None:
     """An editor cannot approve or reject the editor's own work with another member's key that the editor created."""
     maker = create_caller(plant, admin, "maker@t", role="Admin")
-    assert put(admin, "team", "checker@t", role="Admin").status_code == 201
+    assert put_definition(admin, "team", "checker@t", role="Admin").status_code == 201
     by_maker = plant.anonymous(create_key(maker, "checker@t")["apiKey"])
     checker = plant.anonymous(by_maker.get("/workspace/api/keys/jwt").json()["Token"])
     body = {"name": "Own work", "surface": "hall", "kql": "Telemetry | count"}
@@ -563,9 +567,11 @@ def test_the_creator_of_a_services_key_counts_as_its_editor(plant: Service, admi
         "MAKER_CHECKER_VIOLATION",
     )
     editor = {"name": "Editor", "role": "Editor"}
-    assert put(admin, "team", "editor@t", **editor, rights=["Workspace.WarmQuery.Approve"]).status_code == 200
+    assert (
+        put_definition(admin, "team", "editor@t", **editor, rights=["Workspace.WarmQuery.Approve"]).status_code == 200
+    )
     assert plant.caller("editor@t").post(f"{path}/approve").status_code == 200
-    assert put(admin, "team", "editor@t", **editor, rights=[]).status_code == 200
+    assert put_definition(admin, "team", "editor@t", **editor, rights=[]).status_code == 200
 
 
 def test_a_service_token_cannot_decide(plant: Service, admin: httpx.Client) -> None:

@@ -111,7 +111,7 @@ def test_a_trial_shows_every_group(plant: Service, editor: httpx.Client, firing:
     assert check_failing_fields(editor.post("/oi-api/alert-rules/level-high/evaluate", json={"dry": True})) == ["dry"]
 
 
-def try_rule(editor: httpx.Client, **changes: Any) -> dict[str, Any]:
+def evaluate_disabled_rule(editor: httpx.Client, **changes: Any) -> dict[str, Any]:
     """Store a disabled rule, evaluate it once, and return the result."""
     rule = {**RULE, "enabled": False, **changes}
     assert editor.put("/oi-api/alert-rules/tried", json=rule).status_code in {200, 201}
@@ -141,13 +141,13 @@ def test_only_finite_numbers_meet_a_condition(editor: httpx.Client) -> None:
     expected |= {"eq": ["press-1"], "ne": ["press-0", "press-2"]}
     for operator, devices in expected.items():
         condition = {"column": "level", "operator": operator, "value": 4}
-        alerts = try_rule(editor, query="values", condition=condition)["alerts"]
+        alerts = evaluate_disabled_rule(editor, query="values", condition=condition)["alerts"]
         assert sorted(one["labels"]["DeviceId"] for one in alerts if one["wouldFire"]) == devices
     for column in ("even", "text", "nothing", "nan", "endless", "Timestamp"):
         condition = {"column": column, "operator": "ne", "value": 0.5}
-        alerts = try_rule(editor, query="values", condition=condition)["alerts"]
+        alerts = evaluate_disabled_rule(editor, query="values", condition=condition)["alerts"]
         assert [(one["value"], one["wouldFire"]) for one in alerts] == [(None, False)] * 3, column
-    counted = try_rule(editor, query="values", condition={"rows": "any"}, groupBy=["even"])["alerts"]
+    counted = evaluate_disabled_rule(editor, query="values", condition={"rows": "any"}, groupBy=["even"])["alerts"]
     assert {one["labels"]["even"]: one["value"] for one in counted} == {"true": 2, "false": 1}
 
 
@@ -156,10 +156,10 @@ def test_a_rule_has_up_to_ten_thousand_groups(editor: httpx.Client) -> None:
     """A rule with 10,000 groups is evaluated; with 10,001 rows the evaluation fails, as groups could be missing."""
     many: dict[str, Any] = {"query": "many", "timeRange": None, "groupBy": ["device"]}
     many["condition"] = {"column": "number", "operator": "gt", "value": 0}
-    result = try_rule(editor, **many, parameters={"size": 10_000})
+    result = evaluate_disabled_rule(editor, **many, parameters={"size": 10_000})
     assert (len(result["alerts"]), result["rows"], result["error"]) == (10_000, 10_000, None)
     assert all(one["wouldFire"] for one in result["alerts"])
-    result = try_rule(editor, **many, parameters={"size": 10_001})
+    result = evaluate_disabled_rule(editor, **many, parameters={"size": 10_001})
     assert (result["alerts"], result["rows"]) == ([], 0)
     assert "more than 10000 rows" in result["error"]
 

@@ -21,18 +21,18 @@ BODY: dict[str, Any] = {
 }
 
 
-def create(client: httpx.Client, scope: str | None, **members: Any) -> httpx.Response:
+def create_amendment(client: httpx.Client, scope: str | None, **members: Any) -> httpx.Response:
     """Create the example amendment with changed members (None removes a member) and return the reply."""
     body = {name: value for name, value in {**BODY, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(AMENDMENTS, json=body)
 
 
-def approve(client: httpx.Client, scope: str, amendment: str) -> httpx.Response:
+def approve_amendment(client: httpx.Client, scope: str, amendment: str) -> httpx.Response:
     """Approve an amendment and return the reply."""
     return client.post(f"{AMENDMENTS}/{amendment}/approve", params={"scopeKey": scope})
 
 
-def reject(client: httpx.Client, scope: str, amendment: str, **members: Any) -> httpx.Response:
+def reject_amendment(client: httpx.Client, scope: str, amendment: str, **members: Any) -> httpx.Response:
     """Reject an amendment and return the reply."""
     return client.post(f"{AMENDMENTS}/{amendment}/reject", json={"ScopeKey": scope, **members})
 
@@ -40,7 +40,7 @@ def reject(client: httpx.Client, scope: str, amendment: str, **members: Any) -> 
 def test_lifecycle_of_an_amendment(service: Service) -> None:
     """An amendment is created as pending, approved by another principal, found by every filter and never changed."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
-    created = create(editor, "life", AmendedBy="x", AmendedAt="x", Status="approved", Extra=1)
+    created = create_amendment(editor, "life", AmendedBy="x", AmendedAt="x", Status="approved", Extra=1)
     assert created.status_code == 201
     original = created.json()
     assert original | {"AmendedAt": "", "Hash": "", "PreviousHash": ""} == {
@@ -53,7 +53,7 @@ def test_lifecycle_of_an_amendment(service: Service) -> None:
         "PreviousHash": "",
         "Hash": "",
     }
-    approved = approve(admin, "life", original["RecordID"])
+    approved = approve_amendment(admin, "life", original["RecordID"])
     assert approved.status_code == 200
     transition = approved.json()
     assert transition | {"ApprovedAt": "", "Hash": "", "PreviousHash": ""} == {
@@ -86,9 +86,9 @@ def test_queries_filter_by_status(service: Service) -> None:
     """The status filter of a query also matches decisions; the filters for author and reason match only amendments."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(4):
-        create(editor, "status", EntityID=f"e{number}", ReasonCategory="other" if number else "delayed-entry")
-    approve(admin, "status", "000000000002")
-    reject(admin, "status", "000000000003", RejectionReason="no")
+        create_amendment(editor, "status", EntityID=f"e{number}", ReasonCategory="other" if number else "delayed-entry")
+    approve_amendment(admin, "status", "000000000002")
+    reject_amendment(admin, "status", "000000000003", RejectionReason="no")
     assert list_sequences(admin, scopeKey="status") == [6, 5, 4, 3, 2, 1]
     assert list_sequences(admin, scopeKey="status", status="pending") == [4, 1]
     assert list_sequences(admin, scopeKey="status", status="pending", limit=1) == [4]
@@ -116,7 +116,7 @@ def test_queries_filter_by_status(service: Service) -> None:
 )
 def test_invalid_amendments_list_their_fields(service: Service, members: dict[str, Any], fields: list[str]) -> None:
     """Each missing or ill-typed required member is listed in the 400 reply."""
-    reply = create(service.caller("editor@t"), "bad", **members)
+    reply = create_amendment(service.caller("editor@t"), "bad", **members)
     assert [field.partition("[")[0] for field in check_failing_fields(reply)] == fields
 
 
@@ -124,7 +124,7 @@ def test_invalid_amendments_list_their_fields(service: Service, members: dict[st
 def test_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -> None:
     """The error about an unknown reason category contains the sent category and the allowed categories."""
     details = check_problem(
-        create(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN"
+        create_amendment(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN"
     )
     assert details["sent"] == sent
     categories = service.caller("viewer@t").get("/oi-api/provenance/reason-categories").json()["categories"]
@@ -136,8 +136,8 @@ def test_a_scope_is_required_everywhere(service: Service) -> None:
     """Every amendments route rejects a request without a scope."""
     admin = service.caller("admin@t")
     for reply in (
-        create(admin, None),
-        create(admin, ""),
+        create_amendment(admin, None),
+        create_amendment(admin, ""),
         admin.get(AMENDMENTS),
         admin.get(f"{AMENDMENTS}/chain", params={"entityId": "x"}),
         admin.post(f"{AMENDMENTS}/000000000001/approve", json={"ScopeKey": "s"}),
@@ -150,35 +150,38 @@ def test_a_scope_is_required_everywhere(service: Service) -> None:
 def test_authors_cannot_decide_their_amendments(service: Service) -> None:
     """Authors can neither approve nor reject their own amendment, and a rejected attempt changes nothing."""
     admin = service.caller("admin@t")
-    created = create(admin, "own").json()["RecordID"]
-    check_problem(approve(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
-    check_problem(reject(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
+    created = create_amendment(admin, "own").json()["RecordID"]
+    check_problem(approve_amendment(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
+    check_problem(reject_amendment(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
     assert list_sequences(admin, scopeKey="own", status="pending") == [1]
-    check_problem(approve(service.caller("editor@t"), "own", created), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(approve_amendment(service.caller("editor@t"), "own", created), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_a_decision_is_final(service: Service) -> None:
     """A second decision is rejected with 409 and the current status; a decision itself cannot be decided."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
-    created = create(editor, "decided").json()["RecordID"]
-    rejected = reject(admin, "decided", created).json()
+    created = create_amendment(editor, "decided").json()["RecordID"]
+    rejected = reject_amendment(admin, "decided", created).json()
     assert "RejectionReason" not in rejected
     assert (rejected["RejectedBy"], rejected["Meaning"]) == ("admin@t", "rejection")
-    for reply in (approve(admin, "decided", created), reject(admin, "decided", created)):
+    for reply in (approve_amendment(admin, "decided", created), reject_amendment(admin, "decided", created)):
         assert check_problem(reply, 409, "AMENDMENT_NOT_PENDING")["currentStatus"] == "rejected"
     for unknown in (rejected["RecordID"], "000000000099", "1", "x", "0000000000001"):
-        check_problem(approve(admin, "decided", unknown), 404, "AMENDMENT_NOT_FOUND")
-    check_problem(approve(admin, "elsewhere", created), 404, "AMENDMENT_NOT_FOUND")
+        check_problem(approve_amendment(admin, "decided", unknown), 404, "AMENDMENT_NOT_FOUND")
+    check_problem(approve_amendment(admin, "elsewhere", created), 404, "AMENDMENT_NOT_FOUND")
 
 
 def test_concurrent_decisions_append_one(service: Service) -> None:
     """Of concurrent approvals and rejections of an amendment, exactly one is stored."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(1, 6):
-        created = create(editor, "race", EntityID=f"r{number}").json()["RecordID"]
+        created = create_amendment(editor, "race", EntityID=f"r{number}").json()["RecordID"]
         with ThreadPoolExecutor(8) as pool:
             replies = list(
-                pool.map(lambda turn, id_=created: (approve if turn % 2 else reject)(admin, "race", id_), range(8))
+                pool.map(
+                    lambda turn, id_=created: (approve_amendment if turn % 2 else reject_amendment)(admin, "race", id_),
+                    range(8),
+                )
             )
         assert sorted(reply.status_code for reply in replies) == [200] + [409] * 7
         chain = admin.get(f"{AMENDMENTS}/chain", params={"scopeKey": "race", "entityId": f"r{number}"}).json()
@@ -196,7 +199,7 @@ def test_service_tokens_cannot_amend(service: Service) -> None:
 def test_event_routes_read_amendments(service: Service) -> None:
     """The routes for audit events can query and verify the chain with the target DomainAmendments."""
     editor = service.caller("editor@t")
-    create(editor, "as-events")
+    create_amendment(editor, "as-events")
     parameters = {"target": "DomainAmendments", "scopeKey": "as-events"}
     found = editor.get("/oi-api/provenance/events/query", params={**parameters, "userId": "editor@t"}).json()
     assert [record["AmendedBy"] for record in found] == ["editor@t"]
@@ -213,9 +216,9 @@ def test_the_report_of_an_entity(service: Service) -> None:
     """A client that prefers HTML gets the amendments of an entity as a page in which all values are escaped."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     text = "<script>alert(1)</script> & more"
-    create(editor, "page", ReasonText=text, AmendedRecord={"weight": 11, "<b>": text})
-    created = create(editor, "page").json()["RecordID"]
-    reject(admin, "page", created, RejectionReason="not <i>so</i>")
+    create_amendment(editor, "page", ReasonText=text, AmendedRecord={"weight": 11, "<b>": text})
+    created = create_amendment(editor, "page").json()["RecordID"]
+    reject_amendment(admin, "page", created, RejectionReason="not <i>so</i>")
     parameters = {"scopeKey": "page", "entityId": "B-1"}
     reply = admin.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html,*/*;q=0.1"})
     assert reply.headers["content-type"].startswith("text/html")

@@ -13,7 +13,7 @@ def read_archive(data_dir: Path, connection: str) -> list[str]:
     return asyncio.run(read_ids(open_folder_store(data_dir / "blobs"), connection))
 
 
-def send(service: Service, names: Sequence[str]) -> None:
+def send_messages(service: Service, names: Sequence[str]) -> None:
     batch = [{"messageId": name, "ts": "2026-02-01T00:00:00Z"} for name in names]
     reply = service.caller("editor@t").post("/oi-api/telemetry/pump-rig", json=batch)
     assert (reply.status_code, reply.json()) == (202, {"accepted": len(names)})
@@ -21,7 +21,7 @@ def send(service: Service, names: Sequence[str]) -> None:
 
 def test_unrouted_events_are_archived(own_module_service: Service) -> None:
     """An event without a known connection is archived under _unrouted, and no event is missing in the archive."""
-    from tests.unit.local.host.test_event_hubs import send as send_raw  # noqa: PLC0415  only here
+    from tests.unit.local.host.test_event_hubs import send_events as send_raw  # noqa: PLC0415  only here
 
     send_raw(own_module_service.data_dir, [b"not json"], "telemetry")
     wait_until(lambda: read_archive(own_module_service.data_dir, "_unrouted"), lambda found: len(found) == 1)
@@ -38,11 +38,11 @@ def test_messages_are_archived_once_despite_a_kill(own_module_service: Service) 
     """Each message is in the archive exactly once, also if the service is killed while it stores it."""
     names = [f"m-{number}" for number in range(200)]
     for first in range(0, len(names), 20):
-        send(own_module_service, names[first : first + 20])
+        send_messages(own_module_service, names[first : first + 20])
     own_module_service.kill()
     own_module_service.start()
-    send(own_module_service, names[:20])
-    send(own_module_service, ["last"])
+    send_messages(own_module_service, names[:20])
+    send_messages(own_module_service, ["last"])
     found = wait_until(lambda: read_archive(own_module_service.data_dir, "pump-rig"), lambda found: "last" in found)
     assert sorted(found) == sorted([*names, "last"])
     assert own_module_service.stop() == 0

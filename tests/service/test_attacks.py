@@ -57,7 +57,7 @@ def attacked_service(tmp_path: Path) -> Iterator[Service]:
     path = tmp_path / "workspace.yaml"
     path.write_text(document.replace("\nteam:\n", f"\nteam:\n{''.join(members)}"), encoding="utf-8")
     running = Service(tmp_path / "data", path).start()
-    amend_often(running)
+    append_amendments(running)
     viewer = running.caller("viewer@plant-a.example")
     address = "/oi-api/warm-queries/latest-readings?p.connection=chiller-sim&limit=2"
     wait_until(lambda: viewer.get(address).json()["rowCount"], lambda rows: rows == 2)
@@ -65,7 +65,7 @@ def attacked_service(tmp_path: Path) -> Iterator[Service]:
     running.stop()
 
 
-def amend_often(service: Service) -> None:
+def append_amendments(service: Service) -> None:
     """Append many long amendments of one entity."""
     author = service.caller("reports@attack")
     for number in range(CHAIN):
@@ -128,22 +128,22 @@ REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
 }
 
 
-def attack_service(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
+def run_attack(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
     """Repeat the requests of an attack and return the number of replies by status; 0 is a lost connection."""
     # Attackers have machines of their own; here their clients must not take the processor from the host.
     os.nice(19)
     headers = {"Authorization": f"Bearer {token}"}
     statuses = Counter[int]()
     if name == "streams":
-        asyncio.run(hold_streams(f"{url.replace('http', 'ws', 1)}/oi-api/live-stream", headers, stop, statuses))
+        asyncio.run(open_streams(f"{url.replace('http', 'ws', 1)}/oi-api/live-stream", headers, stop, statuses))
     else:
         with httpx.Client(base_url=url, headers=headers, trust_env=False, verify=NO_TLS, timeout=60) as client:
             while not stop.is_set():
-                repeat(client, name, stop, statuses)
+                repeat_requests(client, name, stop, statuses)
     results.put((name, statuses))
 
 
-def repeat(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]") -> None:
+def repeat_requests(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]") -> None:
     """Send the requests of an attack once."""
     try:
         for reply in REQUESTS[name](client):
@@ -154,7 +154,7 @@ def repeat(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]
         statuses[0] += 1
 
 
-async def hold_streams(url: str, headers: dict[str, str], stop: Event, statuses: "Counter[int]") -> None:
+async def open_streams(url: str, headers: dict[str, str], stop: Event, statuses: "Counter[int]") -> None:
     """Open live streams without a pause and keep them open; status 101 counts the streams open at the same time.
 
     A client that does not read is disconnected, and could then open another stream.
@@ -206,7 +206,7 @@ def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"])
         for name in ATTACKERS
     }
     processes = [
-        context.Process(target=attack_service, args=(service.url, token, name, stop, results))
+        context.Process(target=run_attack, args=(service.url, token, name, stop, results))
         for name, token in tokens.items()
     ]
     for process in processes:

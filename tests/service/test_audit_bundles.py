@@ -20,7 +20,7 @@ from oi.verification.command import main
 
 from tests.receipts import verify_inclusion
 from tests.service.local_service import ROOT, Service, check_failing_fields, check_problem, wait_until
-from tests.service.test_amendments import approve, create
+from tests.service.test_amendments import approve_amendment, create_amendment
 
 BUNDLES, EVENTS = "/oi-api/provenance/bundles", "/oi-api/provenance/events"
 SCOPE = "bundle/ü 1"
@@ -32,7 +32,7 @@ CHAINS: list[dict[str, str]] = [
 ]
 
 
-def build(client: httpx.Client, **body: Any) -> dict[str, Any]:
+def build_bundle(client: httpx.Client, **body: Any) -> dict[str, Any]:
     """Start an audit bundle, wait until it has ended, and return its state."""
     started = client.post(BUNDLES, json=body)
     assert started.status_code == 202, started.text
@@ -44,9 +44,9 @@ def build(client: httpx.Client, **body: Any) -> dict[str, Any]:
     return dict(ended)
 
 
-def fetch(client: httpx.Client, **body: Any) -> bytes:
+def download_bundle(client: httpx.Client, **body: Any) -> bytes:
     """Build an audit bundle and return its zip file."""
-    [file] = build(client, **body)["files"]
+    [file] = build_bundle(client, **body)["files"]
     content = httpx.get(file["url"], trust_env=False).content
     assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
     return content
@@ -59,22 +59,22 @@ def plant(own_module_service: Service) -> Service:
     for number in range(7):
         event = {"ScopeKey": SCOPE, "ActionType": "A", "EntityType": "T", "EntityID": f"E-{number % 2}"}
         assert editor.post(EVENTS, json=event).status_code == 201
-    first = create(editor, SCOPE).json()["RecordID"]
-    create(editor, SCOPE, EntityID="<b>")
-    assert approve(admin, SCOPE, first).status_code == 200
+    first = create_amendment(editor, SCOPE).json()["RecordID"]
+    create_amendment(editor, SCOPE, EntityID="<b>")
+    assert approve_amendment(admin, SCOPE, first).status_code == 200
     return own_module_service
 
 
 @pytest.fixture(scope="module")
 def bundle(plant: Service) -> bytes:
     """Return a bundle of complete chains."""
-    return fetch(plant.caller("editor@t"), scopes=CHAINS)
+    return download_bundle(plant.caller("editor@t"), scopes=CHAINS)
 
 
 @pytest.fixture(scope="module")
 def filtered(plant: Service) -> bytes:
     """Return a bundle with only the records of one entity."""
-    return fetch(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1")
+    return download_bundle(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1")
 
 
 def test_a_retry_returns_the_same_bundle(plant: Service) -> None:
@@ -103,7 +103,7 @@ def load_key(plant: Service) -> str:
     return plant.anonymous().get("/.well-known/oi-checkpoint-key").text.strip()
 
 
-def verify(tmp_path: Path, content: bytes, *arguments: str) -> int:
+def verify_bundle(tmp_path: Path, content: bytes, *arguments: str) -> int:
     """Verify a bundle with the offline verifier and return the exit status."""
     path = tmp_path / "bundle.zip"
     path.write_bytes(content)
@@ -148,14 +148,14 @@ def test_a_bundle_is_verified_offline(
     plant: Service, bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A bundle verifies with the key of the service; without a key, the fingerprint of the enclosed key is printed."""
-    assert verify(tmp_path, bundle, "--key", load_key(plant), "--workspace", "plant-t") == 0
+    assert verify_bundle(tmp_path, bundle, "--key", load_key(plant), "--workspace", "plant-t") == 0
     printed = capsys.readouterr().out
     assert "sound: 7 records, checkpoint of 7 agrees" in printed
     assert "not independently confirmed" not in printed
-    assert verify(tmp_path, bundle) == 0
+    assert verify_bundle(tmp_path, bundle) == 0
     printed = capsys.readouterr().out
     assert "key not independently confirmed" in printed
-    assert verify(tmp_path, bundle, "--workspace", "plant-x") == 1
+    assert verify_bundle(tmp_path, bundle, "--workspace", "plant-x") == 1
 
 
 def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> N
         main([str(path), "--target", "DomainEvents"])
 
 
-def rewrite(content: bytes, change: Callable[[dict[str, bytes]], None], *, digests: bool = True) -> bytes:
+def rewrite_bundle(content: bytes, change: Callable[[dict[str, bytes]], None], *, digests: bool = True) -> bytes:
     """Return a bundle with changed files, and with correct digests of these files in the README file."""
     files = read_files(content)
     before = {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
@@ -185,12 +185,12 @@ def rewrite(content: bytes, change: Callable[[dict[str, bytes]], None], *, diges
     return target.getvalue()
 
 
-def flip(content: bytes, place: int) -> bytes:
+def flip_bit(content: bytes, place: int) -> bytes:
     """Return bytes with one flipped bit."""
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
-def replace(name: str, content: bytes, files: dict[str, bytes]) -> None:
+def replace_file(name: str, content: bytes, files: dict[str, bytes]) -> None:
     """Replace one file of a bundle, and return the bundle."""
     files[name] = content
 
@@ -202,8 +202,8 @@ def test_one_flipped_byte_in_a_file_is_found(bundle: bytes, filtered: bytes, tmp
             if name == "README.txt":
                 continue
             for place in {0, len(each) // 2, len(each) - 1}:
-                changed = rewrite(content, partial(replace, name, flip(each, place)), digests=False)
-                assert verify(tmp_path, changed) == 1, name
+                changed = rewrite_bundle(content, partial(replace_file, name, flip_bit(each, place)), digests=False)
+                assert verify_bundle(tmp_path, changed) == 1, name
 
 
 def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
@@ -213,14 +213,14 @@ def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes,
             if name.partition("/")[0] not in {"chains", "checkpoints", "proofs", "verifier-key.txt"}:
                 continue
             for place in range(0, len(each.rstrip()), max(1, len(each) // 9)):
-                changed = rewrite(content, partial(replace, name, flip(each, place)))
-                assert verify(tmp_path, changed) == 1, (name, place)
+                changed = rewrite_bundle(content, partial(replace_file, name, flip_bit(each, place)))
+                assert verify_bundle(tmp_path, changed) == 1, (name, place)
 
 
 def test_a_flipped_byte_of_the_zip_file_is_never_another_result(bundle: bytes, tmp_path: Path) -> None:
     """After any byte of the zip file is flipped, the bundle is invalid, or its verified content is the same."""
     places = range(0, len(bundle), max(1, len(bundle) // 120))
-    results = [verify(tmp_path, flip(bundle, place)) for place in places]
+    results = [verify_bundle(tmp_path, flip_bit(bundle, place)) for place in places]
     assert set(results) <= {0, 1}
     assert results.count(1) > len(results) * 0.8
 
@@ -243,12 +243,12 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
 def test_a_changed_manifest_is_found(bundle: bytes, tmp_path: Path, name: str) -> None:
     """The verifier rejects a bundle whose manifest does not agree with its files."""
 
-    def change(files: dict[str, bytes]) -> None:
+    def change_manifest(files: dict[str, bytes]) -> None:
         manifest = json.loads(files["manifest.json"])
         CHANGES[name](manifest)
         files["manifest.json"] = json.dumps(manifest).encode()
 
-    assert verify(tmp_path, rewrite(bundle, change)) == 1
+    assert verify_bundle(tmp_path, rewrite_bundle(bundle, change_manifest)) == 1
 
 
 def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Pat
         manifest["chains"][0]["records"] -= 1
         files["manifest.json"] = json.dumps(manifest).encode()
 
-    assert verify(tmp_path, rewrite(bundle, drop_last)) == 1
-    assert verify(tmp_path, rewrite(filtered, drop_last)) == 1
+    assert verify_bundle(tmp_path, rewrite_bundle(bundle, drop_last)) == 1
+    assert verify_bundle(tmp_path, rewrite_bundle(filtered, drop_last)) == 1
 
 
 def test_a_filtered_chain_has_a_proof_for_each_record(
@@ -273,16 +273,18 @@ def test_a_filtered_chain_has_a_proof_for_each_record(
     assert (entry["records"], entry["complete"], entry["verdict"]) == (3, False, None)
     proofs = json.loads(files[entry["proof"]])
     assert [proof["leafIndex"] for proof in proofs] == [1, 3, 5]
-    assert verify(tmp_path, filtered, "--key", load_key(plant)) == 0
+    assert verify_bundle(tmp_path, filtered, "--key", load_key(plant)) == 0
     assert "completeness is not verified" in capsys.readouterr().out
 
 
 def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service) -> None:
     """A chain in a bundle is marked as complete if the bundle's date range excludes none of its records."""
     editor = plant.caller("editor@t")
-    content = read_files(fetch(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z"))
+    content = read_files(
+        download_bundle(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z")
+    )
     assert json.loads(content["manifest.json"])["chains"][0]["complete"] is True
-    content = read_files(fetch(editor, scopes=CHAINS[:1], endDate="2020-01-01"))
+    content = read_files(download_bundle(editor, scopes=CHAINS[:1], endDate="2020-01-01"))
     [entry] = json.loads(content["manifest.json"])["chains"]
     assert (entry["complete"], entry["records"], content[entry["proof"]]) == (False, 0, b"[]")
 
@@ -290,7 +292,7 @@ def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service
 def test_a_bundle_is_seen_by_its_creator_only(plant: Service) -> None:
     """Only the creator and administrators can read a bundle; other principals, and the download routes, get 404."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
-    job = build(admin, scopes=CHAINS[2:3])
+    job = build_bundle(admin, scopes=CHAINS[2:3])
     assert check_problem(editor.get(job["statusUrl"]), 404, "BUNDLE_NOT_FOUND")
     assert admin.get(job["statusUrl"]).status_code == 200
     assert check_problem(admin.get(f"/oi-api/downloads/{job['bundleId']}"), 404, "DOWNLOAD_NOT_FOUND")
@@ -339,11 +341,11 @@ def test_a_bundle_of_a_broken_chain_is_reported(plant: Service, tmp_path: Path) 
         text = "CAST(replace(CAST(canonical AS TEXT), 'original', 'replaced') AS BLOB)"
         where = "WHERE entity_id = 'original' AND sequence = 3"
         assert file.execute(f"UPDATE records SET canonical = {text}, entity_id = 'replaced' {where}").rowcount == 1
-    content = fetch(editor, scopes=[{"target": "DomainEvents", "scopeKey": "broken"}])
+    content = download_bundle(editor, scopes=[{"target": "DomainEvents", "scopeKey": "broken"}])
     [entry] = json.loads(read_files(content)["manifest.json"])["chains"]
     assert (entry["records"], entry["complete"]) == (4, True)
     assert (entry["verdict"]["ChainValid"], entry["verdict"]["BrokenAt"]) == (False, "000000000003")
-    assert verify(tmp_path, content) == 1
+    assert verify_bundle(tmp_path, content) == 1
 
 
 def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path: Path) -> None:
@@ -356,7 +358,7 @@ def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path:
         lambda: admin.get(started["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 90
     )
     assert job["status"] == "completed"
-    assert verify(tmp_path, httpx.get(job["files"][0]["url"], trust_env=False).content) == 0
+    assert verify_bundle(tmp_path, httpx.get(job["files"][0]["url"], trust_env=False).content) == 0
     started = admin.post(BUNDLES, json={"scopes": CHAINS}).json()
     cancelled = admin.delete(started["statusUrl"])
     state = admin.get(started["statusUrl"]).json()
@@ -367,7 +369,7 @@ def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path:
 @pytest.fixture(scope="module")
 def with_receipts(plant: Service) -> bytes:
     """Return a bundle of complete chains that contains receipts."""
-    return fetch(plant.caller("editor@t"), scopes=CHAINS, receipts=True)
+    return download_bundle(plant.caller("editor@t"), scopes=CHAINS, receipts=True)
 
 
 def test_a_bundle_has_a_receipt_of_each_record(plant: Service, with_receipts: bytes, bundle: bytes) -> None:
@@ -387,10 +389,10 @@ def test_a_bundle_has_a_receipt_of_each_record(plant: Service, with_receipts: by
 
 def test_a_filtered_bundle_has_receipts(plant: Service, tmp_path: Path) -> None:
     """A bundle of the records of one entity has their receipts, and the offline verifier accepts them."""
-    content = fetch(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1", receipts=True)
+    content = download_bundle(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1", receipts=True)
     receipts = [name for name in read_files(content) if name.startswith("receipts/")]
     assert [name[-17:-5] for name in receipts] == [f"{number:012d}" for number in (2, 4, 6)]
-    assert verify(tmp_path, content, "--key", load_key(plant)) == 0
+    assert verify_bundle(tmp_path, content, "--key", load_key(plant)) == 0
 
 
 def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
@@ -412,7 +414,7 @@ def test_the_verifier_checks_receipts(
     files, keys = read_files(with_receipts), tmp_path / "keys.cbor"
     keys.write_bytes(files["verifier-key.cbor"])
     for arguments in ((), ("--key", str(keys)), ("--key", load_key(plant))):
-        assert verify(tmp_path, with_receipts, *arguments) == 0
+        assert verify_bundle(tmp_path, with_receipts, *arguments) == 0
     one, two = "receipts/1/000000000001.cbor", "receipts/1/000000000002.cbor"
     cases: list[tuple[dict[str, bytes | None], str]] = [
         ({one: files[two]}, "for the record 000000000002"),
@@ -426,7 +428,7 @@ def test_the_verifier_checks_receipts(
         ({"verifier-key.cbor": b"\x80"}, "at least one key"),
     ]
     for changes, reason in cases:
-        assert verify(tmp_path, change_files(with_receipts, changes)) == 1
+        assert verify_bundle(tmp_path, change_files(with_receipts, changes)) == 1
         assert reason in capsys.readouterr().out
 
 
@@ -438,12 +440,17 @@ def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
         editor.post(EVENTS, json={"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": f"E-{number}"})
         for number in range(3)
     ]
-    assert len([name for name in read_files(fetch(editor, scopes=[chain], receipts=True)) if "receipts/" in name]) == 3
+    assert (
+        len(
+            [name for name in read_files(download_bundle(editor, scopes=[chain], receipts=True)) if "receipts/" in name]
+        )
+        == 3
+    )
     with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
         edit = "UPDATE records SET canonical = replace(canonical, 'E-1', 'E-9') WHERE hash = ?"
         file.execute(edit, (records[1].json()["Hash"],))
     for filters in ({}, {"startDate": "2020-01-01T00:00:00Z", "endDate": "2020-01-02T00:00:00Z"}, {"entityId": "E-1"}):
-        files = read_files(fetch(editor, scopes=[chain], receipts=True, **filters))
+        files = read_files(download_bundle(editor, scopes=[chain], receipts=True, **filters))
         assert not [name for name in files if name.startswith("receipts/")]
 
 

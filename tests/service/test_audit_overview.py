@@ -11,7 +11,7 @@ import pytest
 
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_failing_fields, wait_until
-from tests.service.test_amendments import approve, create, reject
+from tests.service.test_amendments import approve_amendment, create_amendment, reject_amendment
 
 SCOPES, PENDING, EVENTS = "/oi-api/provenance/scopes", "/oi-api/provenance/pending", "/oi-api/provenance/events"
 
@@ -42,9 +42,9 @@ def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
     scope = "overview/ü 1"
     event = {"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": "1"}
     written = [editor.post(EVENTS, json=event).json() for _ in range(3)]
-    created = [create(editor, scope).json() for _ in range(3)]
-    assert approve(admin, scope, created[0]["RecordID"]).status_code == 200
-    decided = reject(admin, scope, created[1]["RecordID"]).json()
+    created = [create_amendment(editor, scope).json() for _ in range(3)]
+    assert approve_amendment(admin, scope, created[0]["RecordID"]).status_code == 200
+    decided = reject_amendment(admin, scope, created[1]["RecordID"]).json()
     row = wait_until(
         lambda: find_scope(admin, "DomainEvents", scope), lambda row: row["checkpointSize"] == 3, seconds=60
     )
@@ -68,7 +68,7 @@ def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
 def test_scopes_are_listed_in_pages(service: Service) -> None:
     """The pages of the list, of any size, together contain each chain once, and a viewer may read the list."""
     viewer = service.caller("viewer@t")
-    create(service.caller("editor@t"), "overview-page")
+    create_amendment(service.caller("editor@t"), "overview-page")
     names = [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes")]
     assert len(set(names)) == len(names) >= 2
     assert [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes", limit=1)] == names
@@ -77,14 +77,14 @@ def test_scopes_are_listed_in_pages(service: Service) -> None:
 def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
     """The list contains the pending amendments of all scopes, oldest first; decided amendments disappear."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
-    created = [create(editor, f"overview-pending-{number % 2}").json() for number in range(4)]
+    created = [create_amendment(editor, f"overview-pending-{number % 2}").json() for number in range(4)]
     mine = {one["ScopeKey"] for one in created}
 
     def list_mine(**query: Any) -> list[dict[str, Any]]:
         return [one for one in list_all(admin, PENDING, "amendments", **query) if one["ScopeKey"] in mine]
 
     assert list_mine() == list_mine(limit=1) == created
-    assert approve(admin, created[1]["ScopeKey"], created[1]["RecordID"]).status_code == 200
+    assert approve_amendment(admin, created[1]["ScopeKey"], created[1]["RecordID"]).status_code == 200
     assert list_mine() == [created[0], *created[2:]]
 
 

@@ -10,14 +10,14 @@ import httpx
 import pytest
 
 from tests.service.local_service import Service, check_problem
-from tests.service.test_amendments import AMENDMENTS, approve, create, reject
+from tests.service.test_amendments import AMENDMENTS, approve_amendment, create_amendment, reject_amendment
 from tests.service.test_provenance import EVENTS, write_event
 
 THIRD = "000000000003"
 DEEP = b'{"RecordID":"000000000003","x":%b}' % (b"[" * 300 + b"]" * 300)
 
 
-def damage(service: Service, target: str, scope: str, sequence: int, canonical: object) -> None:
+def damage_record(service: Service, target: str, scope: str, sequence: int, canonical: object) -> None:
     """Replace the content of a stored record."""
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         sql = "UPDATE records SET canonical = ? WHERE sequence = ? AND chain = "
@@ -38,7 +38,7 @@ def test_damaged_events_are_reported_and_others_read(
     """Query and export replace a damaged record and list it in a header; verify reports its position."""
     scope = f"damaged {content!r}"
     records = [write_event(editor, scope, EntityID=f"e{number}").json() for number in range(5)]
-    damage(own_module_service, "DomainEvents", scope, 3, content)
+    damage_record(own_module_service, "DomainEvents", scope, 3, content)
     for reply in (
         editor.get(f"{EVENTS}/query", params={"scopeKey": scope, "limit": 100}),
         editor.get(f"{EVENTS}/export", params={"scopeKey": scope}),
@@ -69,21 +69,21 @@ def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, edit
     """A damaged amendment cannot be approved and is marked in lists and reports; other amendments can be approved."""
     admin = own_module_service.caller("admin@t")
     for _ in range(2):
-        create(editor, "damaged")
-    damage(own_module_service, "DomainAmendments", "damaged", 1, b'{"RecordID":"000000000001","x":"<script>"}')
-    details = check_problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
+        create_amendment(editor, "damaged")
+    damage_record(own_module_service, "DomainAmendments", "damaged", 1, b'{"RecordID":"000000000001","x":"<script>"}')
+    details = check_problem(approve_amendment(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
     assert details["recordId"] == "000000000001"
     parameters = {"scopeKey": "damaged", "entityId": "B-1"}
     for address in (AMENDMENTS, f"{AMENDMENTS}/chain"):
         assert len(admin.get(address, params=parameters).json()) == 2
     page = admin.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"})
     assert (page.status_code, "changed in the store" in page.text, "<script>" in page.text) == (200, True, False)
-    damage(own_module_service, "DomainAmendments", "damaged", 1, b"\xff")
+    damage_record(own_module_service, "DomainAmendments", "damaged", 1, b"\xff")
     page = admin.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"})
     assert (page.status_code, page.headers["x-provenance-damaged"]) == (200, "000000000001")
     assert admin.get(AMENDMENTS, params={"scopeKey": "damaged", "status": "pending"}).status_code == 200
-    check_problem(approve(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
-    assert approve(admin, "damaged", "000000000002").status_code == 200
+    check_problem(approve_amendment(admin, "damaged", "000000000001"), 409, "RECORD_DAMAGED")
+    assert approve_amendment(admin, "damaged", "000000000002").status_code == 200
 
 
 def change_filter_fields(service: Service, scope: str, sequence: int, change: str) -> None:
@@ -106,13 +106,13 @@ def test_a_decision_with_changed_filter_fields_counts(
 ) -> None:
     """A decision whose filter fields were changed in the store still counts, is listed, and is marked in the report."""
     admin, scope = own_module_service.caller("admin@t"), f"forgotten {column}"
-    created = create(editor, scope).json()["RecordID"]
-    decision = approve(admin, scope, created).json()
+    created = create_amendment(editor, scope).json()["RecordID"]
+    decision = approve_amendment(admin, scope, created).json()
     assert "Verify the chain" not in read_report(admin, scope)
     change_filter_fields(own_module_service, scope, 2, f"{column} = NULL")
     reply = admin.get(AMENDMENTS, params={"scopeKey": scope})
     assert [record["RecordID"] for record in reply.json()] == ["000000000002", "000000000001"]
-    details = check_problem(reject(admin, scope, created), 409, "AMENDMENT_NOT_PENDING")
+    details = check_problem(reject_amendment(admin, scope, created), 409, "AMENDMENT_NOT_PENDING")
     assert details["currentStatus"] == "approved"
     page = read_report(admin, scope)
     assert '<span class="status">approved</span>' in page
@@ -124,9 +124,9 @@ def test_a_decision_with_changed_filter_fields_counts(
 def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service, editor: httpx.Client) -> None:
     """The report shows the meaning, principal, time and Hash of each decision."""
     admin = own_module_service.caller("admin@t")
-    for decide, meaning in ((approve, "approval"), (reject, "rejection")):
+    for decide, meaning in ((approve_amendment, "approval"), (reject_amendment, "rejection")):
         scope = f"signed {meaning}"
-        decision = decide(admin, scope, create(editor, scope).json()["RecordID"]).json()
+        decision = decide(admin, scope, create_amendment(editor, scope).json()["RecordID"]).json()
         page = read_report(admin, scope)
         assert f"<dt>Meaning of the signature</dt><dd>{meaning}</dd>" in page
         assert f"Decision: Hash {decision['Hash']}" in page
@@ -135,10 +135,12 @@ def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service
 def test_a_truncated_report_shows_all_decisions(own_module_service: Service, editor: httpx.Client) -> None:
     """A report that is cut at 1,000 records still shows the decision about each listed amendment."""
     admin, scope = own_module_service.caller("admin@t"), "over the cap"
-    created = create(editor, scope).json()["RecordID"]
+    created = create_amendment(editor, scope).json()["RecordID"]
     with ThreadPoolExecutor(16) as pool:
-        assert all(reply.status_code == 201 for reply in pool.map(lambda _: create(editor, scope), range(1_000)))
-    approve(admin, scope, created)
+        assert all(
+            reply.status_code == 201 for reply in pool.map(lambda _: create_amendment(editor, scope), range(1_000))
+        )
+    approve_amendment(admin, scope, created)
     page = read_report(admin, scope)
     assert "report is incomplete" in page
     assert f'<h2>{created} <span class="status">approved</span>' in page

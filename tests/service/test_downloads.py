@@ -54,7 +54,7 @@ def send_messages(service: Service, connection: str, timestamp: str, rows: int =
     for first in range(0, rows, 500):
         reply = editor.post(f"/oi-api/telemetry/{connection}", json=messages[first : first + 500])
         assert reply.status_code == 202, reply.text
-    wait_until(lambda: download(editor, connection)["progress"]["rows"], lambda found: found == rows)
+    wait_until(lambda: download_connection(editor, connection)["progress"]["rows"], lambda found: found == rows)
 
 
 def start_download(client: httpx.Client, connection: str, prefer: str = "", **body: Any) -> httpx.Response:
@@ -64,7 +64,7 @@ def start_download(client: httpx.Client, connection: str, prefer: str = "", **bo
     return client.post(f"/oi-api/downloads/data-connections/{connection}", json=body, headers=headers)
 
 
-def download(client: httpx.Client, connection: str, **body: Any) -> dict[str, Any]:
+def download_connection(client: httpx.Client, connection: str, **body: Any) -> dict[str, Any]:
     """Download a connection and return the completed job."""
     reply = start_download(client, connection, "wait=60", **body)
     assert (reply.status_code, reply.json()["status"]) == (200, "completed"), reply.text
@@ -128,14 +128,14 @@ def test_accepted_messages_are_in_the_files(plant: Service) -> None:
     for count in range(1, 4):
         sent = [{"timestamp": "2026-04-01T00:00:00Z", "messageId": f"{count}-{number}"} for number in range(500)]
         assert editor.post("/oi-api/telemetry/press", json=sent).status_code == 202
-        done = download(editor, "press", **at)
+        done = download_connection(editor, "press", **at)
         assert done["progress"]["rows"] == count * len(sent)
         assert done["completeUpTo"] == done["createdAt"]
 
 
 def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
     """The CSV file has the fixed columns and a column for each member of the payloads, also of nested objects."""
-    [content] = fetch_files(download(plant.caller("editor@t"), "pump-rig", format="csv"))
+    [content] = fetch_files(download_connection(plant.caller("editor@t"), "pump-rig", format="csv"))
     header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == ["codes", "motor.on", "motor.rpm", "note", "payload.connection", "pressure"]
@@ -153,7 +153,7 @@ def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> None:
     """Each row of an NDJSON or Parquet file contains the payload as it was sent."""
-    [content] = fetch_files(download(plant.caller("editor@t"), "press", format=form))
+    [content] = fetch_files(download_connection(plant.caller("editor@t"), "press", format=form))
     if form == "jsonl":
         rows = [json.loads(line) for line in content.decode().splitlines()]
     else:
@@ -170,7 +170,7 @@ def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> N
 def test_only_the_range_is_downloaded(plant: Service) -> None:
     """A download includes the start of its range and excludes the end, in any time zone, also with `from` and `to`."""
     hour = {"from": "2026-03-01T02:00:00+01:00", "to": "2026-03-01T02:05:00Z"}
-    job = download(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
+    job = download_connection(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
     assert job["dateRange"] == {"start": "2026-03-01T01:00:00.000000Z", "end": "2026-03-01T02:05:00.000000Z"}
     [content] = fetch_files(job)
     found = {json.loads(line)["messageId"] for line in content.splitlines()}
@@ -180,7 +180,7 @@ def test_only_the_range_is_downloaded(plant: Service) -> None:
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_an_empty_range_gives_an_empty_file(plant: Service, form: str) -> None:
     """A range without rows gives a file that contains only the columns."""
-    job = download(plant.caller("editor@t"), "lathe", format=form, dateRange=EMPTY)
+    job = download_connection(plant.caller("editor@t"), "lathe", format=form, dateRange=EMPTY)
     assert [(file["connection"], file["rows"]) for file in job["files"]] == [("lathe", 0)]
     [content] = fetch_files(job)
     if form == "parquet":
@@ -213,7 +213,7 @@ def test_surfaces_download_their_connections(plant: Service) -> None:
 
 def test_a_disabled_connection_can_be_downloaded(plant: Service) -> None:
     """The archived data of a disabled connection can be downloaded."""
-    assert download(plant.caller("editor@t"), "stopped")["files"][0]["rows"] == 0
+    assert download_connection(plant.caller("editor@t"), "stopped")["files"][0]["rows"] == 0
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_an_unknown_format_lists_the_known_ones(plant: Service) -> None:
 def test_the_longest_range_is_a_leap_year(plant: Service) -> None:
     """A range of 366 days is accepted."""
     span = {"start": "2024-01-01T00:00:00Z", "end": "2025-01-01T00:00:00Z"}
-    assert download(plant.caller("editor@t"), "lathe", dateRange=span)["progress"]["rows"] == 0
+    assert download_connection(plant.caller("editor@t"), "lathe", dateRange=span)["progress"]["rows"] == 0
 
 
 def test_prefer_wait(plant: Service) -> None:
@@ -267,11 +267,11 @@ def test_prefer_wait(plant: Service) -> None:
 def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
     """Only the owner and administrators can read a job; each caller's list contains only the caller's own jobs."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
-    job = download(editor, "press")
+    job = download_connection(editor, "press")
     address = job["statusUrl"]
     assert admin.get(address).json()["status"] == "completed"
     assert job["downloadId"] not in [each["downloadId"] for each in admin.get("/oi-api/downloads").json()["downloads"]]
-    own = download(admin, "press")
+    own = download_connection(admin, "press")
     check_problem(editor.get(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
     check_problem(editor.delete(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
     check_problem(editor.get(f"/oi-api/downloads/{uuid.uuid4().hex}"), 404, "DOWNLOAD_NOT_FOUND")
@@ -289,7 +289,7 @@ def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
 def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
     """Each read of a job returns new links for 15 minutes; a link with a changed file name or time is rejected."""
     editor = plant.caller("editor@t")
-    job = download(editor, "press")
+    job = download_connection(editor, "press")
     url = job["files"][0]["url"]
     assert job["files"][0]["urlExpiresAt"] > job["createdAt"]
     again = editor.get(job["statusUrl"]).json()["files"][0]
@@ -325,7 +325,7 @@ def test_expired_downloads_are_removed(own_service: Service) -> None:
     own_service._environment["DOWNLOAD_EXPIRY_SCHEDULE"] = "*/1 * * * * *"
     service = own_service.start()
     editor = service.caller("editor@t")
-    job = download(editor, "pump-rig")
+    job = download_connection(editor, "pump-rig")
     wait_until(lambda: editor.get(job["statusUrl"]).status_code, lambda status: status == 404)
     assert editor.get("/oi-api/downloads").json() == {"downloads": []}
     folder = service.data_dir / "blobs" / "downloads" / job["downloadId"]

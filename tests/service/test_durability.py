@@ -40,7 +40,7 @@ def rig_file(tmp_path: Path) -> Path:
     return path
 
 
-def replay(service: Service, path: Path) -> None:
+def replay_file(service: Service, path: Path) -> None:
     """Replay a file as telemetry of the pump rig."""
     command = [sys.executable, "-m", "oi", "replay", str(path), "--connection", "pump-rig"]
     command += ["--time-column", "datetime", "--delimiter", ";", "--assume-zone", "UTC", "--speed", "0"]
@@ -74,13 +74,13 @@ def assert_equal_to_pandas(service: Service, path: Path) -> None:
 def test_averages_of_a_recording_equal_pandas(own_service: Service, rig_file: Path) -> None:
     """Each row counts once after a replay, after a restart, and after a second replay of the same rows."""
     service = own_service.start()
-    replay(service, rig_file)
+    replay_file(service, rig_file)
     wait_until(lambda: count_rows(service.caller("editor@t"), "pump-rig"), lambda stored: stored >= ROWS, 60)
     assert_equal_to_pandas(service, rig_file)
     assert service.stop() == 0
     service.start()
     assert_equal_to_pandas(service, rig_file)
-    replay(service, rig_file)
+    replay_file(service, rig_file)
     editor = service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/press", json=[{"messageId": "after"}] * 2).status_code == 202
     wait_until(lambda: count_rows(editor, "press"), lambda stored: stored == 1, 60)

@@ -49,7 +49,7 @@ async def open_stream(stack: AsyncExitStack, url: str, bearer: str | None = None
         return refused.response.status_code
 
 
-async def negotiate(service: Service, bearer: str) -> str:
+async def request_stream_url(service: Service, bearer: str) -> str:
     """Request a signed WebSocket URL that opens the live stream."""
     async with httpx.AsyncClient(base_url=service.url, trust_env=False) as http:
         reply = await http.get("/oi-api/live-stream/negotiate", headers={"Authorization": f"Bearer {bearer}"})
@@ -63,13 +63,15 @@ async def test_streams_of_a_principal_are_limited(limited_service: Service, memb
     async with AsyncExitStack() as stack:
         for number in range(STREAMS):
             bearer = request_token(limited_service, member)
-            address, credential = (url, bearer) if number else (await negotiate(limited_service, bearer), None)
+            address, credential = (url, bearer) if number else (await request_stream_url(limited_service, bearer), None)
             assert isinstance(await open_stream(stack, address, credential), ClientConnection)
         document = check_problem(
             await read_rejection(url, request_token(limited_service, member)), 429, "TOO_MANY_STREAMS"
         )
         assert (document["limit"], str(STREAMS) in document["detail"]) == (STREAMS, True)
-        refused = await read_rejection(await negotiate(limited_service, request_token(limited_service, member)))
+        refused = await read_rejection(
+            await request_stream_url(limited_service, request_token(limited_service, member))
+        )
         assert int(refused.headers["retry-after"]) > 0
         check_problem(refused, 429, "TOO_MANY_STREAMS")
         assert isinstance(await open_stream(stack, url, request_token(limited_service, "admin@t")), ClientConnection)

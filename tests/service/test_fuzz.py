@@ -147,7 +147,7 @@ def draw_headers(chance: random.Random) -> dict[str, str]:
     return {name: chance.choice(plain) for name in chance.sample(names, chance.randrange(3))}
 
 
-def fuzz(service: Service, seconds: float, seed: int) -> None:
+def send_random_requests(service: Service, seconds: float, seed: int) -> None:
     """Send random requests for a given time; a failure message contains the random seed."""
     chance = random.Random(seed)
     caller, sent, ends = service.caller("admin@t"), 0, time.monotonic() + seconds
@@ -185,16 +185,16 @@ def victim(own_module_service: Service) -> Service:
 def test_random_requests_never_break_the_service(victim: Service) -> None:
     """Random requests are rejected or executed, and the service works afterwards."""
     seed = random.randrange(2**32)
-    fuzz(victim, SUITE_SECONDS, seed)
+    send_random_requests(victim, SUITE_SECONDS, seed)
     _is_healthy(victim)
 
 
 @pytest.mark.soak
 def test_random_requests_do_not_leak_memory_soak(victim: Service) -> None:
     """After many random requests the service works and its memory has not grown."""
-    fuzz(victim, SUITE_SECONDS, 1)
+    send_random_requests(victim, SUITE_SECONDS, 1)
     before = victim.memory()
-    fuzz(victim, SOAK_SECONDS, random.randrange(2**32))
+    send_random_requests(victim, SOAK_SECONDS, random.randrange(2**32))
     assert victim.memory() - before < MAX_GROWTH_BYTES
     _is_healthy(victim)
 

@@ -135,7 +135,7 @@ def read_status(service: Service, raw: Raw, authorization: str) -> int:
     return int(head.split(b" ", 2)[1])
 
 
-def fuzz(service: Service, member: str, seconds: float, seed: int) -> None:
+def send_random_requests(service: Service, member: str, seconds: float, seed: int) -> None:
     """Send random requests for a given time; a failure message contains the random seed."""
     chance, sent, ends = random.Random(seed), 0, time.monotonic() + seconds
     authorization = service.caller(member).headers["Authorization"]
@@ -149,15 +149,15 @@ def fuzz(service: Service, member: str, seconds: float, seed: int) -> None:
 @pytest.mark.parametrize("member", ["admin@t", "editor@t"])
 def test_random_edge_requests_never_break_the_service(own_module_service: Service, member: str) -> None:
     """Invalid handshakes, links, pages, documents and messages are rejected, and the service works afterwards."""
-    fuzz(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32))
+    send_random_requests(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32))
     assert own_module_service.anonymous().get("/healthz").is_success
 
 
 @pytest.mark.soak
 def test_random_edge_requests_do_not_leak_memory_soak(own_module_service: Service) -> None:
     """After many invalid requests the service works and its memory has not grown."""
-    fuzz(own_module_service, "admin@t", SUITE_SECONDS, 1)
+    send_random_requests(own_module_service, "admin@t", SUITE_SECONDS, 1)
     before = own_module_service.memory()
     for member in ("admin@t", "editor@t"):
-        fuzz(own_module_service, member, SOAK_SECONDS / 2, random.randrange(2**32))
+        send_random_requests(own_module_service, member, SOAK_SECONDS / 2, random.randrange(2**32))
     assert own_module_service.memory() - before < MAX_GROWTH_BYTES / 4

@@ -56,7 +56,7 @@ def write_configuration(service: Service, broker: Broker, folder: Path) -> Path:
     return path
 
 
-def start(configuration: Path) -> "subprocess.Popen[str]":
+def start_gateway(configuration: Path) -> "subprocess.Popen[str]":
     """Start the gateway and return when it is connected to the broker."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src")}
     process = subprocess.Popen(
@@ -74,7 +74,7 @@ def start(configuration: Path) -> "subprocess.Popen[str]":
     raise AssertionError("".join(lines))
 
 
-def end(process: "subprocess.Popen[str]", number: signal.Signals) -> int:
+def stop_gateway(process: "subprocess.Popen[str]", number: signal.Signals) -> int:
     """Stop the gateway and return its exit code."""
     process.send_signal(number)
     assert process.stderr is not None
@@ -89,17 +89,17 @@ def test_every_message_is_a_row_once_although_the_gateway_is_killed(
     """Each message without an id is stored once, although the gateway is killed several times and stopped once."""
     configuration = write_configuration(own_module_service, broker, tmp_path)
     for part in range(KILLS + 1):
-        gateway = start(configuration)
+        gateway = start_gateway(configuration)
         values = range(part * MESSAGES, (part + 1) * MESSAGES)
         broker.publish(*[(f"hall/lathe/gw-{n % 2}", json.dumps({"value": n}).encode()) for n in values])
-        code = end(gateway, signal.SIGKILL if part < KILLS else signal.SIGTERM)
+        code = stop_gateway(gateway, signal.SIGKILL if part < KILLS else signal.SIGTERM)
         assert code == (-signal.SIGKILL if part < KILLS else 0)
-    gateway = start(configuration)
+    gateway = start_gateway(configuration)
     expected = MESSAGES * (KILLS + 1)
     try:
         wait_for_values(own_module_service, expected)
     finally:
-        end(gateway, signal.SIGTERM)
+        stop_gateway(gateway, signal.SIGTERM)
 
 
 def wait_for_values(service: Service, expected: int) -> None:
@@ -126,7 +126,7 @@ def test_random_faults_lose_and_double_nothing(broker: Broker, tmp_path: Path) -
         port = str(probe.getsockname()[1])
     service = Service(tmp_path / "data", WORKSPACE, {"PORT": port}).start()
     configuration = write_configuration(service, broker, tmp_path)
-    gateway = start(configuration)
+    gateway = start_gateway(configuration)
     sent, choices, until = 0, random.Random(7), time.monotonic() + STORM_SECONDS
 
     def publish() -> None:
@@ -141,18 +141,18 @@ def test_random_faults_lose_and_double_nothing(broker: Broker, tmp_path: Path) -
         if "service" in fault:
             service.kill()
         if "gateway" in fault:
-            end(gateway, signal.SIGKILL)
+            stop_gateway(gateway, signal.SIGKILL)
         if fault == "broker":
             broker.stop()
             broker.start()
         publish()
         if "gateway" in fault:
-            gateway = start(configuration)
+            gateway = start_gateway(configuration)
         publish()
         if "service" in fault:
             service.start()
     try:
         wait_for_values(service, sent)
     finally:
-        end(gateway, signal.SIGTERM)
+        stop_gateway(gateway, signal.SIGTERM)
         service.stop()

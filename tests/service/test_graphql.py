@@ -10,7 +10,7 @@ from tests.service.local_service import Service, check_problem
 ADDRESS = "/v1/plant-t/graphql"
 
 
-def execute(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
+def execute_request(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
     """Execute a valid request and return the JSON reply."""
     reply = caller.post(ADDRESS, json={"query": query, "variables": variables})
     assert reply.status_code == 200, reply.text
@@ -20,7 +20,7 @@ def execute(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any
 
 def query_data(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
     """Return the data of a reply without errors."""
-    body = execute(caller, query, **variables)
+    body = execute_request(caller, query, **variables)
     assert "errors" not in body, body
     found: dict[str, Any] = body["data"]
     return found
@@ -145,7 +145,7 @@ def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
 )
 def test_invalid_queries_are_validation_errors(reader: httpx.Client, query: str) -> None:
     """A GraphQL query that cannot be parsed, does not match the schema or exceeds a limit gets VALIDATION_ERROR."""
-    assert set(list_error_codes(execute(reader, query))) == {"VALIDATION_ERROR"}
+    assert set(list_error_codes(execute_request(reader, query))) == {"VALIDATION_ERROR"}
 
 
 SIZED = "query($n: Int) { connections(first: $n) { totalCount } }"
@@ -210,20 +210,20 @@ def test_unusual_requests_are_executed(reader: httpx.Client, query: str, expecte
 def test_the_exceeded_limit_is_named(reader: httpx.Client) -> None:
     """The reply to a query that exceeds a cost limit names this limit."""
     costly = "{ queries(first: 500) { nodes { surface { connections { id name } } } } }"
-    assert "10000" in execute(reader, costly)["errors"][0]["message"]
+    assert "10000" in execute_request(reader, costly)["errors"][0]["message"]
 
 
 def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
     """If an access right is missing, the HTTP status is 200, and the field that needs it has the error FORBIDDEN."""
     caller = service.caller("viewer@t", scopes="Workspace.WarmQuery.Execute")
-    body = execute(caller, '{ connection(id: "x") { id } }')
+    body = execute_request(caller, '{ connection(id: "x") { id } }')
     assert (list_error_codes(body), body["errors"][0]["path"], body["data"]) == (
         ["FORBIDDEN"],
         ["connection"],
         {"connection": None},
     )
     refused = service.caller("viewer@t", scopes="Workspace.Catalog.Read")
-    assert list_error_codes(execute(refused, 'mutation { executeQuery(name: "x") { rows } }')) == ["FORBIDDEN"]
+    assert list_error_codes(execute_request(refused, 'mutation { executeQuery(name: "x") { rows } }')) == ["FORBIDDEN"]
 
 
 def test_execute_query_runs_approved_queries(service: Service) -> None:
@@ -240,7 +240,7 @@ def test_execute_query_runs_approved_queries(service: Service) -> None:
         'mutation($p: JSON) { executeQuery(name: "Asked by GraphQL", parameters: $p) { rows columns { name type } '
         "meta { rowCount executionTime truncated } governance { queryApprovedBy queryApprovedAt } } }"
     )
-    assert list_error_codes(execute(viewer, run, p={"n": 21})) == ["FORBIDDEN"]
+    assert list_error_codes(execute_request(viewer, run, p={"n": 21})) == ["FORBIDDEN"]
     assert admin.post("/oi-api/warm-queries/by-graphql/approve").status_code == 200
     created = query_data(viewer, run, p={"n": 21})["executeQuery"]
     assert created["rows"][0]["answer"] == 42
@@ -248,9 +248,9 @@ def test_execute_query_runs_approved_queries(service: Service) -> None:
     assert (created["meta"]["rowCount"], created["meta"]["truncated"]) == (1, False)
     assert created["governance"]["queryApprovedBy"] == "admin@t"
     for wrong in ({}, {"n": "x"}, {"n": 1, "m": 2}, [1], "n"):
-        assert list_error_codes(execute(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
+        assert list_error_codes(execute_request(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
     unknown = 'mutation { executeQuery(name: "none") { rows } }'
-    assert list_error_codes(execute(viewer, unknown)) == ["RESOURCE_NOT_FOUND"]
+    assert list_error_codes(execute_request(viewer, unknown)) == ["RESOURCE_NOT_FOUND"]
     assert editor.delete("/oi-api/warm-queries/by-graphql").status_code == 204
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
-from tests.service.test_amendments import AMENDMENTS, BODY, approve, create
+from tests.service.test_amendments import AMENDMENTS, BODY, approve_amendment, create_amendment
 
 KEYS = "/workspace/api/keys"
 QUERIES = "/oi-api/warm-queries"
@@ -127,7 +127,7 @@ def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -
     """A decision and its retries are stored as one decision; with another Idempotency-Key the request gets 409."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     scope = f"again-{verb}"
-    created = create(editor, scope).json()["RecordID"]
+    created = create_amendment(editor, scope).json()["RecordID"]
     address, where = f"{AMENDMENTS}/{created}/{verb}", {"scopeKey": scope}
     with ThreadPoolExecutor(6) as pool:
         replies = list(pool.map(lambda _: admin.post(address, params=where, headers=build_key_header(verb)), range(6)))
@@ -137,7 +137,7 @@ def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -
     if verb == "reject":
         changed = admin.post(address, params=where, json={"RejectionReason": "no"}, headers=build_key_header(verb))
         check_problem(changed, 422, "IDEMPOTENCY_KEY_REUSED")
-    check_problem(approve(admin, scope, created), 409, "AMENDMENT_NOT_PENDING")
+    check_problem(approve_amendment(admin, scope, created), 409, "AMENDMENT_NOT_PENDING")
 
 
 def test_a_retried_amendment_is_stored_once(service: Service) -> None:

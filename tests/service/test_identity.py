@@ -210,7 +210,7 @@ def read_sign_in(token: str) -> dict[str, Any]:
     return {name: value for name, value in read_claims(token).items() if name in {"auth_time", "amr", "sid"}}
 
 
-def mint(service: Service, bearer: str) -> str:
+def issue_token(service: Service, bearer: str) -> str:
     """Issue a token with the given API key or token."""
     return str(service.anonymous(bearer).get("/workspace/api/keys/jwt").json()["Token"])
 
@@ -218,12 +218,12 @@ def mint(service: Service, bearer: str) -> str:
 def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
     """Each token of an API key records a new sign-in; tokens that are issued with such a token have its sign-in."""
     key = service.key("viewer@t")
-    first, second = mint(service, key), mint(service, key)
+    first, second = issue_token(service, key), issue_token(service, key)
     claims = read_claims(first)
     assert claims["auth_time"] == claims["iat"]
     assert (type(claims["auth_time"]), claims["amr"]) == (int, ["key"])
     assert read_sign_in(second)["sid"] not in ("", claims["sid"])
-    assert read_sign_in(mint(service, mint(service, first))) == read_sign_in(first)
+    assert read_sign_in(issue_token(service, issue_token(service, first))) == read_sign_in(first)
 
 
 def test_client_credentials_have_no_sign_in(service: Service) -> None:
@@ -231,7 +231,7 @@ def test_client_credentials_have_no_sign_in(service: Service) -> None:
     key = service.key("viewer@t")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
     token = service.anonymous().post("/oauth2/token", data=form).json()["access_token"]
-    for each in (token, mint(service, token)):
+    for each in (token, issue_token(service, token)):
         assert read_sign_in(each) == {"amr": []}
 
 
@@ -239,8 +239,8 @@ def test_keys_of_another_creator_are_not_personal(service: Service) -> None:
     """If another person created an API key, its tokens, and all tokens issued with them, are marked as not personal."""
     admin = service.caller("admin@t")
     given = admin.post("/workspace/api/keys", json={"name": "given", "principal": "viewer@t"}).json()["apiKey"]
-    token = mint(service, mint(service, given))
+    token = issue_token(service, issue_token(service, given))
     own = service.anonymous(token).post("/workspace/api/keys", json={"name": "own"}).json()["apiKey"]
-    assert [read_claims(each).get("Personal") for each in (token, mint(service, own))] == [False, False]
+    assert [read_claims(each).get("Personal") for each in (token, issue_token(service, own))] == [False, False]
     mine = service.caller("viewer@t").post("/workspace/api/keys", json={"name": "mine"}).json()["apiKey"]
-    assert "Personal" not in read_claims(mint(service, mine))
+    assert "Personal" not in read_claims(issue_token(service, mine))

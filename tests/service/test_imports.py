@@ -34,7 +34,7 @@ def build_csv(rows: int, first: datetime = START, device: str = "d1") -> str:
     return "\n".join(["timestamp,device,t,state", *lines, ""])
 
 
-def create(client: httpx.Client, lookup: str = "lathe", **changes: Any) -> dict[str, Any]:
+def create_import(client: httpx.Client, lookup: str = "lathe", **changes: Any) -> dict[str, Any]:
     """Create an import and return it."""
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING, **changes}
     reply = client.post(f"{IMPORTS}/data-connections/{lookup}", json=body)
@@ -43,16 +43,16 @@ def create(client: httpx.Client, lookup: str = "lathe", **changes: Any) -> dict[
     return dict(reply.json())
 
 
-def upload(made: dict[str, Any], content: str | bytes) -> None:
+def upload_file(made: dict[str, Any], content: str | bytes) -> None:
     """Upload the file of an import in one request."""
     reply = httpx.put(made["uploadUrl"], content=content, headers=made["uploadHeaders"], trust_env=False)
     assert reply.status_code == 201, reply.text
 
 
-def run(client: httpx.Client, content: str | bytes, **changes: Any) -> dict[str, Any]:
+def run_import(client: httpx.Client, content: str | bytes, **changes: Any) -> dict[str, Any]:
     """Import a file and return the ended import."""
-    made = create(client, **changes)
-    upload(made, content)
+    made = create_import(client, **changes)
+    upload_file(made, content)
     started = client.post(f"{made['statusUrl']}/start")
     assert started.status_code == 202, started.text
     return wait_until_ended(client, made)
@@ -84,11 +84,11 @@ def editor(plant: Service) -> httpx.Client:
 
 def test_a_file_is_imported_once(editor: httpx.Client) -> None:
     """Imported rows reach the query table and the archive; a second import of the same rows adds nothing."""
-    first = run(editor, build_csv(50), fileName="one/valve.csv")
+    first = run_import(editor, build_csv(50), fileName="one/valve.csv")
     assert read_counts(first) == ("completed", 50, 0, 0)
     assert first["progress"]["rows"] == 50
     assert first["files"] == []
-    again = run(editor, build_csv(60), fileName="two/valve.csv")
+    again = run_import(editor, build_csv(60), fileName="two/valve.csv")
     assert read_counts(again) == ("completed", 10, 50, 0)
     assert count_rows(editor, "lathe") == 60
     [row] = query_rows(editor, "Telemetry | where ConnectionLookup == 'lathe' | top 1 by Timestamp asc")
@@ -103,7 +103,7 @@ def test_a_file_is_imported_once(editor: httpx.Client) -> None:
 def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
     """The file of rejected rows contains the number, the reason and the text of each rejected row."""
     text = build_csv(3, device="d-rejected") + "bad,d1,1,x\n2026-01-05T10:00:00Z,d1\n=1+1,d1,2,y\n"
-    job = run(editor, text)
+    job = run_import(editor, text)
     assert read_counts(job) == ("completed", 3, 0, 3)
     [file] = job["files"]
     content = httpx.get(file["url"], trust_env=False).content
@@ -116,10 +116,10 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
 
 def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
     """A preview of an import stores no rows, and several previews with different mappings are possible."""
-    made = create(editor, "press", mapping={"timestamp": "when"})
+    made = create_import(editor, "press", mapping={"timestamp": "when"})
     check_problem(editor.post(f"{made['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")
     check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
-    upload(made, build_csv(150))
+    upload_file(made, build_csv(150))
     wrong = editor.post(f"{made['statusUrl']}/preview").json()
     assert wrong["messages"] == []
     assert wrong["problems"][0]["row"] is None
@@ -141,8 +141,8 @@ def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
 def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
     """An upload in blocks can continue after an interruption; a file of another size than stated is incomplete."""
     text = build_csv(20, device="d-blocks")
-    made = create(editor, bytes=len(text))
-    upload(made, text[:50])
+    made = create_import(editor, bytes=len(text))
+    upload_file(made, text[:50])
     problem = check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
     assert problem["uploadedBytes"] == 50
     names = [base64.b64encode(b"%06d" % n).decode() for n in range(2)]
@@ -160,13 +160,13 @@ def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
 def test_other_formats_are_imported(editor: httpx.Client) -> None:
     """A row has the same message id whether it is imported from CSV, NDJSON or Parquet."""
     content = build_csv(5, device="d-formats")
-    assert read_counts(run(editor, content)) == ("completed", 5, 0, 0)
+    assert read_counts(run_import(editor, content)) == ("completed", 5, 0, 0)
     rows = list(csv.DictReader(io.StringIO(content)))
     lines = "".join(
         f'{{"timestamp":"{row["timestamp"]}","device":"{row["device"]}","t":{row["t"]},"state":"run"}}\n'
         for row in rows
     )
-    assert read_counts(run(editor, lines, format="ndjson")) == ("completed", 0, 5, 0)
+    assert read_counts(run_import(editor, lines, format="ndjson")) == ("completed", 0, 5, 0)
     target = io.BytesIO()
     table = pa.table(
         {
@@ -177,17 +177,17 @@ def test_other_formats_are_imported(editor: httpx.Client) -> None:
         }
     )
     pq.write_table(table, target)
-    assert read_counts(run(editor, target.getvalue(), format="parquet")) == ("completed", 0, 5, 0)
-    failed = run(editor, target.getvalue()[:-9], format="parquet")
+    assert read_counts(run_import(editor, target.getvalue(), format="parquet")) == ("completed", 0, 5, 0)
+    failed = run_import(editor, target.getvalue()[:-9], format="parquet")
     assert (failed["status"], failed["files"]) == ("failed", [])
     assert "not a valid Parquet file" in failed["error"]
 
 
 def test_two_imports_of_one_file_at_once(editor: httpx.Client) -> None:
     """Imports of one connection run one after another, so that two imports of one file store each row once."""
-    both = [create(editor) for _ in range(2)]
+    both = [create_import(editor) for _ in range(2)]
     for made in both:
-        upload(made, build_csv(500, device="d-twice"))
+        upload_file(made, build_csv(500, device="d-twice"))
     for made in both:
         assert editor.post(f"{made['statusUrl']}/start").status_code == 202
     ended = [wait_until_ended(editor, made) for made in both]
@@ -211,7 +211,7 @@ def test_requests_that_break_a_rule(plant: Service, editor: httpx.Client) -> Non
     check_problem(editor.post(f"{IMPORTS}/data-connections/stopped", json=body), 409, "CONNECTION_DISABLED")
     assert plant.caller("viewer@t").post(route, json=body).status_code == 403
     check_problem(editor.get(f"{IMPORTS}/none"), 404, "IMPORT_NOT_FOUND")
-    made = create(editor)
+    made = create_import(editor)
     other = plant.caller("editor@t", scopes="Workspace.Telemetry.Import")
     assert made["importId"] in [job["importId"] for job in other.get(IMPORTS).json()["imports"]]
     check_problem(editor.get(f"/oi-api/downloads/{made['importId']}"), 404, "DOWNLOAD_NOT_FOUND")
@@ -234,9 +234,9 @@ def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
 def test_a_killed_host_continues_the_import(own_service: Service, tmp_path: Path) -> None:
     """An import whose host is killed continues after the restart, and each row is stored once."""
     editor = own_service.start().caller("editor@t")
-    made = create(editor)
+    made = create_import(editor)
     # Text with doubled quotes is read in small steps, so that the import is killed between two of them.
-    upload(made, build_csv(100_000).replace("run", '"r""n"'))
+    upload_file(made, build_csv(100_000).replace("run", '"r""n"'))
     editor.post(f"{made['statusUrl']}/start")
     state = wait_until(lambda: editor.get(made["statusUrl"]).json(), lambda job: job["progress"]["rows"] > 0)
     assert state["status"] == "running"

@@ -50,10 +50,10 @@ class LoadGenerator:
         """Append events one after the other; retry each event until it is acknowledged."""
         client, number = self.service.caller("editor@t"), 0
         while not self.stop.is_set():
-            self._store(client, f"w{name}-{number}")
+            self._store_event(client, f"w{name}-{number}")
             number += 1
 
-    def _store(self, client: httpx.Client, entity: str) -> None:
+    def _store_event(self, client: httpx.Client, entity: str) -> None:
         event = {"ActionType": "Test", "EntityType": "Loss", "EntityID": entity, "ScopeKey": SCOPE}
         while True:
             reply = client.post("/oi-api/provenance/events", json=event, headers={"Idempotency-Key": f"key-{entity}"})
@@ -145,13 +145,13 @@ def check_failures_under_load(service: Service, seconds: float, tmp_path: Path) 
     wait_until(lambda: editor.get("/readyz"), lambda reply: reply.status_code == httpx.codes.OK, 60)
     verdict = editor.post("/oi-api/provenance/events/verify", json={"ScopeKey": SCOPE}).json()
     assert verdict["ChainValid"] is True, verdict
-    records = _export(service, tmp_path)
+    records = _export_chain(service, tmp_path)
     assert Counter(record["EntityID"] for record in records).most_common(1)[0][1] == 1
     found = {record["EntityID"]: (record["RecordID"], record["Hash"]) for record in records}
     assert found == crowd.stored
 
 
-def _export(service: Service, tmp_path: Path) -> list[dict[str, str]]:
+def _export_chain(service: Service, tmp_path: Path) -> list[dict[str, str]]:
     """Export the chain, verify it offline, and return its records."""
     token = service.caller("editor@t").headers["Authorization"].removeprefix("Bearer ")
     out, verify = tmp_path / "export.json", [sys.executable, "-m", "oi.verification"]

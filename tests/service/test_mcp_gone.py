@@ -49,7 +49,7 @@ def test_a_slow_tool_returns_a_timeout_error(plant: Service) -> None:
     assert json.loads(result["content"][0]["text"])["code"] == "QUERY_TIMEOUT"
 
 
-def leave_call_open(caller: httpx.Client) -> HTTPConnection | None:
+def send_slow_call(caller: httpx.Client) -> HTTPConnection | None:
     """Send a slow call, do not wait for the reply, and return the connection; None if the call occupies no slot."""
     connection = HTTPConnection(caller.base_url.host, caller.base_url.port, timeout=0.5)
     connection.request("POST", ADDRESS, json.dumps(CALL), dict(caller.headers) | {"Content-Type": "application/json"})
@@ -72,7 +72,7 @@ def test_a_disconnected_client_frees_its_slot(plant: Service, cancels: bool) -> 
 
     assert wait_until(ping, lambda status: status == 200) == 200
     for _ in range(2):
-        connection = wait_until(lambda: leave_call_open(caller), bool, LONGEST_SECONDS)
+        connection = wait_until(lambda: send_slow_call(caller), bool, LONGEST_SECONDS)
         assert connection is not None
         if cancels:
             cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}

@@ -45,7 +45,7 @@ def build_request(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
-def call(caller: httpx.Client, method: str, **params: Any) -> dict[str, Any]:
+def call_method(caller: httpx.Client, method: str, **params: Any) -> dict[str, Any]:
     """Send a JSON-RPC request and return its result."""
     reply = caller.post(ADDRESS, json=build_request(method, **params), headers={"Accept": "application/json"})
     body: dict[str, Any] = reply.json()
@@ -56,22 +56,24 @@ def test_tools_are_paged(service_with_many_queries: Service) -> None:
     """Every approved query is listed as a tool exactly once, on pages of 200 tools."""
     caller = service_with_many_queries.caller("admin@t")
     for method, kind in (("tools/list", "tools"), ("resources/list", "resources")):
-        first = call(caller, method)["result"]
-        second = call(caller, method, cursor=first["nextCursor"])["result"]
+        first = call_method(caller, method)["result"]
+        second = call_method(caller, method, cursor=first["nextCursor"])["result"]
         names = [one["name"] for page in (first, second) for one in page[kind]]
         assert (len(first[kind]), "nextCursor" in second) == (200, False)
         assert len(names) == len(set(names)) > QUERIES
     assert {f"warm_query_q_{n}" for n in range(QUERIES)} <= {
         tool["name"]
         for cursor in ({}, {"cursor": "200"})
-        for tool in call(caller, "tools/list", **cursor)["result"]["tools"]
+        for tool in call_method(caller, "tools/list", **cursor)["result"]["tools"]
     }
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1e3", "٣", "9" * 400, "201", "400", " 200"])
 def test_foreign_cursors_are_rejected(service_with_many_queries: Service, cursor: str) -> None:
     """A cursor that does not belong to the list causes the error for invalid parameters."""
-    assert call(service_with_many_queries.caller("admin@t"), "tools/list", cursor=cursor)["error"]["code"] == -32602
+    assert (
+        call_method(service_with_many_queries.caller("admin@t"), "tools/list", cursor=cursor)["error"]["code"] == -32602
+    )
 
 
 async def test_concurrent_calls_get_their_own_results(service_with_many_queries: Service) -> None:
@@ -95,10 +97,12 @@ def test_a_result_over_4_mib_is_an_error(service_with_many_queries: Service) -> 
     """A tool rejects a result over 4 MiB with advice, although the REST route returns the whole result."""
     caller = service_with_many_queries.caller("admin@t")
     assert len(query_rows(caller, LARGE)) == 9000
-    result = call(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10000})["result"]
+    result = call_method(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10000})[
+        "result"
+    ]
     assert result["isError"]
     assert json.loads(result["content"][0]["text"])["code"] == "RESULT_TOO_LARGE"
-    fewer = call(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10})["result"]
+    fewer = call_method(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10})["result"]
     assert len(fewer["structuredContent"]["results"]) == 10
 
 

@@ -15,7 +15,7 @@ from tests.service.oauth_client import REDIRECT, SCOPE
 from tests.service.test_oauth_client_credentials import METADATA
 
 
-def approve(service: Service, address: str) -> str:
+def approve_request(service: Service, address: str) -> str:
     """Open an authorization address, consent on behalf of a viewer, and return the redirect."""
     started = service.anonymous().get(address)
     assert started.status_code == 302, started.text
@@ -38,7 +38,7 @@ def test_authlib_signs_in_refreshes_and_revokes(service: Service) -> None:
         trust_env=False,
     ) as client:
         address, state = client.create_authorization_url(metadata["authorization_endpoint"], code_verifier=verifier)
-        redirect = approve(service, address)
+        redirect = approve_request(service, address)
         token = client.fetch_token(
             metadata["token_endpoint"], authorization_response=redirect, state=state, code_verifier=verifier
         )
@@ -67,7 +67,9 @@ def test_requests_oauthlib_signs_in_and_refreshes(service: Service, monkeypatch:
     session = OAuth2Session(client_id="grafana", redirect_uri=REDIRECT, scope=SCOPE.split(), pkce="S256")
     session.trust_env = False
     address, _ = session.authorization_url(f"{service.url}/oauth2/authorize")
-    token = session.fetch_token(endpoint, authorization_response=approve(service, address), include_client_id=True)
+    token = session.fetch_token(
+        endpoint, authorization_response=approve_request(service, address), include_client_id=True
+    )
     assert session.get(f"{service.url}/oi-api/workspace").status_code == 200
     renewed = session.refresh_token(endpoint, refresh_token=token["refresh_token"], client_id="grafana")
     assert renewed["refresh_token"] != token["refresh_token"]

@@ -168,7 +168,7 @@ def test_document_contains_the_permitted_operations(service: Service, right: Acc
             assert not operation.docs.listed or (operation.method, build_path_template(operation)) in shown
         else:
             assert (operation.method, build_path_template(operation)) not in shown
-            assert _call(caller, operation).status_code == 403, operation.name
+            assert _call_operation(caller, operation).status_code == 403, operation.name
 
 
 def test_an_unchanged_document_is_304(service: Service) -> None:
@@ -213,5 +213,5 @@ def _resolve_references(schema: Any) -> Any:
     return [_resolve_references(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def _call(caller: httpx.Client, operation: Operation) -> httpx.Response:
+def _call_operation(caller: httpx.Client, operation: Operation) -> httpx.Response:
     return caller.request(operation.method, re.sub(r"\{\*?[^{}]+\}", "some", f"/{operation.route}"))

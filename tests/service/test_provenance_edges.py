@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.service.local_service import Service, check_failing_fields, check_problem
-from tests.service.test_amendments import AMENDMENTS, BODY, approve, create, reject
+from tests.service.test_amendments import AMENDMENTS, BODY, approve_amendment, create_amendment, reject_amendment
 from tests.service.test_provenance import EVENT, EVENTS, query_records, write_event
 
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
@@ -34,7 +34,7 @@ def test_a_null_scope_counts_as_missing(service: Service) -> None:
     assert reply.headers["link"].endswith('target=PlatformConfig>; rel="checkpoint"')
     assert editor.post(f"{EVENTS}/verify", json={"ScopeKey": None}).json()["Target"] == "PlatformConfig"
     assert editor.post(f"{EVENTS}/verify").json()["Target"] == "PlatformConfig"
-    created = create(editor, "null").json()["RecordID"]
+    created = create_amendment(editor, "null").json()["RecordID"]
     body = {"ScopeKey": None, "RejectionReason": None, "RejectedBy": "x"}
     rejected = admin.post(f"{AMENDMENTS}/{created}/reject?scopeKey=null", json=body).json()
     assert rejected["RejectedBy"] == "admin@t"
@@ -174,8 +174,8 @@ def test_the_report_escapes_markup(service: Service) -> None:
         "OriginalRecord": {HOSTILE: {HOSTILE: [HOSTILE]}},
         "AmendedRecord": {HOSTILE: None},
     }
-    created = create(editor, HOSTILE, **members).json()["RecordID"]
-    assert reject(admin, HOSTILE, created, RejectionReason=HOSTILE).status_code == 200
+    created = create_amendment(editor, HOSTILE, **members).json()["RecordID"]
+    assert reject_amendment(admin, HOSTILE, created, RejectionReason=HOSTILE).status_code == 200
     where = {"scopeKey": HOSTILE, "entityId": HOSTILE}
     page = admin.get(f"{AMENDMENTS}/chain", params=where, headers={"Accept": "text/html"})
     assert page.status_code == 200
@@ -196,4 +196,4 @@ def test_an_invalid_record_id_is_not_found(service: Service) -> None:
         "-00000000001",
         "000000000000",
     ):
-        check_problem(approve(admin, "s", amendment), 404, "AMENDMENT_NOT_FOUND")
+        check_problem(approve_amendment(admin, "s", amendment), 404, "AMENDMENT_NOT_FOUND")

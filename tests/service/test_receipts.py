@@ -20,7 +20,7 @@ from tests.node_suites import running
 from tests.receipts import convert_key, select_key, verify_growth, verify_inclusion
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_failing_fields, check_problem
-from tests.service.test_amendments import approve, create
+from tests.service.test_amendments import approve_amendment, create_amendment
 from tests.service.test_provenance import EVENTS, write_event
 
 RECEIPT, KEYS = "/oi-api/provenance/receipt", "/.well-known/oi-checkpoint-key"
@@ -32,7 +32,7 @@ def write_events(editor: httpx.Client, scope: str, count: int) -> list[dict[str,
     return [write_event(editor, scope, EntityID=str(number)).json() for number in range(count)]
 
 
-def sign(editor: httpx.Client, scope: str) -> None:
+def create_checkpoint(editor: httpx.Client, scope: str) -> None:
     """Start a bundle, because this creates a checkpoint of the chain at once."""
     body = {"scopes": [{"target": "DomainEvents", "scopeKey": scope}]}
     reply = editor.post("/oi-api/provenance/bundles", json=body, headers={"Prefer": "wait=30"})
@@ -48,13 +48,13 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     editor = started.caller("editor@t")
     for count in (3, 2):
         write_events(editor, SCOPE, count)
-        sign(editor, SCOPE)
+        create_checkpoint(editor, SCOPE)
     write_events(editor, SCOPE, 1)
     yield started
     started.stop()
 
 
-def get(plant: Service, **parameters: Any) -> httpx.Response:
+def request_receipt(plant: Service, **parameters: Any) -> httpx.Response:
     """Request a receipt of the chain that the tests share."""
     return plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
 
@@ -70,7 +70,7 @@ def test_scitt_cose_verifies_a_receipt(plant: Service) -> None:
     key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
     for sequence, size in ((1, 3), (5, 5), (2, None)):
         named = {} if size is None else {"size": size}
-        reply = get(plant, recordId=f"{sequence:012d}", **named)
+        reply = request_receipt(plant, recordId=f"{sequence:012d}", **named)
         assert reply.status_code == 200, reply.text
         found = verify_inclusion(reply.content, read_hashes(plant)[sequence - 1], key_set)
         assert (found.ok, found.tree_size, found.leaf_index) == (True, size or 5, sequence - 1)
@@ -80,22 +80,22 @@ def test_scitt_cose_verifies_a_receipt(plant: Service) -> None:
         assert reply.headers["content-disposition"] == f'attachment; filename="{name}"'
         fixed = "private, max-age=31536000, immutable"
         assert reply.headers["cache-control"] == (fixed if size else "private, no-cache")
-    other = get(plant, recordId="000000000002").content
+    other = request_receipt(plant, recordId="000000000002").content
     assert not verify_inclusion(other, read_hashes(plant)[0], key_set).ok
 
 
 def test_scitt_cose_verifies_growth(plant: Service) -> None:
     """A receipt of growth proves that the newest checkpoint extends an earlier checkpoint."""
-    reply = get(plant, **{"from": 3})
+    reply = request_receipt(plant, **{"from": 3})
     key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
     assert verify_growth(reply.content, read_hashes(plant), key_set) == (3, 5)
     assert reply.headers["content-disposition"] == 'attachment; filename="DomainEvents-3-5.receipt.cbor"'
-    assert get(plant, **{"from": 3, "size": 5}).content == reply.content
+    assert request_receipt(plant, **{"from": 3, "size": 5}).content == reply.content
 
 
 def test_a_known_receipt_is_not_sent_again(plant: Service) -> None:
     """A request with the ETag of the receipt gets a 304 without a body."""
-    first = get(plant, recordId="000000000001")
+    first = request_receipt(plant, recordId="000000000001")
     known = {"If-None-Match": f'"other", {first.headers["etag"]}'}
     again = plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, "recordId": "000000000001"}, headers=known)
     assert (again.status_code, again.content) == (304, b"")
@@ -114,7 +114,7 @@ def test_the_sets_of_keys(plant: Service) -> None:
     )
     [key], [jwk] = cbor2.loads(cose.content), jwks.json()["keys"]
     assert (key[2].hex(), jwk["kid"], jwk["crv"]) == (key_id, key_id, "P-256")
-    receipt = get(plant, recordId="000000000001").content
+    receipt = request_receipt(plant, recordId="000000000001").content
     assert convert_key(key) == convert_key(jwk) == select_key(receipt, cose.content)
     assert check_failing_fields(anonymous.get(KEYS, params={"format": "pem"})) == ["format"]
     assert check_failing_fields(anonymous.get(KEYS, params={"formats": "cose"})) == ["formats"]
@@ -159,7 +159,7 @@ def test_invalid_parameters(plant: Service, query: str, fields: list[str]) -> No
 )
 def test_missing_records_and_checkpoints(plant: Service, parameters: dict[str, str], code: str) -> None:
     """A record that is not in the chain and a size without a checkpoint are not found."""
-    check_problem(get(plant, **parameters), 404, code)
+    check_problem(request_receipt(plant, **parameters), 404, code)
 
 
 def test_targets_and_rights(plant: Service) -> None:
@@ -189,7 +189,7 @@ def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
     """A changed record has no receipt; after a verification finds the change, no record of the chain has a receipt."""
     editor = plant.caller("editor@t")
     records = write_events(editor, "broken receipts", 4)
-    sign(editor, "broken receipts")
+    create_checkpoint(editor, "broken receipts")
     with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
         edit = "UPDATE records SET canonical = replace(canonical, 'Released', 'Rejected') WHERE hash = ?"
         file.execute(edit, (records[1]["Hash"],))
@@ -204,12 +204,12 @@ def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
 def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
     """The page contains the receipt of each covered amendment and decision, if the token may read the audit log."""
     editor, admin, scope = plant.caller("editor@t"), plant.caller("admin@t"), "receipts of a page"
-    first = create(editor, scope).json()["RecordID"]
-    assert approve(admin, scope, first).status_code == 200
+    first = create_amendment(editor, scope).json()["RecordID"]
+    assert approve_amendment(admin, scope, first).status_code == 200
     chain = {"target": "DomainAmendments", "scopeKey": scope}
     bundle = {"scopes": [chain]}
     assert editor.post("/oi-api/provenance/bundles", json=bundle, headers={"Prefer": "wait=30"}).status_code == 200
-    create(editor, scope)
+    create_amendment(editor, scope)
     address, wanted = "/oi-api/provenance/amendments/chain", {"scopeKey": scope, "entityId": "B-1"}
     page = admin.get(address, params=wanted, headers={"Accept": "text/html"}).text
     found = re.findall(r'download="([^"]+)" href="data:application/cose;base64,([^"]+)"', page)
@@ -233,8 +233,8 @@ def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
 def test_a_reader_in_node_verifies_receipts(plant: Service, tmp_path: Path) -> None:
     """A CBOR package of npm and WebCrypto verify both kinds of receipts with the JWK set, and reject another record."""
     hashes = read_hashes(plant)
-    inclusion = get(plant, recordId="000000000002").content.hex()
-    growth = get(plant, **{"from": 3}).content.hex()
+    inclusion = request_receipt(plant, recordId="000000000002").content.hex()
+    growth = request_receipt(plant, **{"from": 3}).content.hex()
     receipts = [
         {"receipt": inclusion, "hash": hashes[1]},
         {"receipt": growth, "olderRoot": scitt_cose.merkle_root(hashes[:3])},

@@ -33,7 +33,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running.stop()
 
 
-def _provoke_failures(plant: Service, secrets: list[str]) -> None:
+def _send_failing_requests(plant: Service, secrets: list[str]) -> None:
     """Send failing requests with credentials in all places that may contain them."""
     key, token = secrets[0], secrets[1]
     good = plant.anonymous(token)
@@ -72,7 +72,7 @@ def test_no_secret_is_logged(plant: Service) -> None:
         "/workspace/api/keys", json={"name": "n"}, headers={"Idempotency-Key": "of-a-new-key"}
     )
     secrets.append(created.json()["apiKey"])
-    _provoke_failures(plant, secrets)
+    _send_failing_requests(plant, secrets)
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
     for query, headers in ({"token": token}, {}), ({}, {"Sec-WebSocket-Protocol": f"bearer.{token}"}):
         reply = plant.anonymous().get("/oi-api/live-stream", params=query, headers=upgrade | headers)

@@ -16,10 +16,9 @@ import rfc8785
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_failing_fields, check_problem, wait_until
 from tests.service.oauth_client import OAuthClient
-from tests.service.test_amendments import AMENDMENTS, create
+from tests.service.test_amendments import AMENDMENTS, create_amendment
 from tests.service.test_entra import AUDIENCE, TENANT, Provider
-from tests.service.test_webhooks import create as create_webhook
-from tests.service.test_webhooks import wait_for_event
+from tests.service.test_webhooks import create_webhook, wait_for_event
 from tests.webhook_receiver import run_receiver
 
 NUMBERS = count(1)
@@ -96,12 +95,12 @@ def read_token(client: httpx.Client) -> str:
 
 def propose(service: Service) -> str:
     """Create an amendment and return its RecordID."""
-    reply = create(service.caller("editor@t"), SCOPE, EntityID=f"B-{next(NUMBERS)}")
+    reply = create_amendment(service.caller("editor@t"), SCOPE, EntityID=f"B-{next(NUMBERS)}")
     assert (reply.status_code, reply.json()["Status"]) == (201, "pending")
     return str(reply.json()["RecordID"])
 
 
-def decide(
+def send_decision(
     client: httpx.Client, amendment: str, signature: Any = APPROVAL, verb: str = "approve", **headers: str
 ) -> Any:
     """Approve or reject an amendment and return the reply."""
@@ -119,9 +118,11 @@ def parse_time(text: str) -> datetime:
 
 def test_signed_approval(required: Service) -> None:
     """A signed approval contains a signature with name, meaning, times and the Hash of the amendment."""
-    created = create(required.caller("editor@t"), SCOPE, EntityID="signed-approval").json()
+    created = create_amendment(required.caller("editor@t"), SCOPE, EntityID="signed-approval").json()
     statement = "Checked against the logbook, é."
-    reply = decide(required.caller("admin@t"), created["RecordID"], {"meaning": "review", "statement": statement})
+    reply = send_decision(
+        required.caller("admin@t"), created["RecordID"], {"meaning": "review", "statement": statement}
+    )
     assert reply.status_code == 200, reply.text
     decision = reply.json()
     signature = decision["Signature"]
@@ -147,7 +148,7 @@ def test_signed_approval(required: Service) -> None:
 
 def test_signed_rejection(required: Service) -> None:
     """A signed rejection has the meaning `rejection`; a missing statement is stored as null."""
-    reply = decide(required.caller("admin@t"), propose(required), REJECTION, "reject")
+    reply = send_decision(required.caller("admin@t"), propose(required), REJECTION, "reject")
     assert reply.status_code == 200, reply.text
     signature = reply.json()["Signature"]
     assert (signature["Meaning"], signature["Statement"]) == ("rejection", None)
@@ -185,28 +186,28 @@ def test_amendments_are_pending_where_signatures_are_required(required: Service)
 def test_invalid_signatures(required: Service, signature: Any, verb: str, code: str, fields: list[str]) -> None:
     """An invalid signature is rejected with the names of its fields, and the amendment stays pending."""
     amendment, admin = propose(required), required.caller("admin@t")
-    reply = decide(admin, amendment, signature, verb)
+    reply = send_decision(admin, amendment, signature, verb)
     assert check_failing_fields(reply, code=code) == fields
     if code == "SIGNATURE_MEANING_INVALID":
         assert reply.json()["allowed"] == (["rejection"] if verb == "reject" else ["approval", "review"])
-    assert decide(admin, amendment).status_code == 200
+    assert send_decision(admin, amendment).status_code == 200
 
 
 def test_a_long_statement(required: Service) -> None:
     """The statement of a signature may have at most 1,000 characters."""
-    reply = decide(required.caller("admin@t"), propose(required), {**APPROVAL, "statement": "é" * 1000})
+    reply = send_decision(required.caller("admin@t"), propose(required), {**APPROVAL, "statement": "é" * 1000})
     assert reply.json()["Signature"]["Statement"] == "é" * 1000
 
 
 def test_other_refusals_have_priority(required: Service) -> None:
     """If a decision is impossible for another reason than its signature, this reason is reported first."""
     amendment, admin = propose(required), required.caller("admin@t")
-    check_problem(decide(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
-    check_problem(decide(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
-    own = create(admin, SCOPE, EntityID="own").json()["RecordID"]
-    check_problem(decide(admin, own, None), 403, "MAKER_CHECKER_VIOLATION")
-    assert decide(admin, amendment).status_code == 200
-    check_problem(decide(admin, amendment, None), 409, "AMENDMENT_NOT_PENDING")
+    check_problem(send_decision(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(send_decision(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
+    own = create_amendment(admin, SCOPE, EntityID="own").json()["RecordID"]
+    check_problem(send_decision(admin, own, None), 403, "MAKER_CHECKER_VIOLATION")
+    assert send_decision(admin, amendment).status_code == 200
+    check_problem(send_decision(admin, amendment, None), 409, "AMENDMENT_NOT_PENDING")
 
 
 def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
@@ -214,9 +215,9 @@ def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
     admin = required.caller("admin@t")
     amendments = [propose(required) for _ in range(2)]
     set_policy(admin, meanings=["release"])
-    check_problem(decide(admin, amendments[0], {"meaning": "review"}), 400, "SIGNATURE_MEANING_INVALID")
-    assert decide(admin, amendments[0], {"meaning": "release"}).json()["Signature"]["Meaning"] == "release"
-    assert "Signature" not in decide(admin, amendments[1], None).json()
+    check_problem(send_decision(admin, amendments[0], {"meaning": "review"}), 400, "SIGNATURE_MEANING_INVALID")
+    assert send_decision(admin, amendments[0], {"meaning": "release"}).json()["Signature"]["Meaning"] == "release"
+    assert "Signature" not in send_decision(admin, amendments[1], None).json()
 
 
 def test_the_current_policy_applies(required: Service) -> None:
@@ -224,7 +225,7 @@ def test_the_current_policy_applies(required: Service) -> None:
     admin, amendment = required.caller("admin@t"), propose(required)
     set_policy(admin)
     set_policy(admin, amendments="required")
-    check_problem(decide(admin, amendment, None), 400, "SIGNATURE_REQUIRED")
+    check_problem(send_decision(admin, amendment, None), 400, "SIGNATURE_REQUIRED")
 
 
 def test_renamed_members(required: Service) -> None:
@@ -232,12 +233,12 @@ def test_renamed_members(required: Service) -> None:
     admin = required.caller("admin@t")
     signer = sign_in(required, required.key("admin@t"))
     amendments = [propose(required) for _ in range(2)]
-    before = decide(signer, amendments[0]).json()
+    before = send_decision(signer, amendments[0]).json()
     member = admin.get("/oi-api/team/admin@t").json()
     renamed = {"name": "Ada Adams", "role": member["role"]}
     assert admin.put("/oi-api/team/admin@t", json=renamed).status_code == 200
     try:
-        assert decide(signer, amendments[1]).json()["Signature"]["PrintedName"] == "Ada Adams"
+        assert send_decision(signer, amendments[1]).json()["Signature"]["PrintedName"] == "Ada Adams"
         stored = admin.get(AMENDMENTS, params={"scopeKey": SCOPE, "fromSequence": int(before["RecordID"])}).json()[-1]
         assert (stored["RecordID"], stored["Signature"]["PrintedName"]) == (before["RecordID"], "Administrator")
     finally:
@@ -249,9 +250,9 @@ def test_keys_of_another_person(required: Service) -> None:
     key = make_key(required.caller("admin@t"), "given@t")
     signer, amendment = sign_in(required, key), propose(required)
     for _ in range(6):
-        check_problem(decide(signer, amendment), 403, "SIGNATURE_NOT_PERSONAL")
+        check_problem(send_decision(signer, amendment), 403, "SIGNATURE_NOT_PERSONAL")
     inherited = sign_in(required, read_token(signer))
-    check_problem(decide(inherited, amendment), 403, "SIGNATURE_NOT_PERSONAL")
+    check_problem(send_decision(inherited, amendment), 403, "SIGNATURE_NOT_PERSONAL")
 
 
 def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
@@ -259,18 +260,18 @@ def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
     key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
     first = sign_in(required, key)
     second = sign_in(required, read_token(first))
-    signed = decide(second, propose(required)).json()["Signature"]
+    signed = send_decision(second, propose(required)).json()["Signature"]
     assert parse_time(signed["AuthTime"]).timestamp() == read_claims(first)["auth_time"]
     oauth, amendment = OAuthClient(required, "admin@t"), propose(required)
     tokens = oauth.redeem(oauth.consent([right], scope=right)).json()
     renewed = oauth.refresh(tokens["refresh_token"]).json()
     for each in (tokens, renewed):
         delegated = required.anonymous(bearer=each["access_token"])
-        check_problem(decide(delegated, amendment), 403, "DELEGATED_TOKEN")
+        check_problem(send_decision(delegated, amendment), 403, "DELEGATED_TOKEN")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
     unattended = required.anonymous(bearer=oauth.post(form).json()["access_token"])
-    check_problem(decide(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
-    assert decide(first, amendment).status_code == 200
+    check_problem(send_decision(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
+    assert send_decision(first, amendment).status_code == 200
 
 
 def test_one_sign_in_signs_once(required: Service) -> None:
@@ -279,9 +280,9 @@ def test_one_sign_in_signs_once(required: Service) -> None:
     signer = sign_in(required, required.key("once@t"))
     heir = sign_in(required, read_token(signer))
     amendments = [propose(required) for _ in range(2)]
-    assert decide(signer, amendments[0]).status_code == 200
-    check_problem(decide(heir, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
-    assert decide(sign_in(required, required.key("once@t")), amendments[1]).status_code == 200
+    assert send_decision(signer, amendments[0]).status_code == 200
+    check_problem(send_decision(heir, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
+    assert send_decision(sign_in(required, required.key("once@t")), amendments[1]).status_code == 200
 
 
 def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
@@ -290,7 +291,7 @@ def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
     signer = sign_in(required, required.key("busy@t"))
     amendments = [propose(required) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
-        replies = list(pool.map(lambda each: decide(signer, each), amendments))
+        replies = list(pool.map(lambda each: send_decision(signer, each), amendments))
     assert sorted(reply.status_code for reply in replies) == [200, 409, 409]
     assert {reply.json().get("code") for reply in replies} == {None, "SIGNATURE_TOKEN_USED"}
 
@@ -299,9 +300,9 @@ def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
     """If a decision is rejected, the member can use the same sign-in to sign again."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = sign_in(required, required.key("admin@t")), propose(required)
-    check_problem(decide(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
-    check_problem(decide(signer, amendment, None), 400, "SIGNATURE_REQUIRED")
-    assert decide(signer, amendment).status_code == 200
+    check_problem(send_decision(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
+    check_problem(send_decision(signer, amendment, None), 400, "SIGNATURE_REQUIRED")
+    assert send_decision(signer, amendment).status_code == 200
 
 
 def test_repeats_get_the_first_reply(required: Service) -> None:
@@ -309,24 +310,24 @@ def test_repeats_get_the_first_reply(required: Service) -> None:
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = sign_in(required, required.key("admin@t")), propose(required)
     key = {"Idempotency-Key": f"signed-{amendment}"}
-    check_problem(decide(signer, amendment, {"meaning": "rejection"}, **key), 400, "SIGNATURE_MEANING_INVALID")
-    first = decide(signer, amendment, **key)
+    check_problem(send_decision(signer, amendment, {"meaning": "rejection"}, **key), 400, "SIGNATURE_MEANING_INVALID")
+    first = send_decision(signer, amendment, **key)
     assert first.status_code == 200, first.text
-    assert decide(signer, amendment, **key).json() == first.json()
+    assert send_decision(signer, amendment, **key).json() == first.json()
     # A token of another sign-in, and one that proves no sign-in, get the same reply.
-    assert decide(required.caller("admin@t"), amendment, **key).json() == first.json()
+    assert send_decision(required.caller("admin@t"), amendment, **key).json() == first.json()
     api_key = required.key("admin@t")
     form = {"grant_type": "client_credentials", "client_id": api_key.split("_")[1], "client_secret": api_key}
     unattended = required.anonymous().post("/oauth2/token", data=form).json()["access_token"]
-    assert decide(required.anonymous(bearer=unattended), amendment, **key).json() == first.json()
+    assert send_decision(required.anonymous(bearer=unattended), amendment, **key).json() == first.json()
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> None:
     """A rejected signature is not stored under the Idempotency-Key; a repeat of a stored decision gets its reply."""
     set_policy(required.caller("admin@t"), queries="required", maxAgeSeconds=0)
-    signer, lookup = sign_in(required, required.key("heir@t")), draft_query(required)
-    used = draft_query(required)
+    signer, lookup = sign_in(required, required.key("heir@t")), store_draft_query(required)
+    used = store_draft_query(required)
     assert signer.post(f"{QUERIES}/{used}/approve", json={"signature": APPROVAL}).status_code == 200
     body: dict[str, Any] = {"signature": APPROVAL}
     if verb == "reject":
@@ -343,17 +344,17 @@ def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> Non
 def test_a_kill_after_the_decision(required: Service, entra: Provider) -> None:
     """If the service is killed after a decision, a repeat gets the first reply, and the sign-in counts as used."""
     set_policy(required.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0)
-    amendments, lookup = [propose(required) for _ in range(2)], draft_query(required)
+    amendments, lookup = [propose(required) for _ in range(2)], store_draft_query(required)
     # The clock of Entra ID may be ahead, so this sign-in is still recent after a slow start of the service.
     auth_time = int(datetime.now(UTC).timestamp()) + 100
     account = entra.create_token(oid=ACCOUNTS["killed"], auth_time=auth_time)
     key, token = {"Idempotency-Key": f"killed-{lookup}"}, read_token(sign_in(required, account))
-    first = decide(required.anonymous(bearer=token), amendments[0], **key).json()
+    first = send_decision(required.anonymous(bearer=token), amendments[0], **key).json()
     required.kill()
     required.start()
     signer = required.anonymous(bearer=token)
-    assert decide(signer, amendments[0], **key).json() == first
-    check_problem(decide(signer, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
+    assert send_decision(signer, amendments[0], **key).json() == first
+    check_problem(send_decision(signer, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
     reply = signer.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     check_problem(reply, 409, "SIGNATURE_TOKEN_USED")
 
@@ -368,9 +369,9 @@ def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
     unattended = required.anonymous(bearer=required.anonymous().post("/oauth2/token", data=form).json()["access_token"])
     for _ in range(6):
         for client in (stranger, sign_in(required, own_key)):
-            check_problem(decide(client, amendment), 403, "SIGNATURE_NOT_PERSONAL")
-        check_problem(decide(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
-    assert decide(sign_in(required, required.key("victim@t")), amendment).status_code == 200
+            check_problem(send_decision(client, amendment), 403, "SIGNATURE_NOT_PERSONAL")
+        check_problem(send_decision(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
+    assert send_decision(sign_in(required, required.key("victim@t")), amendment).status_code == 200
 
 
 def test_the_fifth_refused_attempt_locks(required: Service) -> None:
@@ -386,16 +387,16 @@ def check_lock_out(required: Service) -> None:
     """Cause a lock-out of a member, and check the refusal and the audit event."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = required.caller("locked@t"), propose(required)
-    assert decide(signer, propose(required)).status_code == 200
+    assert send_decision(signer, propose(required)).status_code == 200
     for _ in range(5):
-        check_problem(decide(signer, amendment), 409, "SIGNATURE_TOKEN_USED")
-    locked = decide(required.caller("locked@t"), amendment, None)
+        check_problem(send_decision(signer, amendment), 409, "SIGNATURE_TOKEN_USED")
+    locked = send_decision(required.caller("locked@t"), amendment, None)
     check_problem(locked, 429, "SIGNATURE_LOCKED")
     assert 800 < int(locked.headers["Retry-After"]) <= 900
     parameters = {"target": "AccessControl", "actionType": "Signature.Suspicious"}
     [event] = required.caller("admin@t").get("/oi-api/provenance/events/query", params=parameters).json()
     assert (event["UserID"], event["EntityID"], event["AfterState"]["attempts"]) == ("locked@t", "locked@t", 5)
-    assert decide(required.caller("admin@t"), amendment).status_code == 200
+    assert send_decision(required.caller("admin@t"), amendment).status_code == 200
 
 
 def test_refused_keys_count_as_attempts(required: Service) -> None:
@@ -406,7 +407,7 @@ def test_refused_keys_count_as_attempts(required: Service) -> None:
     for _ in range(6):
         reply = maker.post("/workspace/api/keys", json={"name": "mine"})
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
-    check_problem(decide(required.caller("maker@t"), propose(required)), 429, "SIGNATURE_LOCKED")
+    check_problem(send_decision(required.caller("maker@t"), propose(required)), 429, "SIGNATURE_LOCKED")
 
 
 @pytest.mark.parametrize(
@@ -430,7 +431,7 @@ def test_sign_ins_with_entra_id(
     """A signature has the time and methods of the Entra ID sign-in; an old, future or malformed time is rejected."""
     auth_time = change(int(datetime.now(UTC).timestamp()))
     account = entra.create_token(oid=ACCOUNTS["account"], auth_time=auth_time, amr=["pwd", "mfa"])
-    reply = decide(sign_in(required, account), propose(required))
+    reply = send_decision(sign_in(required, account), propose(required))
     if not is_accepted:
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
         return
@@ -447,12 +448,12 @@ def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider
         sign_in(required, entra.create_token(oid=ACCOUNTS["guest"], uti=uti, auth_time=auth_time))
         for uti, auth_time in (("1", at), ("2", at), ("3", at + 60), ("4", at - 120))
     )
-    assert decide(first, amendments[0]).status_code == 200
-    check_problem(decide(second, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
-    challenged = decide(old, amendments[1])
+    assert send_decision(first, amendments[0]).status_code == 200
+    check_problem(send_decision(second, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
+    challenged = send_decision(old, amendments[1])
     check_problem(challenged, 401, "REAUTHENTICATION_REQUIRED")
     assert challenged.headers["WWW-Authenticate"].endswith(" max_age=0")
-    assert decide(next_sign_in, amendments[1]).status_code == 200
+    assert send_decision(next_sign_in, amendments[1]).status_code == 200
 
 
 def test_a_policy_without_audit_log_is_rejected(required: Service) -> None:
@@ -469,7 +470,7 @@ def test_old_sign_ins(required: Service) -> None:
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
     signer, amendment = required.caller("admin@t"), propose(required)
     reply = wait_until(
-        lambda: decide(signer, amendment, {**APPROVAL, "statement": 1} if is_recent(signer) else APPROVAL),
+        lambda: send_decision(signer, amendment, {**APPROVAL, "statement": 1} if is_recent(signer) else APPROVAL),
         lambda each: each.status_code == 401,
     )
     check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
@@ -493,7 +494,7 @@ def test_a_member_who_lost_the_right(required: Service) -> None:
     admin, amendment = required.caller("admin@t"), propose(required)
     signer = required.caller("moving@t")
     assert admin.put("/oi-api/team/moving@t", json={"name": "Moving", "role": "Editor"}).status_code == 200
-    check_problem(decide(signer, amendment), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(send_decision(signer, amendment), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_disabled_members(required: Service) -> None:
@@ -502,13 +503,13 @@ def test_disabled_members(required: Service) -> None:
     signer = required.caller("leaving@t")
     body = {"name": "Leaving", "role": "Admin", "enabled": False}
     assert admin.put("/oi-api/team/leaving@t", json=body).status_code == 200
-    check_problem(decide(signer, amendment), 401, "UNAUTHENTICATED")
+    check_problem(send_decision(signer, amendment), 401, "UNAUTHENTICATED")
 
 
 QUERIES = "/oi-api/warm-queries"
 
 
-def draft_query(service: Service) -> str:
+def store_draft_query(service: Service) -> str:
     """Store a draft and return its lookup."""
     lookup = f"signed-{next(NUMBERS)}"
     body = {
@@ -531,7 +532,7 @@ def find_approval(admin: httpx.Client, lookup: str) -> dict[str, Any]:
 
 def test_signed_queries(required: Service) -> None:
     """A query's approval contains a signature over text and parameters, which is also in the audit event."""
-    admin, lookup = required.caller("admin@t"), draft_query(required)
+    admin, lookup = required.caller("admin@t"), store_draft_query(required)
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve"), 400, "SIGNATURE_REQUIRED")
     reply = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": {**APPROVAL, "statement": "Looks right."}})
     assert reply.status_code == 200, reply.text
@@ -559,7 +560,7 @@ def test_signed_queries(required: Service) -> None:
 
 def test_signed_rejection_of_a_query(required: Service) -> None:
     """The rejection of a draft query contains its signature."""
-    admin, lookup = required.caller("admin@t"), draft_query(required)
+    admin, lookup = required.caller("admin@t"), store_draft_query(required)
     body = {"comment": "Pressure must be in bar."}
     check_problem(admin.post(f"{QUERIES}/{lookup}/reject", json=body), 400, "SIGNATURE_REQUIRED")
     wrong = {**body, "signature": APPROVAL}
@@ -571,7 +572,7 @@ def test_signed_rejection_of_a_query(required: Service) -> None:
 
 def test_refusals_of_queries_have_priority(required: Service) -> None:
     """If a decision about a query is impossible for another reason than its signature, this is reported first."""
-    admin, lookup = required.caller("admin@t"), draft_query(required)
+    admin, lookup = required.caller("admin@t"), store_draft_query(required)
     check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")
     stale = admin.post(f"{QUERIES}/{lookup}/approve", headers={"If-Match": '"stale"'})
     check_problem(stale, 412, "PRECONDITION_FAILED")
@@ -584,19 +585,19 @@ def test_one_sign_in_signs_one_query(required: Service) -> None:
     A repeated request with the same Idempotency-Key gets the first reply.
     """
     set_policy(required.caller("admin@t"), queries="required", amendments="required", maxAgeSeconds=0)
-    lookup, signer = draft_query(required), sign_in(required, required.key("single@t"))
+    lookup, signer = store_draft_query(required), sign_in(required, required.key("single@t"))
     body, key = {"signature": APPROVAL}, {"Idempotency-Key": f"approve-{lookup}"}
     first = signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key)
     assert first.status_code == 200, first.text
     assert signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key).json() == first.json()
-    check_problem(decide(signer, propose(required)), 409, "SIGNATURE_TOKEN_USED")
-    other = draft_query(required)
+    check_problem(send_decision(signer, propose(required)), 409, "SIGNATURE_TOKEN_USED")
+    other = store_draft_query(required)
     check_problem(signer.post(f"{QUERIES}/{other}/approve", json=body), 409, "SIGNATURE_TOKEN_USED")
 
 
 def test_workspace_documents_with_signed_approvals(required: Service) -> None:
     """An exported document with signed approvals plans no change; its approval of a new query is ignored."""
-    admin, lookup = required.caller("admin@t"), draft_query(required)
+    admin, lookup = required.caller("admin@t"), store_draft_query(required)
     assert admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).status_code == 200
     document = admin.get("/oi-api/workspace/document").json()
     plan = admin.post("/oi-api/workspace/document/plan", json=document)
@@ -614,10 +615,10 @@ SIGNATURES = "/oi-api/provenance/signatures"
 
 def test_list_of_signatures(required: Service) -> None:
     """The list contains the signatures of decisions about amendments and queries, as in their records, newest first."""
-    admin, lookup = required.caller("admin@t"), draft_query(required)
-    first = decide(admin, propose(required)).json()
+    admin, lookup = required.caller("admin@t"), store_draft_query(required)
+    first = send_decision(admin, propose(required)).json()
     query = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).json()["approval"]["signature"]
-    last = decide(admin, propose(required), REJECTION, "reject").json()
+    last = send_decision(admin, propose(required), REJECTION, "reject").json()
     parameters = {"from": first["Signature"]["SignedAt"], "userId": "admin@t"}
     reply = required.caller("viewer@t").get(SIGNATURES, params=parameters)
     assert reply.status_code == 200, reply.text
@@ -639,7 +640,7 @@ def test_list_of_signatures(required: Service) -> None:
 def test_pages_of_signatures(required: Service) -> None:
     """The list of signatures has pages; its time range includes the start and excludes the end."""
     admin = required.caller("admin@t")
-    signed = [decide(admin, propose(required)).json()["Signature"]["SignedAt"] for _ in range(3)]
+    signed = [send_decision(admin, propose(required)).json()["Signature"]["SignedAt"] for _ in range(3)]
     window = {"from": signed[0], "to": signed[2]}
     page = admin.get(SIGNATURES, params={**window, "limit": 1}).json()
     assert [one["SignedAt"] for one in page["signatures"]] == [signed[1]]
@@ -670,7 +671,7 @@ def test_invalid_parameters_of_the_list(required: Service, parameters: dict[str,
 @pytest.mark.parametrize("writer", ["editor@t", "admin@t"])
 def test_forged_events_are_not_listed(required: Service, writer: str) -> None:
     """An audit event that a member writes in the form of a signed approval is not in the list of signatures."""
-    admin, lookup = required.caller("admin@t"), draft_query(required)
+    admin, lookup = required.caller("admin@t"), store_draft_query(required)
     admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     event = find_approval(admin, lookup)
     forged = {name: event[name] for name in ("ActionType", "EntityType", "EntityID", "AfterState")}

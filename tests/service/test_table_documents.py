@@ -230,7 +230,7 @@ def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
     create_document(editor, "notes", id="counter", n=0)
     clients = [service.caller("admin@t") for _ in range(16)]
 
-    def increment(client: httpx.Client) -> int:
+    def increment_counter(client: httpx.Client) -> int:
         done = 0
         while done < 5:
             read = client.get(path)
@@ -240,7 +240,7 @@ def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
         return done
 
     with ThreadPoolExecutor(16) as pool:
-        assert sum(pool.map(increment, clients)) == 80
+        assert sum(pool.map(increment_counter, clients)) == 80
     assert editor.get(path).json()["n"] == 80
 
 

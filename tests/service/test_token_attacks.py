@@ -65,7 +65,7 @@ def _sign_with_mac(forger: Forger) -> str:
     )
 
 
-def _embed_key(forger: Forger) -> str:
+def _build_embedded_key(forger: Forger) -> str:
     mine = ec.generate_private_key(ec.SECP256R1())
     jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(mine.public_key()))
     sign: Sign = lambda message: jwt.utils.der_to_raw_signature(  # noqa: E731  one of several signers
@@ -74,18 +74,18 @@ def _embed_key(forger: Forger) -> str:
     return forger.create_token({"jwk": jwk, "jku": "http://127.0.0.1:9/keys"}, sign=sign)
 
 
-def _imitate_entra(forger: Forger) -> str:
+def _build_entra_like_token(forger: Forger) -> str:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     return forger.create_token({"alg": "RS256"}, sign=lambda message: sign_pkcs1(message, key))
 
 
-def _duplicate_claim(forger: Forger) -> str:
+def _build_duplicate_claim(forger: Forger) -> str:
     claims = json.dumps(forger.claims)[:-1] + ',"sub":"admin@t","Username":"admin@t"}'
     message = f"{encode_part(forger.header)}.{encode_part(claims)}"
     return f"{message}.{encode_part(forger.sign(message.encode()))}"
 
 
-def _encode(encoding: str) -> Callable[[Forger], str]:
+def _encode_base64url(encoding: str) -> Callable[[Forger], str]:
     def create(forger: Forger) -> str:
         message = f"{encode_part(forger.header)}.{jose.encode_base64url(json.dumps(forger.claims).encode(encoding))}"
         return f"{message}.{encode_part(forger.sign(message.encode()))}"
@@ -97,8 +97,8 @@ ATTACKS: dict[str, Callable[[Forger], str]] = {
     "none": lambda forger: forger.create_token({"alg": "none"}, sign=lambda _: b""),
     "nOnE": lambda forger: forger.create_token({"alg": "nOnE"}),
     "public key as secret": _sign_with_mac,
-    "key of its own": _embed_key,
-    "another algorithm": _imitate_entra,
+    "key of its own": _build_embedded_key,
+    "another algorithm": _build_entra_like_token,
     "psychic signature": lambda forger: forger.create_token(sign=lambda _: bytes(64)),
     "r and s of the order": lambda forger: forger.create_token(sign=lambda _: ORDER.to_bytes(32) * 2),
     "ASN.1 signature": lambda forger: forger.create_token(
@@ -113,11 +113,11 @@ ATTACKS: dict[str, Callable[[Forger], str]] = {
     "no key id": lambda forger: forger.create_token({"kid": ...}),
     "unencoded payload": lambda forger: forger.create_token({"b64": False, "crit": ["b64"]}),
     "critical": lambda forger: forger.create_token({"crit": ["exp"]}),
-    "claims twice": _duplicate_claim,
-    "claims in UTF-16": _encode("utf-16"),
-    "claims in UTF-16 without a mark": _encode("utf-16-le"),
-    "claims in UTF-32": _encode("utf-32"),
-    "claims behind a byte order mark": _encode("utf-8-sig"),
+    "claims twice": _build_duplicate_claim,
+    "claims in UTF-16": _encode_base64url("utf-16"),
+    "claims in UTF-16 without a mark": _encode_base64url("utf-16-le"),
+    "claims in UTF-32": _encode_base64url("utf-32"),
+    "claims behind a byte order mark": _encode_base64url("utf-8-sig"),
     "time as text": lambda forger: forger.create_token(claims={"exp": "9999999999"}),
     "time as NaN": lambda forger: forger.create_token(claims={"exp": float("nan")}),
     "time without end": lambda forger: forger.create_token(claims={"exp": 10**400}),

@@ -20,7 +20,7 @@ from tests.collector import Collector, read_attributes, run_collector
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_problem, wait_until
 from tests.service.test_imports import build_csv
-from tests.service.test_imports import run as import_file
+from tests.service.test_imports import run_import as import_file
 
 EVENT = {"ActionType": "Update", "EntityType": "Pump", "EntityID": "hunter2", "ScopeKey": "line-1"}
 ORDERS = "/oi-api/data-stores/mes/databases/orders/tables/workorders"

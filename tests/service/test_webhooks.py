@@ -49,7 +49,7 @@ def receiver() -> Iterator[WebhookReceiver]:
         yield running
 
 
-def create(admin: httpx.Client, receiver: WebhookReceiver, path: str, **members: Any) -> dict[str, Any]:
+def create_webhook(admin: httpx.Client, receiver: WebhookReceiver, path: str, **members: Any) -> dict[str, Any]:
     """Create a webhook for a path of the receiver and return it with its secret."""
     body = {"url": receiver.get_url(path), "eventTypes": TYPES, **members}
     reply = admin.post(WEBHOOKS, json=body)
@@ -188,14 +188,14 @@ def test_refused_urls_name_the_rule(plant: Service, admin: httpx.Client, receive
         reply = admin.post(WEBHOOKS, json={"url": url, "eventTypes": TYPES})
         assert check_failing_fields(reply, code="WEBHOOK_URL_REFUSED") == ["url"], url
         assert "secret@" not in reply.text
-    stored = create(admin, receiver, "/kept")
+    stored = create_webhook(admin, receiver, "/kept")
     changed = admin.put(f"{WEBHOOKS}/{stored['id']}", json={"url": "https://10.0.0.1/", "eventTypes": TYPES})
     assert check_failing_fields(changed, code="WEBHOOK_URL_REFUSED") == ["url"]
 
 
 def test_a_webhook_is_changed_and_removed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """Changing a webhook needs its ETag and is audited; a PUT of the same definition changes and records nothing."""
-    made = create(admin, receiver, "/changed")
+    made = create_webhook(admin, receiver, "/changed")
     path = f"{WEBHOOKS}/{made['id']}"
     equal = {"url": made["url"], "eventTypes": ["alert.firing"], "description": "Shift\nleader"}
     body = {**equal, "enabled": False}
@@ -230,7 +230,7 @@ def test_unknown_webhooks_and_deliveries_are_not_found(admin: httpx.Client, rece
         ("POST", "/deliveries/msg_1/retry", None),
     ):
         check_problem(admin.request(method, f"{UNKNOWN}{path}", json=content), 404, "WEBHOOK_NOT_FOUND")
-    first, second = create(admin, receiver, "/first"), create(admin, receiver, "/second")
+    first, second = create_webhook(admin, receiver, "/first"), create_webhook(admin, receiver, "/second")
     delivery = send_test(admin, first)
     other = f"{WEBHOOKS}/{second['id']}/deliveries/{delivery['id']}/retry"
     check_problem(admin.post(other), 404, "DELIVERY_NOT_FOUND")
@@ -239,7 +239,7 @@ def test_unknown_webhooks_and_deliveries_are_not_found(admin: httpx.Client, rece
 def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """The official library verifies a test event with the webhook's secret; the log contains attempt and reply."""
     receiver.replies["/signed"] = (200, {}, "accepted \u00e9\x00".encode())
-    made = create(admin, receiver, "/signed", eventTypes=["alert.firing"])
+    made = create_webhook(admin, receiver, "/signed", eventTypes=["alert.firing"])
     delivery = send_test(admin, made)
     assert (delivery["status"], delivery["eventType"], delivery["webhookId"]) == ("pending", "webhook.test", made["id"])
     [message] = wait_until(lambda: receiver.list_messages("/signed"), bool)
@@ -260,7 +260,7 @@ def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookRecei
 
 def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """After a rotation, messages verify with the new and the previous secret, but not with an older secret."""
-    made = create(admin, receiver, "/rotated")
+    made = create_webhook(admin, receiver, "/rotated")
     path = f"{WEBHOOKS}/{made['id']}/rotate-secret"
     check_problem(admin.post(path, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")
     second = admin.post(path, headers={"Idempotency-Key": "rotate-1"}).json()["secret"]
@@ -284,7 +284,7 @@ def test_a_failed_delivery_waits_and_is_retried_by_hand(admin: httpx.Client, rec
     """A failed delivery is repeated after five seconds, or at once by request, with the same id."""
     location = {"Location": receiver.get_url("/elsewhere")}
     receiver.replies["/failing"] = (307, location, b"go elsewhere")
-    made = create(admin, receiver, "/failing")
+    made = create_webhook(admin, receiver, "/failing")
     failed = wait_for_attempts(admin, send_test(admin, made))
     [attempt] = failed["attempts"]
     assert (failed["status"], attempt["httpStatus"], attempt["reply"]) == ("pending", 307, "go elsewhere")
@@ -302,7 +302,7 @@ def test_a_failed_delivery_waits_and_is_retried_by_hand(admin: httpx.Client, rec
 
 def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """Deliveries are listed newest first, in pages; invalid parameters are named."""
-    made = create(admin, receiver, "/paged")
+    made = create_webhook(admin, receiver, "/paged")
     path = f"{WEBHOOKS}/{made['id']}/deliveries"
     sent = [send_test(admin, made) for _ in range(3)]
     for delivery in sent:
@@ -314,7 +314,7 @@ def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: Webhoo
     assert admin.get(f"{path}?status=failed").json() == {"deliveries": [], "cursor": None}
     for query in ("status=sent", "limit=0", "limit=1001", "cursor=x", "stauts=failed"):
         assert check_failing_fields(admin.get(f"{path}?{query}")) == [query.partition("=")[0]]
-    other = create(admin, receiver, "/other-pages")
+    other = create_webhook(admin, receiver, "/other-pages")
     for address in (path, f"{path}?status=failed", f"{WEBHOOKS}/{other['id']}/deliveries?status=delivered"):
         assert check_failing_fields(admin.get(address, params={"cursor": first["cursor"]})) == ["cursor"]
 
@@ -322,7 +322,7 @@ def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: Webhoo
 @pytest.mark.parametrize("text", [b"[" * 3_000, b'["\\ud800", "x"]', b"[1, 2]", b"\xff"])
 def test_a_forged_cursor_is_rejected(admin: httpx.Client, receiver: WebhookReceiver, text: bytes) -> None:
     """A cursor that the service did not issue is rejected as an invalid request."""
-    path = f"{WEBHOOKS}/{create(admin, receiver, '/forged')['id']}"
+    path = f"{WEBHOOKS}/{create_webhook(admin, receiver, '/forged')['id']}"
     cursor = urlsafe_b64encode(text).decode().rstrip("=")
     assert check_failing_fields(admin.get(f"{path}/deliveries", params={"cursor": cursor})) == ["cursor"]
     assert admin.delete(path).status_code == 204
@@ -331,7 +331,7 @@ def test_a_forged_cursor_is_rejected(admin: httpx.Client, receiver: WebhookRecei
 def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """A reply 410 ends the delivery and disables the webhook, which is audited; a PUT enables the webhook again."""
     receiver.replies["/gone"] = (410, {}, b"")
-    made = create(admin, receiver, "/gone")
+    made = create_webhook(admin, receiver, "/gone")
     delivery = wait_for_attempts(admin, send_test(admin, made))
     assert (delivery["status"], delivery["nextAttemptAt"]) == ("failed", None)
     path = f"{WEBHOOKS}/{made['id']}"
@@ -347,7 +347,7 @@ def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookRec
 @pytest.mark.parametrize(("kind", "member"), [("teams", "attachments"), ("slack", "blocks")])
 def test_chat_formats_are_signed(admin: httpx.Client, receiver: WebhookReceiver, kind: str, member: str) -> None:
     """A message to a chat service has the form of this service, a title, and the usual signature."""
-    made = create(admin, receiver, f"/{kind}", format=kind)
+    made = create_webhook(admin, receiver, f"/{kind}", format=kind)
     send_test(admin, made)
     [message] = wait_until(lambda: receiver.list_messages(f"/{kind}"), bool)
     body = message.verify(made["secret"])
@@ -368,8 +368,8 @@ def test_changes_of_queries_and_connections_arrive(
 ) -> None:
     """Drafts, their decisions and changes of connection status are sent as events that match the webhook's filter."""
     kinds = ["warm-query.pending-approval", "warm-query.rejected", "warm-query.approved", "connection.status-changed"]
-    made = create(admin, receiver, "/catalog", eventTypes=kinds)
-    create(admin, receiver, "/filtered", eventTypes=kinds, filter={"connections": ["press"]})
+    made = create_webhook(admin, receiver, "/catalog", eventTypes=kinds)
+    create_webhook(admin, receiver, "/filtered", eventTypes=kinds, filter={"connections": ["press"]})
     path, query = "/oi-api/warm-queries/reported", {"name": "Reported", "surface": "hall", "kql": "Telemetry | count"}
     assert editor.put(path, json=query).status_code == 201
     assert admin.post(f"{path}/reject", json={"comment": "Not needed"}).status_code == 200
@@ -390,7 +390,7 @@ def test_changes_of_queries_and_connections_arrive(
 def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
     """A pending amendment, its decision, and the end of a download are sent as events."""
     kinds = ["amendment.pending", "amendment.decided", "download.completed"]
-    made = create(admin, receiver, "/work", eventTypes=kinds)
+    made = create_webhook(admin, receiver, "/work", eventTypes=kinds)
     body = {
         "ScopeKey": "webhooks",
         "EntityType": "Batch",
@@ -419,8 +419,8 @@ def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Clie
 def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
     """The start and the end of an alert are sent as one signed message each, with the values of the alert."""
     kinds = ["alert.firing", "alert.resolved"]
-    made = create(admin, receiver, "/alerts", eventTypes=kinds, filter={"severities": ["critical"]})
-    create(admin, receiver, "/other-alerts", eventTypes=kinds, filter={"severities": ["info"]})
+    made = create_webhook(admin, receiver, "/alerts", eventTypes=kinds, filter={"severities": ["critical"]})
+    create_webhook(admin, receiver, "/other-alerts", eventTypes=kinds, filter={"severities": ["info"]})
     rule = {
         "name": "Press is silent",
         "severity": "critical",
@@ -456,7 +456,7 @@ def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client
 
 def test_a_failing_rule_is_reported_once(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
     """The start and the end of an alert rule's failure are sent as one message each."""
-    made = create(admin, receiver, "/errors", eventTypes=["alert.firing", "alert.resolved"])
+    made = create_webhook(admin, receiver, "/errors", eventTypes=["alert.firing", "alert.resolved"])
     rule = {
         "name": "Over a draft",
         "severity": "critical",
@@ -485,7 +485,7 @@ def test_events_for_a_disabled_webhook_are_dropped(
 ) -> None:
     """Events that occur while a webhook is disabled are never sent to it."""
     kinds = ["warm-query.pending-approval"]
-    made, other = (create(admin, receiver, path, eventTypes=kinds) for path in ("/paused", "/never-paused"))
+    made, other = (create_webhook(admin, receiver, path, eventTypes=kinds) for path in ("/paused", "/never-paused"))
     path, body = f"{WEBHOOKS}/{made['id']}", {"url": made["url"], "eventTypes": kinds}
     for number, enabled in enumerate((False, True), 1):
         assert admin.put(path, json={**body, "enabled": enabled}).status_code == 200
@@ -501,7 +501,7 @@ def test_a_broken_audit_chain_arrives(
     plant: Service, admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
     """The background verification sends one event about a broken chain, with the position and the reason."""
-    made = create(admin, receiver, "/audit", eventTypes=["audit-chain.broken"])
+    made = create_webhook(admin, receiver, "/audit", eventTypes=["audit-chain.broken"])
     for number in range(3):
         body = {"ActionType": "A", "EntityType": "B", "EntityID": f"{number}", "ScopeKey": "webhooks-broken"}
         assert editor.post("/oi-api/provenance/events", json=body).status_code == 201
@@ -521,7 +521,7 @@ def test_a_broken_audit_chain_arrives(
 def test_the_number_of_webhooks_is_limited(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """The 51st webhook is rejected."""
     listed = admin.get(WEBHOOKS).json()["webhooks"]
-    made = [create(admin, receiver, "/many") for _ in range(50 - len(listed))]
+    made = [create_webhook(admin, receiver, "/many") for _ in range(50 - len(listed))]
     body = {"url": receiver.get_url("/many"), "eventTypes": TYPES}
     check_problem(admin.post(WEBHOOKS, json=body), 409, "TOO_MANY_WEBHOOKS")
     assert urlsplit(made[0]["url"]).path == "/many"

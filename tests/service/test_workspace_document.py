@@ -43,7 +43,7 @@ def admin(plant: Service) -> httpx.Client:
     return plant.caller("admin@t")
 
 
-def export(caller: httpx.Client) -> dict[str, Any]:
+def export_document(caller: httpx.Client) -> dict[str, Any]:
     """Return the current workspace as a document."""
     reply = caller.get(DOCUMENT)
     assert reply.status_code == 200, reply.text
@@ -51,7 +51,7 @@ def export(caller: httpx.Client) -> dict[str, Any]:
     return document
 
 
-def plan(caller: httpx.Client, document: Any) -> dict[str, Any]:
+def plan_document(caller: httpx.Client, document: Any) -> dict[str, Any]:
     """Return the plan (preview of changes) of a document."""
     reply = caller.post(PLAN, json=document)
     assert reply.status_code == 200, reply.text
@@ -59,9 +59,9 @@ def plan(caller: httpx.Client, document: Any) -> dict[str, Any]:
     return planned
 
 
-def apply(caller: httpx.Client, document: Any) -> dict[str, Any]:
+def apply_document(caller: httpx.Client, document: Any) -> dict[str, Any]:
     """Plan and apply a document, and return the applied plan."""
-    reply = caller.put(DOCUMENT, json=document, headers={"If-Match": plan(caller, document)["planTag"]})
+    reply = caller.put(DOCUMENT, json=document, headers={"If-Match": plan_document(caller, document)["planTag"]})
     assert reply.status_code == 200, reply.text
     applied: dict[str, Any] = reply.json()
     return applied
@@ -87,9 +87,9 @@ def list_events(caller: httpx.Client, action: str, target: str = "PlatformConfig
 
 def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
     """An exported document, as JSON or YAML, plans no changes."""
-    document = export(admin)
+    document = export_document(admin)
     assert document["workspace"]["id"] == "plant-t"
-    assert plan(admin, document)["changes"] == []
+    assert plan_document(admin, document)["changes"] == []
     text = admin.get(DOCUMENT, headers={"Accept": "application/yaml"})
     assert text.headers["content-type"] == "application/yaml"
     assert yaml.safe_load(text.text) == document
@@ -101,22 +101,22 @@ def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx
     """A query created over the API is exported, and applying a document without it does not remove it."""
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
-    document = export(admin)
+    document = export_document(admin)
     assert find_item(document["warmQueries"], "of-api")["kql"] == "Telemetry | count"
-    assert plan(admin, document)["changes"] == []
+    assert plan_document(admin, document)["changes"] == []
     document["warmQueries"] = [query for query in document["warmQueries"] if query["lookup"] != "of-api"]
-    planned = plan(admin, document)
+    planned = plan_document(admin, document)
     assert planned["changes"] == []
     assert {"kind": "warmQuery", "key": "of-api", "reason": "created through the API"} in planned["kept"]
 
 
 def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client) -> None:
     """A plan lists each change with the states before and after, and stores nothing; PUT applies exactly the plan."""
-    document = export(admin)
+    document = export_document(admin)
     document["connections"].append({"lookup": "extra", "name": "Extra", "type": "CLOUD_EVENT_HUB"})
     find_item(document["surfaces"], "hall")["description"] = "The first hall"
     document["connections"] = [item for item in document["connections"] if item["lookup"] != "lathe"]
-    planned = plan(admin, document)
+    planned = plan_document(admin, document)
     assert list_changes(planned) == [
         ("added", "connection", "extra"),
         ("changed", "surface", "hall"),
@@ -127,31 +127,31 @@ def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client
     assert added["after"]["name"] == "Extra"
     assert (changed["before"]["description"], changed["after"]["description"]) == (None, "The first hall")
     assert removed["after"] is None
-    assert export(admin) != document
+    assert export_document(admin) != document
     reply = admin.put(DOCUMENT, json=document, headers={"If-Match": planned["planTag"]})
     assert reply.status_code == 200, reply.text
     assert list_changes(reply.json()) == list_changes(planned)
-    assert plan(admin, document)["changes"] == []
-    assert plan(admin, export(admin))["changes"] == []
+    assert plan_document(admin, document)["changes"] == []
+    assert plan_document(admin, export_document(admin))["changes"] == []
     for action, key in (("Connection.Created", "extra"), ("Connection.Removed", "lathe"), ("Surface.Updated", "hall")):
         assert list_events(admin, f"Catalog.{action}").count(key) == 1
 
 
 def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -> None:
     """A member that a document adds is audited in the chain AccessControl."""
-    document = export(admin)
+    document = export_document(admin)
     document["team"].append({"id": "new@t", "name": "New", "role": "Viewer"})
-    assert list_changes(apply(admin, document)) == [("added", "member", "new@t")]
+    assert list_changes(apply_document(admin, document)) == [("added", "member", "new@t")]
     assert list_events(admin, "Catalog.Member.Created", "AccessControl").count("new@t") == 1
 
 
 def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Client) -> None:
     """PUT without a plan's tag is rejected with 428; with the tag of another document or an old plan, with 412."""
-    document = export(admin)
+    document = export_document(admin)
     document["workspace"]["description"] = "Described"
     check_problem(admin.put(DOCUMENT, json=document), 428, "PRECONDITION_REQUIRED")
     check_problem(admin.put(DOCUMENT, json=document, headers={"If-Match": "*"}), 428, "PRECONDITION_REQUIRED")
-    tag = plan(admin, document)["planTag"]
+    tag = plan_document(admin, document)["planTag"]
     assert tag.startswith('"')
     other = copy.deepcopy(document)
     other["workspace"]["description"] = "Described differently"
@@ -159,14 +159,14 @@ def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Cli
     body = {"name": "Between", "surface": "hall", "kql": "Telemetry | count"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/between", json=body).status_code in (200, 201)
     check_problem(admin.put(DOCUMENT, json=document, headers={"If-Match": tag}), 412, "PRECONDITION_FAILED")
-    assert export(admin)["workspace"]["description"] is None
+    assert export_document(admin)["workspace"]["description"] is None
 
 
 def test_a_tag_binds_content_and_state_but_not_the_caller(plant: Service, admin: httpx.Client) -> None:
     """The tag of a plan does not depend on the caller's token, the format, or the order of items."""
-    document = export(admin)
+    document = export_document(admin)
     document["workspace"]["description"] = "Same for all"
-    tag = plan(admin, document)["planTag"]
+    tag = plan_document(admin, document)["planTag"]
     document["team"].reverse()
     text = yaml.safe_dump(document)
     reply = plant.caller("admin@t").post(PLAN, content=text, headers=YAML)
@@ -175,29 +175,29 @@ def test_a_tag_binds_content_and_state_but_not_the_caller(plant: Service, admin:
 
 def test_a_declared_item_changed_through_the_api_is_changed_back(plant: Service, admin: httpx.Client) -> None:
     """If a declared item was changed over the API, the plan shows the change back, and who changed it and when."""
-    document = export(admin)
+    document = export_document(admin)
     body = {"name": "A draft", "surface": "hall", "kql": "Telemetry | take 1"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
-    [change] = plan(admin, document)["changes"]
+    [change] = plan_document(admin, document)["changes"]
     assert (change["action"], change["key"], change["changedBy"]) == ("changed", "draft", "editor@t")
     assert change["changedAt"].endswith("Z")
     assert (change["before"]["kql"], change["after"]["kql"]) == ("Telemetry | take 1", "Telemetry | count")
-    apply(admin, document)
-    assert find_item(export(admin)["warmQueries"], "draft")["kql"] == "Telemetry | count"
+    apply_document(admin, document)
+    assert find_item(export_document(admin)["warmQueries"], "draft")["kql"] == "Telemetry | count"
 
 
 def test_declared_approvals_are_ignored_over_https(admin: httpx.Client) -> None:
     """A new query is stored as a draft even if the document approves it, and the plan states this under `kept`."""
-    document = export(admin)
+    document = export_document(admin)
     query = {"lookup": "claimed", "name": "Claimed", "surface": "hall", "kql": "Telemetry", "approval": APPROVED}
     document["warmQueries"].append(query)
-    planned = plan(admin, document)
+    planned = plan_document(admin, document)
     assert planned["changes"][0]["after"]["approval"] is None
     [note] = [kept for kept in planned["kept"] if kept["key"] == "claimed"]
     assert "draft" in note["reason"]
-    apply(admin, document)
-    assert find_item(export(admin)["warmQueries"], "claimed")["approval"] is None
-    assert plan(admin, document)["changes"] == []
+    apply_document(admin, document)
+    assert find_item(export_document(admin)["warmQueries"], "claimed")["approval"] is None
+    assert plan_document(admin, document)["changes"] == []
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def test_an_approval_counts_for_the_same_text_only(
     admin: httpx.Client, changes: dict[str, Any], drafts: list[str]
 ) -> None:
     """A declared query stays approved only if the stored query has the same text and approval as the document."""
-    document = export(admin)
+    document = export_document(admin)
     find_item(document["warmQueries"], "newest").update(changes)
-    planned = plan(admin, document)
+    planned = plan_document(admin, document)
     approvals = [change["after"]["approval"] for change in planned["changes"] if change["key"] == "newest"]
     assert all((approval is None) is bool(drafts) for approval in approvals)
     assert [kept["key"] for kept in planned["kept"] if "draft" in kept["reason"]] == drafts
@@ -226,7 +226,7 @@ def test_an_approval_counts_for_the_same_text_only(
 
 def test_tier_and_limits_are_read_only(admin: httpx.Client) -> None:
     """A document that changes the tier or the limits is rejected with the positions; it may omit both."""
-    document = export(admin)
+    document = export_document(admin)
     text = json.dumps({**document, "limits": {"requestsPerMinute": 7, "concurrent": 7}}, indent=1)
     reply = admin.post(PLAN, content=text)
     [error] = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
@@ -234,12 +234,12 @@ def test_tier_and_limits_are_read_only(admin: httpx.Client) -> None:
     assert text.splitlines()[error["line"] - 1].startswith(' "limits"')
     without = {name: value for name, value in document.items() if name not in ("tier", "limits")}
     assert check_failing_fields(admin.post(PLAN, json={**without, "tier": "pro"})) == ["limits", "tier"]
-    assert plan(admin, without)["changes"] == []
+    assert plan_document(admin, without)["changes"] == []
 
 
 def test_provenance_cannot_be_switched_off(admin: httpx.Client) -> None:
     """A document without a provenance policy is rejected with 409."""
-    document = export(admin)
+    document = export_document(admin)
     del document["policies"]["provenance"]
     check_problem(admin.post(PLAN, json=document), 409, "PROVENANCE_REQUIRED")
     del document["policies"]
@@ -254,12 +254,12 @@ def find_container(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Client) -> None:
     """A document cannot change a partition key path (409) or add the data class evidence (400)."""
-    document = export(admin)
+    document = export_document(admin)
     find_container(document, "inbox")["partitionKeyPath"] = "/id"
     check_problem(admin.post(PLAN, json=document), 409, "PARTITION_KEY_IMMUTABLE")
     headers = {"If-Match": '"x"'}
     check_problem(admin.put(DOCUMENT, json=document, headers=headers), 409, "PARTITION_KEY_IMMUTABLE")
-    document = export(admin)
+    document = export_document(admin)
     find_container(document, "inbox")["dataClass"] = "evidence"
     text = json.dumps(document, indent=1)
     for reply in (admin.post(PLAN, content=text), admin.put(DOCUMENT, content=text, headers=headers)):
@@ -272,9 +272,9 @@ def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Clien
 
 def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> None:
     """If a document omits a container, the container's record is removed only if the container does not exist."""
-    document = export(admin)
+    document = export_document(admin)
     document["dataStores"] = []
-    planned = plan(admin, document)
+    planned = plan_document(admin, document)
     assert list_changes(planned) == [("removed", "container", "orders/planned")]
     reasons = {(kept["kind"], kept["key"]): kept["reason"] for kept in planned["kept"]}
     assert "exists in the account" in reasons["container", "orders/inbox"]
@@ -282,40 +282,40 @@ def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> Non
     headers = {"If-Match": planned["planTag"]}
     applied = admin.put(DOCUMENT, json=document, headers=headers).json()
     assert (list_changes(applied), applied["kept"]) == (list_changes(planned), planned["kept"])
-    assert find_container(export(admin), "inbox")["expose"] == ["create"]
+    assert find_container(export_document(admin), "inbox")["expose"] == ["create"]
 
 
 def test_the_document_of_another_workspace_is_rejected(admin: httpx.Client) -> None:
     """A document with another workspace id is rejected, because the id cannot change."""
-    document = export(admin)
+    document = export_document(admin)
     document["workspace"]["id"] = "plant-u"
     check_problem(admin.post(PLAN, json=document), 409, "WORKSPACE_ID_FIXED")
 
 
 def test_rules_about_people_hold_for_documents(admin: httpx.Client) -> None:
     """A document cannot lock out its caller, remove an approver, or grant rights that the caller lacks."""
-    document = export(admin)
+    document = export_document(admin)
     find_item(document["team"], "admin@t", "id")["enabled"] = False
     check_problem(admin.post(PLAN, json=document), 409, "SELF_LOCKOUT")
-    document = export(admin)
+    document = export_document(admin)
     document["team"].append({"id": "later@t", "name": "Later", "role": "Viewer"})
-    apply(admin, document)
+    apply_document(admin, document)
     document["team"] = [member for member in document["team"] if member["id"] != "later@t"]
-    apply(admin, document)
+    apply_document(admin, document)
     document["team"].append({"id": "later@t", "name": "Later", "role": "Viewer"})
     check_problem(admin.post(PLAN, json=document), 409, "MEMBER_ID_RETIRED")
 
 
 def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admin: httpx.Client) -> None:
     """Export and plan need their own rights; applying needs the right for each part that changes."""
-    document = export(admin)
+    document = export_document(admin)
     check_problem(plant.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING")
     reader = plant.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
     assert reader.get(DOCUMENT).status_code == 200
     check_problem(reader.post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
     check_problem(plant.caller("editor@t").post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
     manager = plant.caller("admin@t", "Workspace.Catalog.Manage")
-    assert plan(manager, document)["changes"] == []
+    assert plan_document(manager, document)["changes"] == []
     for change, right in (
         ({"workspace": {**document["workspace"], "name": "Other"}}, "Policy.Manage"),
         ({"policies": {"provenance": {}}}, "Policy.Manage"),
@@ -364,7 +364,7 @@ def test_errors_have_lines_and_columns(
 
 def test_all_errors_are_listed(admin: httpx.Client) -> None:
     """Errors of several items are listed together with errors about rules between items."""
-    document = export(admin)
+    document = export_document(admin)
     document["connections"][0]["name"] = ""
     document["surfaces"][0]["connections"] = ["nowhere"]
     fields = check_failing_fields(admin.post(PLAN, json=document))
@@ -373,7 +373,7 @@ def test_all_errors_are_listed(admin: httpx.Client) -> None:
 
 def test_the_detail_describes_ten_errors(admin: httpx.Client) -> None:
     """A document with many errors describes the first ten in `detail` and counts the others."""
-    document = {**export(admin), **{f"unknown{number}": 1 for number in range(12)}}
+    document = {**export_document(admin), **{f"unknown{number}": 1 for number in range(12)}}
     problem = check_problem(admin.post(PLAN, json=document), 400, "INVALID_REQUEST")
     assert len(problem["errors"]) == 12
     assert problem["detail"].count("is not a known field") == 10
@@ -391,9 +391,9 @@ def test_texts_that_multiply_are_rejected(admin: httpx.Client) -> None:
 
 def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
     """A document over 1 MiB is accepted; a body over 16 MiB is rejected with 413."""
-    document = export(admin)
+    document = export_document(admin)
     document["workspace"]["description"] = "x" * (2 * 1024 * 1024)
-    assert list_changes(plan(admin, document)) == [("changed", "workspace", "-")]
+    assert list_changes(plan_document(admin, document)) == [("changed", "workspace", "-")]
     check_problem(admin.post(PLAN, content=b" " * (16 * 1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
 
@@ -409,7 +409,7 @@ def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
 
 def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
     """The plan warns of a query that the engine rejects, and PUT rejects the document with the query's line."""
-    document = export(admin)
+    document = export_document(admin)
     query = {"lookup": "broken", "name": "Broken", "surface": "hall", "kql": "Telemetry | where NoColumn == 1"}
     document["warmQueries"].append(query)
     text = yaml.safe_dump(document)
@@ -421,12 +421,12 @@ def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
     assert warning["message"] == f"the query engine rejects this query, so PUT will fail: {error['message']}"
     assert (warning["field"], warning["line"]) == (error["field"], error["line"])
     assert "NoColumn" in text.splitlines()[error["line"] - 1]
-    assert all(query["lookup"] != "broken" for query in export(admin)["warmQueries"])
+    assert all(query["lookup"] != "broken" for query in export_document(admin)["warmQueries"])
 
 
 def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
     """Applying a plan again with the same Idempotency-Key succeeds; another document with this key is rejected."""
-    document = export(admin)
+    document = export_document(admin)
     key = {"Idempotency-Key": "plan-once"}
     first, second = (admin.post(PLAN, json=document, headers=key) for _ in range(2))
     assert first.json() == second.json()
@@ -437,9 +437,9 @@ def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
 def test_a_crash_between_change_and_event_loses_nothing(plant: Service) -> None:
     """If the process dies between a change and its audit event, the restarted service appends the event."""
     caller = plant.caller("admin@t")
-    document = export(caller)
+    document = export_document(caller)
     document["connections"].append({"lookup": "late", "name": "Late", "type": "CLOUD_EVENT_HUB"})
-    headers = {"If-Match": plan(caller, document)["planTag"]}
+    headers = {"If-Match": plan_document(caller, document)["planTag"]}
     with (
         closing(sqlite3.connect(plant.data_dir / "provenance.sqlite", isolation_level=None)) as chains,
         closing(sqlite3.connect(plant.data_dir / "workspace.sqlite")) as catalog,
@@ -453,7 +453,7 @@ def test_a_crash_between_change_and_event_loses_nothing(plant: Service) -> None:
         assert isinstance(sent.exception(), httpx.TransportError | RuntimeError)
     plant.start()
     caller = plant.caller("admin@t")
-    assert plan(caller, document)["changes"] == []
+    assert plan_document(caller, document)["changes"] == []
     wait_until(lambda: list_events(caller, "Catalog.Connection.Created").count("late"), bool)
     assert list_events(caller, "Catalog.Connection.Created").count("late") == 1
     verified = caller.post("/oi-api/provenance/events/verify", params={"target": "PlatformConfig"})

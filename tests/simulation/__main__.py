@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Final
 
-from tests.simulation.exploration import Exploration, explore, list_components
+from tests.simulation.exploration import Exploration, list_components, simulate_world
 from tests.simulation.mutation import find_mutants
 from tests.simulation.soak import Limits, run_soak
 
@@ -23,7 +23,7 @@ def main() -> int:
     """Run the command with the settings of the environment variables; return the exit code."""
     names = tuple(filter(None, os.environ.get("COMPONENTS", "").split(",")))
     if seed := os.environ.get("SEED"):
-        return _replay(int(seed), names)
+        return _replay_world(int(seed), names)
     worlds = int(os.environ.get("WORLDS") or 10**9)
     first = int(os.environ.get("FIRST") or 1)
     if os.environ.get("MUTANTS"):
@@ -32,17 +32,17 @@ def main() -> int:
     return run_soak(Limits(seconds, worlds, first, bool(os.environ.get("STOP_AT_VIOLATION"))), names)
 
 
-def _replay(seed: int, names: tuple[str, ...]) -> int:
+def _replay_world(seed: int, names: tuple[str, ...]) -> int:
     known = {each.name: each for each in list_components()}
     aims = os.environ.get("AIMS")
     targets = None if aims is None else aims.split(";")
-    result = explore(seed, tuple(known[name] for name in names) or None, targets)
-    print("\n".join(result.trace if os.environ.get("FULL") else shorten(result)))
+    result = simulate_world(seed, tuple(known[name] for name in names) or None, targets)
+    print("\n".join(result.trace if os.environ.get("FULL") else shorten_trace(result)))
     print(f"seed {seed}: {result.violation or 'no violation'}, trace {result.digest}")
     return bool(result.violation)
 
 
-def shorten(result: Exploration) -> list[str]:
+def shorten_trace(result: Exploration) -> list[str]:
     """Return the last part of a world's trace, without the lines about thread-pool jobs."""
     return [line for line in result.trace if " job " not in line][-_SHOWN:]
 

@@ -87,12 +87,12 @@ class CosmosNetwork:
         if fault.network is NetworkFault.OVERTAKEN:
             self._deliver(self._draw_trip(trip), lambda: respond(_build_lost_connection()))
         if fault.network is NetworkFault.TWICE:
-            self._deliver(trip + self._draw_trip(_LONGEST_TRIP), lambda: self._repeat(label, request))
+            self._deliver(trip + self._draw_trip(_LONGEST_TRIP), lambda: self._repeat_request(label, request))
 
     def _draw_trip(self, longest: int) -> int:
         return int(self._random.random() * longest)
 
-    def _repeat(self, label: str, request: CosmosRequest) -> None:
+    def _repeat_request(self, label: str, request: CosmosRequest) -> None:
         self._trace(f"{label} again -> {self.service.execute(request).status}")
 
     def _execute(self, label: str, request: CosmosRequest, fault: DrawnFault, respond: Respond) -> None:
@@ -174,12 +174,12 @@ def _parse_request(method: str, url: str, headers: Mapping[str, str], data: str 
 
 
 def _resolve_in_loop(loop: asyncio.AbstractEventLoop, arrived: asyncio.Future[Outcome], outcome: Outcome) -> None:
-    def resolve() -> None:
+    def resolve_in_loop() -> None:
         if not arrived.done():
             arrived.set_result(outcome)
 
     # Outside of the process's own callbacks, its loop is not the running one.
-    loop.call_soon(resolve)
+    loop.call_soon(resolve_in_loop)
 
 
 def _build_lost_connection() -> Exception:

@@ -26,7 +26,7 @@ _DESCRIBED: Final[dict[tuple[int, int], tuple[CodeType, str]]] = {}
 """Descriptions of instructions by the identity of their code object, which each entry keeps alive."""
 
 
-def _describe(code: CodeType, offset: int) -> str:
+def _describe_point(code: CodeType, offset: int) -> str:
     key = id(code), offset
     known = _DESCRIBED.get(key)
     if known is None:
@@ -49,7 +49,7 @@ def list_suspended(coroutine: Any) -> Iterator[str]:
             generators = (each for each in gc.get_referents(current) if isinstance(each, AsyncGeneratorType))
             current = next(generators, None) if type(current).__name__ in _GENERATOR_STEPS else None
             continue
-        if frame is not None and frame.f_lasti >= 0 and (place := _describe(frame.f_code, frame.f_lasti)):
+        if frame is not None and frame.f_lasti >= 0 and (place := _describe_point(frame.f_code, frame.f_lasti)):
             yield place
         current = following
 
@@ -90,4 +90,4 @@ def _list_suspensions(code: CodeType) -> Iterator[str]:
     """Yield the awaits of a function, which are compiled to loops around the instruction ``SEND``."""
     for instruction in dis.get_instructions(code):
         if instruction.opname == "SEND":
-            yield _describe(code, instruction.offset)
+            yield _describe_point(code, instruction.offset)

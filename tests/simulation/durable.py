@@ -228,11 +228,11 @@ class DurableFunctions:
         data = json.loads(json.dumps(activity.data))
         self._world.trace(f"{activity.name} {activity.data}")
 
-        async def call(_: Services) -> Any:
+        async def call_function(_: Services) -> Any:
             return await function(data)
 
         try:
-            return json.loads(json.dumps(await run_on_instance(self._world, call)))
+            return json.loads(json.dumps(await run_on_instance(self._world, call_function)))
         except WorkspaceError as error:
             raise WorkFailedError(str(error)) from error
 
@@ -260,10 +260,10 @@ class DurableClient:
     async def terminate(self, instance_id: str, reason: str) -> None:  # noqa: ARG002  signature of the client
         """End an orchestration; an error may be injected before or after the end."""
 
-        def terminate() -> None:
+        def terminate_instance() -> None:
             self._world.durable.terminate(instance_id)
 
-        await self._send(terminate)
+        await self._send(terminate_instance)
 
     async def _send(self, request: Callable[[], None]) -> None:
         draw, faults = self._world.random.random, self._world.faults

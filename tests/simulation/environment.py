@@ -190,7 +190,7 @@ class _FailureHandler(logging.Handler):
             _FAILURES.append("".join(traceback.format_exception(*record.exc_info)))
 
 
-def take_logged_failures() -> str:
+def remove_logged_failures() -> str:
     """Return the tracebacks of unexpected failures that were logged since the last call."""
     text = "\n".join(_FAILURES)
     _FAILURES.clear()
@@ -209,7 +209,7 @@ def prepare_process() -> None:
     open_files_through(_find_process)
     close_generators_in_their_loop()
     _replace_services()
-    _weaken_key_derivation()
+    _replace_key_derivation()
     _set_clock_of_tokens()
     _share_schedules()
     _share_archive_engine()
@@ -237,7 +237,7 @@ _RUNNING: Final = _Running()
 
 
 @contextmanager
-def enter_world(
+def run_in_world(
     find_loop: Callable[[], SimulatedLoop | None], processes: "Mapping[SimulatedLoop, Instance]"
 ) -> Iterator[None]:
     """Start to run a simulated world; pause the garbage collector, because its times are not deterministic.
@@ -249,7 +249,7 @@ def enter_world(
     was_enabled = gc.isenabled()
     gc.disable()
     _RUNNING.find_loop, _RUNNING.processes = find_loop, processes
-    take_logged_failures()
+    remove_logged_failures()
     try:
         yield
     finally:
@@ -273,14 +273,14 @@ def _replace_services() -> None:
             module.services = find_services  # type: ignore[attr-defined]
 
 
-def _weaken_key_derivation() -> None:
+def _replace_key_derivation() -> None:
     """Replace scrypt by a fast hash, because scrypt would take most of the time of a simulated world."""
     real = replies._derive_key
 
-    def derive(secret: str, salt: bytes) -> bytes:
+    def derive_key(secret: str, salt: bytes) -> bytes:
         return real(secret, salt) if _RUNNING.find_loop is None else hashlib.sha256(salt + secret.encode()).digest()
 
-    replies._derive_key = derive
+    replies._derive_key = derive_key
 
 
 def _set_clock_of_tokens() -> None:

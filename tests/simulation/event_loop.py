@@ -86,7 +86,7 @@ class SimulatedLoop:
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
         """Queue a callback."""
         handle = asyncio.Handle(callback, args, self._loop, context)
-        self._queue(handle)
+        self._queue_callback(handle)
         return handle
 
     def call_soon_threadsafe(
@@ -106,13 +106,13 @@ class SimulatedLoop:
     ) -> asyncio.TimerHandle:
         """Queue a callback that runs at a time of this loop's clock."""
         handle = asyncio.TimerHandle(when, callback, args, self._loop, context)
-        self.scheduler.after(round(when * MICROSECONDS) - self.scheduler.now, lambda: self._queue(handle))
+        self.scheduler.after(round(when * MICROSECONDS) - self.scheduler.now, lambda: self._queue_callback(handle))
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Do nothing; a cancelled timer is skipped when it expires."""
 
-    def _queue(self, handle: asyncio.Handle) -> None:
+    def _queue_callback(self, handle: asyncio.Handle) -> None:
         if self.is_dead or handle.cancelled():
             return
         if not self.ready:

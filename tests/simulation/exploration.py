@@ -76,7 +76,7 @@ def choose_components(seed: int) -> tuple[type[Component], ...]:
     return tuple({component.owned or component.name: component for component in drawn}.values())
 
 
-def explore(
+def simulate_world(
     seed: int, components: tuple[type[Component], ...] | None = None, targets: Collection[str] | None = None
 ) -> Exploration:
     """Simulate the world of a seed and return its result.

@@ -69,7 +69,7 @@ class Instance:
         self.services.queries.__dict__["engine"] = SimulatedEngine(world)
         self._durable = DurableClient(world)
         self._pipeline: RequestPipeline | None = None
-        world.scheduler.after(int(self._random.random() * _LONGEST_FIRST_TICK), self._tick)
+        world.scheduler.after(int(self._random.random() * _LONGEST_FIRST_TICK), self._run_timer)
 
     @property
     def is_alive(self) -> bool:
@@ -81,7 +81,7 @@ class Instance:
             now=self._read_clock,
             monotonic=lambda: self._booted + self._world.scheduler.now / MICROSECONDS,
             sleep=asyncio.sleep,
-            block=self._block,
+            block=self._block_loop,
             random_bytes=self._random.randbytes,
             uniform=self._random.uniform,
             open_pool=self._open_pool,
@@ -91,7 +91,7 @@ class Instance:
     def _read_clock(self) -> datetime:
         return START + self._world.clock_shift + self._skew + timedelta(microseconds=self._world.scheduler.now)
 
-    def _block(self, seconds: float) -> None:
+    def _block_loop(self, seconds: float) -> None:
         self._world.scheduler.now += int(seconds * MICROSECONDS)
 
     def _open_pool(self, threads: int, name: str) -> Executor:  # noqa: ARG002  signature of Runtime.open_pool
@@ -112,12 +112,12 @@ class Instance:
         pipeline._runtime = self.services.runtime
         return pipeline
 
-    def _tick(self) -> None:
+    def _run_timer(self) -> None:
         """Run the timer of the background jobs, as the Functions host does."""
         if not self.is_alive:
             return
         seconds = self._world.tick_seconds + self._random.random()
-        self._world.scheduler.after(int(seconds * MICROSECONDS), self._tick)
+        self._world.scheduler.after(int(seconds * MICROSECONDS), self._run_timer)
         if self._world.background_jobs:
             self.loop.call_soon(self._start_tick)
 
@@ -133,15 +133,15 @@ class Instance:
     def start_job(self, site: str) -> bool:
         """Return False if the simulation crashes the process before a job."""
         self._world.trace(f"{self.loop.name} job {site}")
-        return self._survives(f"{site} before")
+        return self._survives_point(f"{site} before")
 
     def end_job(self, site: str) -> bool:
         """Return False if the simulation crashes the process directly after a job."""
-        return self._survives(f"{site} after")
+        return self._survives_point(f"{site} after")
 
-    def _survives(self, point: str) -> bool:
+    def _survives_point(self, point: str) -> bool:
         self._world.points.seen.add(point)
-        if self._draws(self._world.faults.crash) or self._world.is_aimed_at(point):
+        if self._draw_fault(self._world.faults.crash) or self._world.is_aimed_at(point):
             self.crash(point)
         return self.is_alive
 
@@ -171,27 +171,27 @@ class Instance:
 
     def begin(self, statement: str) -> None:
         """At the start of a transaction, raise "database is locked" with the probability of the fault ``busy``."""
-        if statement != "BEGIN" and self._draws(self._world.faults.busy):
-            self._block(self._random.random() * BUSY_SECONDS)
+        if statement != "BEGIN" and self._draw_fault(self._world.faults.busy):
+            self._block_loop(self._random.random() * BUSY_SECONDS)
             self._world.trace(f"{self.loop.name} busy")
             raise build_error(sqlite3.SQLITE_BUSY, "database is locked")
 
     def before_commit(self) -> None:
         """Before a commit, crash or raise "disk is full" if the simulation injects this fault."""
-        self._die_in_job("commit before")
-        if self._draws(self._world.faults.full):
+        self._crash_in_job("commit before")
+        if self._draw_fault(self._world.faults.full):
             self._world.trace(f"{self.loop.name} full")
             raise build_error(sqlite3.SQLITE_FULL, "database or disk is full")
 
     def after_commit(self) -> None:
         """After a commit, crash or raise an error if the simulation injects this fault."""
-        self._die_in_job("commit after")
-        if self._draws(self._world.faults.commit_lost):
+        self._crash_in_job("commit after")
+        if self._draw_fault(self._world.faults.commit_lost):
             self._world.trace(f"{self.loop.name} commit lost")
             raise build_error(sqlite3.SQLITE_IOERR, "disk I/O error")
 
-    def _die_in_job(self, point: str) -> None:
-        if not self._survives(point):
+    def _crash_in_job(self, point: str) -> None:
+        if not self._survives_point(point):
             raise SimulatedCrashError
 
     def check_alive(self) -> None:
@@ -199,7 +199,7 @@ class Instance:
         if not self.is_alive:
             raise SimulatedCrashError
 
-    def _draws(self, probability: float) -> bool:
+    def _draw_fault(self, probability: float) -> bool:
         return probability > 0 and self._random.random() < probability
 
 

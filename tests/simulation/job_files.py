@@ -75,7 +75,7 @@ def read_linked_file(world: World, file: Mapping[str, Any]) -> bytes:
 async def expire_jobs(world: World) -> None:
     """Delete all jobs by running the expiry with a clock that is far ahead."""
 
-    async def expire(services: Services) -> None:
+    async def delete_expired_jobs(services: Services) -> None:
         now = services.runtime.now
         later = replace(services.runtime, now=lambda: now() + _AFTER_EXPIRY)
         downloads, scratch = services.downloads, services.cold_data.scratch
@@ -85,7 +85,7 @@ async def expire_jobs(world: World) -> None:
     is_done = False
     while not is_done:
         try:
-            await run_on_instance(world, expire)
+            await run_on_instance(world, delete_expired_jobs)
             is_done = True
         except WorkFailedError:
             await world.sleep(1)

@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.simulation.cosmos_world import replace_modules
 from tests.simulation.environment import make_template, prepare_process
-from tests.simulation.exploration import Exploration, explore, list_aims, list_components
+from tests.simulation.exploration import Exploration, list_aims, list_components, simulate_world
 
 EXCLUDED: Final = Path(__file__).parent / "excluded_crash_points.txt"
 """Crash points that no world reaches, each with the reason."""
@@ -77,7 +77,7 @@ class BatchSummary:
     crashed: set[str]
 
 
-def explore_batch(batch: Batch) -> BatchSummary:
+def simulate_worlds(batch: Batch) -> BatchSummary:
     """Simulate the worlds of a range of seeds; every second world tries to crash at points that were not used yet."""
     chosen = tuple(each for each in list_components() if each.name in batch.names) or None
     violations: list[tuple[str, str]] = []
@@ -89,7 +89,7 @@ def explore_batch(batch: Batch) -> BatchSummary:
             break
         worlds += 1
         is_aimed = seed % 2 == 1
-        result = explore(seed, chosen, batch.aims - crashed if is_aimed else None)
+        result = simulate_world(seed, chosen, batch.aims - crashed if is_aimed else None)
         seen |= result.points.seen
         crashed |= result.points.crashed
         if result.violation:
@@ -163,7 +163,7 @@ def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: Limits) -> N
             # Few batches wait, so that each knows what the ones before it have reached.
             for batch in islice(batches, cores + 1 - len(running)):
                 aims = frozenset(_list_points(totals.seen, batch.names) - totals.crashed)
-                running.append(pool.apply_async(explore_batch, (replace(batch, aims=aims),)))
+                running.append(pool.apply_async(simulate_worlds, (replace(batch, aims=aims),)))
             if not running:
                 break
             totals.add(running.popleft().get())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.simulation.component import Component
-from tests.simulation.exploration import explore
+from tests.simulation.exploration import simulate_world
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
@@ -24,6 +24,6 @@ def load_example() -> type[Component]:
 def test_the_example_runs() -> None:
     """The example component of CONTRIBUTING.md can be part of a world, and its invariant holds."""
     component = load_example()
-    results = [explore(seed, (component,)) for seed in range(5)]
+    results = [simulate_world(seed, (component,)) for seed in range(5)]
     assert [result.violation for result in results] == [""] * 5
     assert sum("-> 201" in line for result in results for line in result.trace) > 5

@@ -64,7 +64,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         return self._clock.now
 
 
-def run[T](main: Coroutine[Any, Any, T]) -> T:
+def run_in_virtual_time[T](main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in virtual time and return its result."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         return runner.run(main)
@@ -85,7 +85,7 @@ class _Site:
         self.service: CosmosService = create_service(lambda: START.timestamp() + loop.time(), request_units)
         self.network = CosmosNetwork(
             self.service,
-            self._deliver,
+            self._deliver_later,
             random.Random(self.random.getrandbits(64)),
             CosmosFaults(),
             lambda line: self.lines.append(f"{loop.time():.6f} {line}"),
@@ -93,7 +93,7 @@ class _Site:
         self._faults = faults or CosmosFaults.draw(self.random)
 
     @staticmethod
-    def _deliver(delay: int, callback: Callable[[], None]) -> None:
+    def _deliver_later(delay: int, callback: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(delay / MICROSECONDS, callback)
 
     async def start(self) -> "_Site":
@@ -121,7 +121,7 @@ def reject_unexpected(error: WorkspaceError) -> None:
         raise error
 
 
-async def _append(log: ChainLog, keys: IdempotencyKeys, text: str, acknowledged: dict[str, int]) -> None:
+async def _append_record(log: ChainLog, keys: IdempotencyKeys, text: str, acknowledged: dict[str, int]) -> None:
     event = {"EntityType": "Test", "EntityID": text, "ActionType": "Test"}
     for _ in range(30):
         try:
@@ -162,7 +162,7 @@ async def append_concurrently(seed: int) -> list[str]:
 
         log = ChainLog(CosmosChainStore(account), load_workspace, runtime=account.runtime)
         keys = IdempotencyKeys(CosmosIdempotencyStore(account), runtime=account.runtime)
-        tasks += [_append(log, keys, f"event {number}", acknowledged) for number in range(8)]
+        tasks += [_append_record(log, keys, f"event {number}", acknowledged) for number in range(8)]
     await asyncio.gather(*tasks)
     site.network.faults.stop()
     stored = check_chain(site.service)
@@ -176,10 +176,10 @@ async def append_concurrently(seed: int) -> list[str]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_appends_are_stored_once(seed: int) -> None:
     """If the network loses, repeats or delays requests, an acknowledged event is stored exactly once."""
-    run(append_concurrently(seed))
+    run_in_virtual_time(append_concurrently(seed))
 
 
-async def _answer_once(seed: int) -> None:
+async def _simulate_one_reply(seed: int) -> None:
     site = await _Site(seed).start()
     answers: set[bytes] = set()
     executed: list[str] = []
@@ -213,10 +213,10 @@ async def _answer_once(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_requests_with_a_key_get_the_same_reply(seed: int) -> None:
     """Concurrent requests with one Idempotency-Key all get the same reply: the first that is stored."""
-    run(_answer_once(seed))
+    run_in_virtual_time(_simulate_one_reply(seed))
 
 
-async def _exceed_budget() -> tuple[float, int]:
+async def _simulate_throttling() -> tuple[float, int]:
     site = await _Site(1, request_units=20, faults=CosmosFaults()).start()
     account = site.open_process("i0")
     store = CosmosIdempotencyStore(account)
@@ -228,12 +228,12 @@ async def _exceed_budget() -> tuple[float, int]:
 
 def test_a_request_unit_budget_slows_writes_down() -> None:
     """Writes that exceed a container's request units are retried later, and all succeed."""
-    seconds, throttled = run(_exceed_budget())
+    seconds, throttled = run_in_virtual_time(_simulate_throttling())
     assert throttled > 0
     assert 3 < seconds < 60
 
 
-async def _copy() -> None:
+async def _copy_network() -> None:
     site = await _Site(1, faults=CosmosFaults()).start()
     original = site.service
     site.network.service = copy_service(original, lambda: 0.0, None)
@@ -245,12 +245,12 @@ async def _copy() -> None:
 
 def test_worlds_do_not_share_items() -> None:
     """A copied account has the same containers and its own clock, and later changes affect only one account."""
-    run(_copy())
+    run_in_virtual_time(_copy_network())
 
 
 def print_trace(seed: int) -> None:
     """Print the trace of the simulation with a seed to standard output."""
-    sys.stdout.write("\n".join(run(append_concurrently(seed))))
+    sys.stdout.write("\n".join(run_in_virtual_time(append_concurrently(seed))))
 
 
 def test_a_seed_has_one_trace() -> None:

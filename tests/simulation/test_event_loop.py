@@ -40,7 +40,7 @@ def run_all(loop: SimulatedLoop) -> None:
         pass
 
 
-def run[T](loop: SimulatedLoop, coroutine: Coroutine[Any, Any, T]) -> T:
+def run_to_end[T](loop: SimulatedLoop, coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end and return its result."""
     task = loop.create_task(coroutine)
     run_all(loop)
@@ -51,11 +51,11 @@ def test_a_sleep_takes_virtual_time() -> None:
     """A sleep of one hour ends immediately, and the virtual clock has advanced by one hour."""
     loop = make_loop()
 
-    async def sleep() -> float:
+    async def sleep_briefly() -> float:
         await asyncio.sleep(3600)
         return loop.time()
 
-    assert 3600 <= run(loop, sleep()) < 3601
+    assert 3600 <= run_to_end(loop, sleep_briefly()) < 3601
 
 
 def test_callbacks_run_in_the_order_of_their_registration() -> None:
@@ -72,10 +72,10 @@ def test_a_job_of_a_pool_runs_at_a_later_step() -> None:
     loop = make_loop()
     pool = SimulatedPool(loop, 1, QuietObserver())
 
-    async def work() -> tuple[int, float]:
+    async def return_value() -> tuple[int, float]:
         return await loop.run_in_executor(pool, lambda: 7), loop.time()
 
-    result, at = run(loop, work())
+    result, at = run_to_end(loop, return_value())
     assert result == 7
     assert at >= 0.001
 
@@ -95,13 +95,13 @@ def test_nothing_runs_after_a_crash() -> None:
     loop, seen = make_loop(), list[str]()
     pool = SimulatedPool(loop, 1, QuietObserver())
 
-    async def wait() -> None:
+    async def wait_forever() -> None:
         try:
             await asyncio.sleep(1)
         finally:
             seen.append("finally")
 
-    task = loop.create_task(wait())
+    task = loop.create_task(wait_forever())
     loop.scheduler.step()
     loop.call_soon(seen.append, "callback")
     pool.submit(seen.append, "job")

@@ -9,16 +9,16 @@ import pytest
 
 from tests.simulation.component import Component
 from tests.simulation.cosmos_world import uses_cosmos
-from tests.simulation.exploration import choose_components, explore, list_aims, list_components
+from tests.simulation.exploration import choose_components, list_aims, list_components, simulate_world
 
 ROOT = Path(__file__).parents[2]
 ONCE_FAILED = Path(__file__).parent / "once_failed.txt"
 SEEDS_OF_EACH_COMPONENT = 6
 PRINT_TRACE = """
 import sys
-from tests.simulation.exploration import explore
+from tests.simulation.exploration import simulate_world
 for seed in (5, 6, 7):
-    print("\\n".join(explore(seed).trace))
+    print("\\n".join(simulate_world(seed).trace))
 """
 
 
@@ -34,13 +34,15 @@ def read_once_failed() -> list[tuple[int, tuple[type[Component], ...]]]:
 def test_each_component_holds_its_invariants(component: type[Component]) -> None:
     """A simulated world with a single component violates none of the component's invariants."""
     for seed in range(SEEDS_OF_EACH_COMPONENT):
-        assert explore(seed, (component,)).violation == "", f"seed {seed}"
+        assert simulate_world(seed, (component,)).violation == "", f"seed {seed}"
 
 
 def test_seeds_that_once_failed_hold() -> None:
     """A simulated world that once violated an invariant violates none today."""
     failed = {
-        seed: result.violation for seed, chosen in read_once_failed() if (result := explore(seed, chosen)).violation
+        seed: result.violation
+        for seed, chosen in read_once_failed()
+        if (result := simulate_world(seed, chosen)).violation
     }
     assert failed == {}
 
@@ -61,14 +63,14 @@ def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
 def test_a_world_dies_at_the_points_at_which_it_aims() -> None:
     """A world crashes at up to three requested crash points; a run with the used points has the same trace."""
     component = list_components()[0]
-    aimed = explore(4, (component,), list_aims(component, with_cosmos=uses_cosmos(4)))
+    aimed = simulate_world(4, (component,), list_aims(component, with_cosmos=uses_cosmos(4)))
     assert len(aimed.points.aimed) == 3
     assert set(aimed.points.aimed) <= aimed.points.crashed
-    assert explore(4, (component,), aimed.points.aimed).digest == aimed.digest
-    assert explore(4, (component,), ()).digest != aimed.digest
+    assert simulate_world(4, (component,), aimed.points.aimed).digest == aimed.digest
+    assert simulate_world(4, (component,), ()).digest != aimed.digest
 
 
 def test_different_seeds_give_different_worlds() -> None:
     """Different seeds select different components and steps of a world."""
-    assert len({explore(seed, list_components()[:1]).digest for seed in range(4)}) == 4
+    assert len({simulate_world(seed, list_components()[:1]).digest for seed in range(4)}) == 4
     assert len({choose_components(seed) for seed in range(50)}) >= min(len(list_components()), 3)

@@ -56,14 +56,14 @@ class SimulatedWebPubSub:
         await self._receive()
         message = parse(text)
         self.published[group, message["ID"]] = self._world.scheduler.now
-        for stream in self._select(group):
+        for stream in self._select_streams(group):
             stream.received.append(message)
-        self._reply()
+        self._reply_or_fail()
 
     async def has_streams(self, group: str) -> bool:
         """Return whether a group has an open stream."""
         await self._receive()
-        return bool(self._select(group))
+        return bool(self._select_streams(group))
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Yield the open streams of a group."""
@@ -78,7 +78,7 @@ class SimulatedWebPubSub:
         stream = self.streams[connection_id]
         if stream.is_open:
             stream.received.append(parse(text))
-        self._reply()
+        self._reply_or_fail()
 
     async def is_open(self, connection_id: str) -> bool:
         """Return whether a stream is open."""
@@ -90,7 +90,7 @@ class SimulatedWebPubSub:
         await self._receive()
         self._world.trace(f"stream {connection_id} is closed: {reason}")
         self.streams[connection_id].is_open = False
-        self._reply()
+        self._reply_or_fail()
 
     async def link(self, user: str, expires_at: datetime) -> str:
         """Return a constant address; the simulation opens streams without it."""
@@ -99,7 +99,7 @@ class SimulatedWebPubSub:
     async def close(self) -> None:
         """Do nothing: this fake service holds no resources."""
 
-    def _select(self, group: str) -> list[SimulatedStream]:
+    def _select_streams(self, group: str) -> list[SimulatedStream]:
         return [stream for stream in self.streams.values() if stream.is_open and group in stream.groups]
 
     async def _receive(self) -> None:
@@ -108,7 +108,7 @@ class SimulatedWebPubSub:
         if draw() < max(faults.request_lost, faults.busy):
             raise _build_error()
 
-    def _reply(self) -> None:
+    def _reply_or_fail(self) -> None:
         if self._world.random.random() < self._world.faults.reply_lost:
             raise _build_error()
 

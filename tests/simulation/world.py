@@ -16,7 +16,7 @@ from tests.simulation.cosmos_world import WorldAccount
 from tests.simulation.crash_points import list_suspended
 from tests.simulation.durable import DurableFunctions
 from tests.simulation.engine import TelemetryRow
-from tests.simulation.environment import Template, enter_world, make_folder, take_logged_failures
+from tests.simulation.environment import Template, make_folder, remove_logged_failures, run_in_world
 from tests.simulation.event_loop import MILLISECOND, SimulatedLoop
 from tests.simulation.faults import Faults, draw_delay
 from tests.simulation.instance import Instance
@@ -119,7 +119,7 @@ class World:
         self._instances = [Instance(self, number, self.folder) for number in range(self.random.choice((1, 2, 2, 3)))]
         self.components = [component(self) for component in components]
         for instance in self._instances:
-            self._attach(instance)
+            self._attach_components(instance)
         self.background_jobs = frozenset(job for each in self.components for job in each.background_jobs)
 
     def trace(self, line: str) -> None:
@@ -141,7 +141,7 @@ class World:
         Raises:
             ViolationError: an invariant does not hold.
         """
-        with enter_world(lambda: self.scheduler.current, self.processes):
+        with run_in_world(lambda: self.scheduler.current, self.processes):
             self._run()
 
     def _run(self) -> None:
@@ -172,14 +172,14 @@ class World:
         tasks = [self._clients.create_task(each) for each in coroutines]
         waiting = len(tasks)
 
-        def note_end(task: asyncio.Task[None]) -> None:
+        def record_end(task: asyncio.Task[None]) -> None:
             nonlocal waiting
             waiting -= 1
             if (error := task.exception()) is not None:
                 self._error = error
 
         for task in tasks:
-            task.add_done_callback(note_end)
+            task.add_done_callback(record_end)
         scheduler = self.scheduler
         while waiting:
             self.require(scheduler.step(), "all work has stopped, but clients still wait")
@@ -188,32 +188,32 @@ class World:
                 raise self._error
             late = deadline is not None and scheduler.now > deadline
             self.require(not late, "the work does not finish in time after the last fault")
-            self._disturb()
+            self._inject_disturbance()
 
     def step_within_job(self) -> None:
         """Run one step of the simulated world while a job waits, because a real thread would not block other work."""
         self.scheduler.step()
-        self._disturb()
+        self._inject_disturbance()
 
-    def _disturb(self) -> None:
+    def _inject_disturbance(self) -> None:
         """Crash a process or change the clocks, if the step of the next planned disturbance is reached."""
         if self._aims:
-            self._crash_aimed()
+            self._crash_at_target()
         if self.scheduler.steps < self._next_disturbance:
             return
         self._next_disturbance = self.scheduler.steps + self._draw_gap()
-        if self._draws(self.faults.clock_jump):
+        if self._draw_fault(self.faults.clock_jump):
             self.clock_shift = _LONGEST_JUMP * self.random.random()
             self.trace(f"clocks are set to {self.clock_shift} ahead")
         instance = self.choose_instance()
-        if self._draws(self.faults.crash * _CRASHES_PER_DISTURBANCE) and instance.is_alive:
+        if self._draw_fault(self.faults.crash * _CRASHES_PER_DISTURBANCE) and instance.is_alive:
             instance.crash("")
 
     def _draw_gap(self) -> int:
         """Return a random number of steps until the next disturbance."""
         return int(self.random.expovariate(1 / _USUAL_GAP)) + 1
 
-    def _crash_aimed(self) -> None:
+    def _crash_at_target(self) -> None:
         loop = self.scheduler.last
         if loop is None or (instance := self.processes.get(loop)) is None or not instance.is_alive:
             return
@@ -223,7 +223,7 @@ class World:
             return
         point = next((place for place in list_suspended(task.get_coro()) if place in self._aims), "")
         if point:
-            self._use_aim(point)
+            self._use_target(point)
             instance.crash("")
             self._aims -= self.points.crashed
 
@@ -231,10 +231,10 @@ class World:
         """Return whether the simulation must crash a process at the given side (start or end) of a job."""
         if point not in self._aims:
             return False
-        self._use_aim(point)
+        self._use_target(point)
         return True
 
-    def _use_aim(self, point: str) -> None:
+    def _use_target(self, point: str) -> None:
         self._aims.discard(point)
         self.points.aimed.append(point)
         if len(self.points.aimed) == _MOST_AIMED_CRASHES:
@@ -244,14 +244,16 @@ class World:
         """Record the crash of a process, and start a new process after a random delay."""
         self.points.crashed.update(points)
         self.trace(f"{instance.loop.name} dies at {' '.join(points)}")
-        self.scheduler.after(int(self.random.random() ** 3 * _LONGEST_RESTART), lambda: self._restart(instance))
+        self.scheduler.after(
+            int(self.random.random() ** 3 * _LONGEST_RESTART), lambda: self._restart_instance(instance)
+        )
 
-    def _restart(self, old: Instance) -> None:
+    def _restart_instance(self, old: Instance) -> None:
         self.trace(f"{old.loop.name} starts")
         self._instances[old.number] = Instance(self, old.number, self.folder)
-        self._attach(self._instances[old.number])
+        self._attach_components(self._instances[old.number])
 
-    def _attach(self, instance: Instance) -> None:
+    def _attach_components(self, instance: Instance) -> None:
         for component in self.components:
             component.attach(instance.services)
 
@@ -266,11 +268,11 @@ class World:
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Start work outside of all simulated processes; an error in this work ends the simulation."""
 
-        def note_end(task: asyncio.Task[None]) -> None:
+        def record_end(task: asyncio.Task[None]) -> None:
             if (error := task.exception()) is not None:
                 self._error = error
 
-        self._clients.create_task(work).add_done_callback(note_end)
+        self._clients.create_task(work).add_done_callback(record_end)
 
     async def sleep(self, seconds: float) -> None:
         """Wait for a number of virtual seconds."""
@@ -296,23 +298,23 @@ class World:
         self.trace(f"{member} {method} {path} {(headers or {}).get('idempotency-key', '')}")
         future: asyncio.Future[Reply] = self._clients.create_future()
         is_repeatable = method != "POST" or "idempotency-key" in request.headers
-        copies = 2 if is_repeatable and self._draws(self.faults.delivered_twice) else 1
+        copies = 2 if is_repeatable and self._draw_fault(self.faults.delivered_twice) else 1
         for _ in range(copies):
-            self._deliver(request, future)
+            self._deliver_request(request, future)
         reply = await future
         self.trace(f"{member} {method} {path} -> {reply.status}")
         if reply.status == _INTERNAL_ERROR:
-            raise ViolationError(f"{method} {path} failed: {take_logged_failures()}")
+            raise ViolationError(f"{method} {path} failed: {remove_logged_failures()}")
         return ApiReply(reply)
 
-    def _draws(self, probability: float) -> bool:
+    def _draw_fault(self, probability: float) -> bool:
         return probability > 0 and self.random.random() < probability
 
-    def _deliver(self, request: Request, future: "asyncio.Future[Reply]") -> None:
+    def _deliver_request(self, request: Request, future: "asyncio.Future[Reply]") -> None:
         """Deliver a request after a random delay; the request may be lost."""
         delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
-        if self._draws(self.faults.request_lost):
-            self._lose(future)
+        if self._draw_fault(self.faults.request_lost):
+            self._lose_reply(future)
             return
         instance = self.choose_instance()
         self.scheduler.after(delay, lambda: self._receive(instance.number, request, future))
@@ -320,34 +322,34 @@ class World:
     def _receive(self, number: int, request: Request, future: "asyncio.Future[Reply]") -> None:
         instance = self._instances[number]
         if not instance.is_alive:
-            self._lose(future)
+            self._lose_reply(future)
             return
         task = instance.loop.create_task(instance.serve(request), context=None)
-        task.add_done_callback(lambda ended: self._reply(ended, future))
+        task.add_done_callback(lambda ended: self._send_reply(ended, future))
         # If the process dies, the client notices after a while.
-        self._watch(instance, future)
+        self._watch_for_crash(instance, future)
 
-    def _watch(self, instance: Instance, future: "asyncio.Future[Reply]") -> None:
-        def check() -> None:
+    def _watch_for_crash(self, instance: Instance, future: "asyncio.Future[Reply]") -> None:
+        def check_instance() -> None:
             if future.done():
                 return
             if instance.is_alive:
-                self.scheduler.after(MICROSECONDS, check)
+                self.scheduler.after(MICROSECONDS, check_instance)
             else:
-                self._lose(future)
+                self._lose_reply(future)
 
-        self.scheduler.after(MICROSECONDS, check)
+        self.scheduler.after(MICROSECONDS, check_instance)
 
-    def _reply(self, task: "asyncio.Task[Reply]", future: "asyncio.Future[Reply]") -> None:
-        if self._draws(self.faults.reply_lost):
-            self._lose(future)
+    def _send_reply(self, task: "asyncio.Task[Reply]", future: "asyncio.Future[Reply]") -> None:
+        if self._draw_fault(self.faults.reply_lost):
+            self._lose_reply(future)
             return
         delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
-        self.scheduler.after(delay, lambda: self._clients.call_soon(_resolve, future, task.result()))
+        self.scheduler.after(delay, lambda: self._clients.call_soon(_set_reply, future, task.result()))
 
-    def _lose(self, future: "asyncio.Future[Reply]") -> None:
+    def _lose_reply(self, future: "asyncio.Future[Reply]") -> None:
         delay = MICROSECONDS + draw_delay(self.random, self.faults, _LONGEST_TRIP)
-        self.scheduler.after(delay, lambda: self._clients.call_soon(_fail, future))
+        self.scheduler.after(delay, lambda: self._clients.call_soon(_set_lost_connection, future))
 
 
 @dataclass(frozen=True)
@@ -376,11 +378,11 @@ class ApiReply:
         return next((value for key, value in self.reply.headers.items() if key.lower() == name), "")
 
 
-def _resolve(future: "asyncio.Future[Reply]", reply: Reply) -> None:
+def _set_reply(future: "asyncio.Future[Reply]", reply: Reply) -> None:
     if not future.done():
         future.set_result(reply)
 
 
-def _fail(future: "asyncio.Future[Reply]") -> None:
+def _set_lost_connection(future: "asyncio.Future[Reply]") -> None:
     if not future.done():
         future.set_exception(ConnectionLostError())

@@ -66,10 +66,10 @@ def test_printed_errors_do_not_control_the_terminal(
 ) -> None:
     """The message and the trace id of an error are printed with escapes for control characters."""
 
-    def fail(**_: object) -> None:
+    def raise_error(**_: object) -> None:
         raise error
 
-    monkeypatch.setattr(main, "main", fail)
+    monkeypatch.setattr(main, "main", raise_error)
     assert execute([]) in {1, 3}
     printed = capsys.readouterr().err
     assert printed.startswith("error: a\\x1b[2J\n")

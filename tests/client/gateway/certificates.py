@@ -21,20 +21,20 @@ class Authority:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _build_name("authority")
-        certificate = self._build("authority", self._key.public_key(), 1).add_extension(
+        certificate = self._build_certificate("authority", self._key.public_key(), 1).add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         self.file = folder / "ca.pem"
-        _write(self.file, certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        write_file(self.file, certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, days: int) -> tuple[Path, Path]:
         """Issue a certificate for 127.0.0.1 that expires after some days; return its file and the file of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-        certificate = self._build(name, key.public_key(), days).add_extension(names, critical=False)
+        certificate = self._build_certificate(name, key.public_key(), days).add_extension(names, critical=False)
         paths = self._folder / f"{name}.pem", self._folder / f"{name}.key"
-        _write(paths[0], certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-        _write(
+        write_file(paths[0], certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        write_file(
             paths[1],
             key.private_bytes(
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -42,7 +42,7 @@ class Authority:
         )
         return paths
 
-    def _build(self, name: str, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
+    def _build_certificate(self, name: str, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         return (
             x509.CertificateBuilder()
@@ -59,5 +59,5 @@ def _build_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
     path.write_bytes(content)

@@ -121,7 +121,7 @@ def sum_counts(metrics: Metrics, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
-def encode(**message: Any) -> bytes:
+def encode_message(**message: Any) -> bytes:
     """Return a message of the source as JSON bytes."""
     return json.dumps(message).encode()
 

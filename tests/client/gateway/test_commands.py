@@ -16,7 +16,7 @@ from oi.gateway.settings import STOP, SpoolSettings, parse_settings
 from oi.gateway.spool import GatewaySpool, Rejected
 
 from tests.client.gateway.broker import Broker
-from tests.client.gateway.running import describe_settings, encode
+from tests.client.gateway.running import describe_settings, encode_message
 
 TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
 
@@ -26,7 +26,7 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return the fake service's reply about the key; an entry ``status`` makes the reply an error."""
     known: dict[str, Any] = {"accessRights": ["Workspace.Telemetry.Write"], "connections": ["press"]}
 
-    def reply(request: httpx.Request) -> httpx.Response:
+    def reply_to_request(request: httpx.Request) -> httpx.Response:
         if "status" in known:
             return httpx.Response(known["status"], json={"code": "KEY_REVOKED", "detail": "The key was revoked."})
         return httpx.Response(200, json=TOKEN if request.url.path.endswith("/jwt") else known)
@@ -34,14 +34,14 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     client = httpx.AsyncClient
 
     def connect(**options: Any) -> httpx.AsyncClient:
-        return client(transport=httpx.MockTransport(reply), **options)
+        return client(transport=httpx.MockTransport(reply_to_request), **options)
 
     monkeypatch.setattr(httpx, "AsyncClient", connect)
     monkeypatch.setenv("OI_KEY", "oik_1")
     return known
 
 
-def write(folder: Path, port: int, name: str, **source: Any) -> str:
+def write_configuration(folder: Path, port: int, name: str, **source: Any) -> str:
     """Write a gateway configuration and return its path."""
     path = folder / "gateway.yaml"
     path.write_text(yaml.safe_dump(describe_settings(folder, port, name, **source)))
@@ -52,7 +52,7 @@ def test_check_without_messages_names_the_filters(
     tmp_path: Path, shared_broker: Broker, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If no message arrives, `check` succeeds with a valid key and broker, and prints the topic filters."""
-    path = write(tmp_path, shared_broker.port, "shown")
+    path = write_configuration(tmp_path, shared_broker.port, "shown")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == 0
     output = capsys.readouterr().out
     assert "accepts the key.\nThe key is bound to the connections press.\n" in output
@@ -67,7 +67,7 @@ def test_check_names_connections_of_other_keys(
     settings = describe_settings(tmp_path, 1883, "x")
     shown: list[str] = []
     display = _Display(parse_settings(Section(settings)), identity, 1, shown.append)
-    display.put(Delivery("x/press/d-1", encode(value=1)))
+    display.put(Delivery("x/press/d-1", encode_message(value=1)))
     assert "rejected: The key is not bound to the connection press." in shown[0]
     settings["routes"] = [{"topic": "a/{device}", "connection": "press", "device": "{device}"}]
     path = tmp_path / "gateway.yaml"
@@ -90,10 +90,10 @@ def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
     bound = {"connections": ["press"], "devices": ["d-*"]}
     display = _Display(parse_settings(Section(settings)), bound, 5, shown.append)
     for address, payload in (
-        ("x/d-1", encode(value=1)),
-        ("x/e-1", encode(value=1)),
-        ("y", encode(value=1)),
-        ("y", encode(deviceId="d-2")),
+        ("x/d-1", encode_message(value=1)),
+        ("x/e-1", encode_message(value=1)),
+        ("y", encode_message(value=1)),
+        ("y", encode_message(deviceId="d-2")),
     ):
         display.put(Delivery(address, payload))
     assert ["rejected: The key is not bound to the device" in each for each in shown] == [False, True, True, False]
@@ -105,7 +105,12 @@ def test_check_shows_converted_messages(tmp_path: Path) -> None:
     shown: list[str] = []
     settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
     display = _Display(settings, {}, 3, shown.append)
-    for address, payload in (("x/press/d-1", encode(value=1)), ("x/press/d-1", b"?"), ("y", b"{}"), ("y", b"{}")):
+    for address, payload in (
+        ("x/press/d-1", encode_message(value=1)),
+        ("x/press/d-1", b"?"),
+        ("y", b"{}"),
+        ("y", b"{}"),
+    ):
         display.put(Delivery(address, payload))
     assert "→ press" in shown[0]
     assert '"deviceId":"d-1","messageId":"new-id"' in shown[0]
@@ -135,7 +140,7 @@ def test_check_explains_the_key(
 ) -> None:
     """`check` fails if the key cannot send telemetry, and mentions unnecessary rights of the key."""
     identity.update(known)
-    path = write(tmp_path, shared_broker.port, "key")
+    path = write_configuration(tmp_path, shared_broker.port, "key")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == code
     printed = capsys.readouterr()
     assert text in printed.out + printed.err
@@ -145,7 +150,7 @@ def test_check_explains_an_unreachable_broker(
     tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If the broker is unreachable, the error of `check` names the broker's address."""
-    assert execute(["gateway", "check", write(tmp_path, 1, "none")]) == 1
+    assert execute(["gateway", "check", write_configuration(tmp_path, 1, "none")]) == 1
     assert "The broker 127.0.0.1:1 cannot be reached" in capsys.readouterr().err
 
 
@@ -164,14 +169,14 @@ def test_a_mistake_in_the_source_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], identity: dict[str, Any], verb: str
 ) -> None:
     """An invalid source in the configuration is rejected before the gateway connects."""
-    assert execute(["gateway", verb, write(tmp_path, 1883, "x", qos=3)]) == 2
+    assert execute(["gateway", verb, write_configuration(tmp_path, 1883, "x", qos=3)]) == 2
     assert "`source.qos` must be one of 0, 1." in capsys.readouterr().err
 
 
 def test_run_refuses_a_spool_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A second gateway that uses the same spool file ends with an error."""
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**20, STOP))
-    assert execute(["gateway", "run", write(tmp_path, 1, "x")]) == 1
+    assert execute(["gateway", "run", write_configuration(tmp_path, 1, "x")]) == 1
     assert "in use by another gateway" in capsys.readouterr().err
     spool.close()
 
@@ -181,18 +186,18 @@ def test_a_missing_optional_package_is_explained(
 ) -> None:
     """If the optional package ``mqtt`` is missing, the message says how to install it."""
     monkeypatch.setattr(commands, "find_spec", lambda name: None if name == "paho" else object())
-    assert execute(["gateway", "run", write(tmp_path, 1, "x")]) == 2
+    assert execute(["gateway", "run", write_configuration(tmp_path, 1, "x")]) == 2
     assert "The gateway needs paho-mqtt. Install the client with its extra `mqtt`" in capsys.readouterr().err
 
 
 def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints a line for each rejected message: topic or connection, reason and message."""
-    path = write(tmp_path, 1, "x")
+    path = write_configuration(tmp_path, 1, "x")
     assert execute(["gateway", "rejected", path]) == 1
     assert "does not exist" in capsys.readouterr().err
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
     spool.append({}, [Rejected("a/b", None, "not_json", "No.", b"\xff")], b"")
-    spool.append({}, [Rejected("", "press", "service", "Old.", encode(value=1))], b"")
+    spool.append({}, [Rejected("", "press", "service", "Old.", encode_message(value=1))], b"")
     spool.close()
     assert execute(["gateway", "rejected", path, "--limit", "1"]) == 0
     assert 'connection press  service: Old.  {"value": 1}' in capsys.readouterr().out
@@ -204,7 +209,7 @@ def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_rejected_messages_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Control characters of a rejected message are escaped, in JSON with the escapes of JSON."""
-    path = write(tmp_path, 1, "x")
+    path = write_configuration(tmp_path, 1, "x")
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
     spool.append({}, [Rejected("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b"")
     spool.close()

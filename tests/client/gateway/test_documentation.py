@@ -19,12 +19,12 @@ def test_the_example_is_valid_and_every_member_is_described(monkeypatch: pytest.
     members: set[str] = set()
     finish = Section.finish
 
-    def record(section: Section) -> None:
+    def record_section(section: Section) -> None:
         place = re.sub(r"\[\d+\]", "[]", section._place)
         members.update(f"{place}.{name}" for name in section._read if place)
         finish(section)
 
-    monkeypatch.setattr(Section, "finish", record)
+    monkeypatch.setattr(Section, "finish", record_section)
     [example] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     settings = parse_settings(Section(yaml.safe_load(example)))
     parse_mqtt_settings(settings.source)

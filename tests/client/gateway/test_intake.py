@@ -45,7 +45,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def run(bench: Bench) -> AsyncIterator[None]:
+async def run_intake(bench: Bench) -> AsyncIterator[None]:
     """Context manager: run the intake for the duration of the block."""
     task = asyncio.create_task(bench.intake.run())
     try:
@@ -68,12 +68,12 @@ async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypa
     """A message is acknowledged to its source only after it is stored on disk."""
     append, seen = bench.spool.append, []
 
-    def check(*arguments: Any) -> int:
+    def append_and_record(*arguments: Any) -> int:
         seen.append(list(bench.acknowledged))
         return append(*arguments)
 
-    monkeypatch.setattr(bench.spool, "append", check)
-    async with run(bench):
+    monkeypatch.setattr(bench.spool, "append", append_and_record)
+    async with run_intake(bench):
         for number in range(10):
             bench.put(number)
         await bench.wait()
@@ -93,16 +93,16 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full(
     caplog.set_level(logging.INFO)
     append, failures = bench.spool.append, [error] * 3
 
-    def fail(*arguments: Any) -> int:
+    def raise_disk_full(*arguments: Any) -> int:
         if failures:
             assert (bench.acknowledged, bench.intake.is_full) == ([], len(failures) < 3)
             raise failures.pop()
         return append(*arguments)
 
-    monkeypatch.setattr(bench.spool, "append", fail)
+    monkeypatch.setattr(bench.spool, "append", raise_disk_full)
     resumed = asyncio.Event()
     bench.intake.call_when_room(resumed.set)
-    async with run(bench):
+    async with run_intake(bench):
         bench.put(1)
         bench.put(2)
         await asyncio.wait_for(resumed.wait(), WAIT_SECONDS)
@@ -118,14 +118,14 @@ async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
         assert not bench.intake.is_full
         bench.put(number)
     assert bench.intake.is_full
-    async with run(bench):
+    async with run_intake(bench):
         await bench.wait()
     assert not bench.intake.is_full
 
 
 async def test_a_stop_stores_received_messages(bench: Bench) -> None:
     """A stop stores the messages in memory, and acknowledges them if the source is still connected."""
-    async with run(bench):
+    async with run_intake(bench):
         await asyncio.sleep(0)
         bench.put(1)
     assert (bench.spool.waiting.messages, bench.acknowledged) == (1, [1])
@@ -145,7 +145,7 @@ async def test_ids_are_new_after_each_start(tmp_path: Path) -> None:
     ids = set()
     for _ in range(2):
         bench = Bench(tmp_path)
-        async with run(bench):
+        async with run_intake(bench):
             bench.put(1)
             bench.put(2)
             await bench.wait()

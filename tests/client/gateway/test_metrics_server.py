@@ -8,7 +8,7 @@ from oi.gateway.metrics import Metrics
 from oi.gateway.metrics_server import HOST, serve_metrics
 
 
-async def request(port: int, text: bytes) -> str:
+async def send_request(port: int, text: bytes) -> str:
     """Send a request and return the reply."""
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(text)
@@ -27,7 +27,7 @@ async def test_metrics_are_served_on_this_machine(line: str, status: int) -> Non
     metrics.set_gauge("spool_blocked", 0)
     server = await serve_metrics(metrics, 0)
     socket: Any = server.sockets[0]
-    reply = await request(socket.getsockname()[1], f"{line}\r\nHost: x\r\n\r\n".encode())
+    reply = await send_request(socket.getsockname()[1], f"{line}\r\nHost: x\r\n\r\n".encode())
     server.close()
     assert reply.startswith(f"HTTP/1.1 {status} ")
     if status == 200:

@@ -20,7 +20,7 @@ from tests.client.gateway.running import (
     Marks,
     Taker,
     build_settings,
-    encode,
+    encode_message,
     remove_metadata,
     run,
     wait_for_count,
@@ -34,7 +34,7 @@ async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_pa
     """Each message arrives once and in order, with the connection and device that its topic determines."""
     name, service = f"order-{version[0]}", FakeService()
     async with run(build_settings(tmp_path, shared_broker.port, name, version=version), service):
-        messages = [(f"{name}/press/d-{n % 2}", encode(value=n)) for n in range(300)]
+        messages = [(f"{name}/press/d-{n % 2}", encode_message(value=n)) for n in range(300)]
         await asyncio.to_thread(shared_broker.publish, *messages)
         stored = await service.wait_for("press", 300)
     assert [each["value"] for each in stored] == list(range(300))
@@ -48,7 +48,7 @@ async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp
     service.error = UnreachableError("down")
     for first in (0, 100):
         async with run(settings, service) as metrics:
-            messages = [("outage/press/d-1", encode(value=n)) for n in range(first, first + 100)]
+            messages = [("outage/press/d-1", encode_message(value=n)) for n in range(first, first + 100)]
             await asyncio.to_thread(shared_broker.publish, *messages)
             await wait_for_count(metrics, "stored_messages_total", 100)
         assert service.stored == {}
@@ -63,7 +63,7 @@ async def test_messages_published_without_a_running_gateway_arrive(shared_broker
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "away")
     async with run(settings, service):
         pass
-    await asyncio.to_thread(shared_broker.publish, ("away/press/d-1", encode(value=1)))
+    await asyncio.to_thread(shared_broker.publish, ("away/press/d-1", encode_message(value=1)))
     async with run(settings, service):
         assert [each["value"] for each in await service.wait_for("press", 1)] == [1]
 
@@ -78,13 +78,13 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
     with monkeypatch.context() as patch:
         patch.setattr(MqttConnection, "_acknowledge", lambda *_: None)
         async with run(settings, service):
-            await asyncio.to_thread(shared_broker.publish, *[(f"{name}/press/d-1", encode(value=1))] * 2)
+            await asyncio.to_thread(shared_broker.publish, *[(f"{name}/press/d-1", encode_message(value=1))] * 2)
             first = await service.wait_for("press", 2)
     settings = build_settings(tmp_path, shared_broker.port, name, version=version)
     async with run(settings, service) as metrics:
         await wait_for_count(metrics, "repeated_messages_total", 2)
         # The same text is a new message when the broker did not send it before.
-        await asyncio.to_thread(shared_broker.publish, (f"{name}/press/d-1", encode(value=1)))
+        await asyncio.to_thread(shared_broker.publish, (f"{name}/press/d-1", encode_message(value=1)))
         stored = await service.wait_for("press", 3)
     assert stored[:2] == first
     assert len(stored) == 3
@@ -94,13 +94,13 @@ async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Br
     """Invalid messages are set aside and do not stop valid ones."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "bad")
     bad = [
-        ("bad/press/d-1", encode(text="x" * 300_000)),
+        ("bad/press/d-1", encode_message(text="x" * 300_000)),
         ("bad/press/d-1", b"not json"),
         ("bad/press/d-1", b"[1]"),
-        ("bad/no lookup/d-1", encode(value=1)),
+        ("bad/no lookup/d-1", encode_message(value=1)),
     ]
     async with run(settings, service) as metrics:
-        await asyncio.to_thread(shared_broker.publish, *bad, ("bad/press/d-1", encode(value=1)))
+        await asyncio.to_thread(shared_broker.publish, *bad, ("bad/press/d-1", encode_message(value=1)))
         assert len(await service.wait_for("press", 1)) == 1
         counted = {
             label: metrics.get_count("rejected_messages_total", f'reason="{label}"')
@@ -111,12 +111,12 @@ async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Br
 
 async def test_retained_messages_are_ignored(shared_broker: Broker, tmp_path: Path) -> None:
     """Retained messages are not stored, because their values are old and have no time."""
-    await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode(value=0)), retain=True)
+    await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode_message(value=0)), retain=True)
     for version in ("3.1.1", "5"):
         service = FakeService()
         settings = build_settings(tmp_path, shared_broker.port, "retained", version=version)
         async with run(settings, service):
-            await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode(value=1)))
+            await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode_message(value=1)))
             assert [each["value"] for each in await service.wait_for("press", 1)] == [1]
 
 
@@ -127,7 +127,7 @@ async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp
     (tmp_path / "second").mkdir()
     second = build_settings(tmp_path / "second", shared_broker.port, "share", sharedGroup="plant", clientId="share-2")
     async with run(first, service) as one, run(second, service) as two:
-        messages = [("share/press/d-1", encode(value=n)) for n in range(20)]
+        messages = [("share/press/d-1", encode_message(value=n)) for n in range(20)]
         await asyncio.to_thread(shared_broker.publish, *messages)
         stored = await service.wait_for("press", 20)
         received = [each.get_count("received_messages_total") for each in (one, two)]
@@ -173,11 +173,11 @@ async def test_a_restart_of_the_broker_loses_nothing(
     service, broker = FakeService(), Broker(tmp_path).start()
     try:
         async with run(build_settings(tmp_path, broker.port, "again"), service) as metrics:
-            await asyncio.to_thread(broker.publish, ("again/press/d-1", encode(value=1)))
+            await asyncio.to_thread(broker.publish, ("again/press/d-1", encode_message(value=1)))
             await service.wait_for("press", 1)
             await asyncio.to_thread(broker.stop)
             await asyncio.to_thread(broker.start)
-            await asyncio.to_thread(broker.publish, ("again/press/d-1", encode(value=2)))
+            await asyncio.to_thread(broker.publish, ("again/press/d-1", encode_message(value=2)))
             stored = await service.wait_for("press", 2)
             await wait_for_count(metrics, "connections_total", 2)
     finally:

@@ -5,7 +5,7 @@ from oi.gateway.routes import Routes, parse_route
 from oi.gateway.sections import Section
 
 
-def build(*routes: dict[str, str]) -> Routes:
+def build_routes(*routes: dict[str, str]) -> Routes:
     """Build the routes of a configuration."""
     return Routes([parse_route(Section(each)) for each in routes])
 
@@ -31,12 +31,12 @@ def build(*routes: dict[str, str]) -> Routes:
 )
 def test_filters_match_as_in_mqtt(topic: str, address: str, *, matches: bool) -> None:
     """A topic filter matches the same topics in the gateway as in an MQTT broker."""
-    assert (build({"topic": topic, "connection": "press"}).find(address) is not None) is matches
+    assert (build_routes({"topic": topic, "connection": "press"}).find(address) is not None) is matches
 
 
 def test_names_of_levels_fill_connection_and_device() -> None:
     """Named levels of a topic form the connection's lookup and the device; an invalid lookup matches no route."""
-    routes = build({"topic": "{site}/{line}/{unit}/#", "connection": "{site}-{line}", "device": "{unit}:{line}"})
+    routes = build_routes({"topic": "{site}/{line}/{unit}/#", "connection": "{site}-{line}", "device": "{unit}:{line}"})
     target = routes.find("hall/1/pump/raw")
     assert target is not None
     assert (target.connection, target.device) == ("hall-1", "pump:1")
@@ -47,7 +47,7 @@ def test_names_of_levels_fill_connection_and_device() -> None:
 
 def test_the_first_route_that_matches_is_used() -> None:
     """The first matching route is used, and overlapping routes have one subscription at the broker."""
-    routes = build({"topic": "a/b", "connection": "special"}, {"topic": "a/+", "connection": "general"})
+    routes = build_routes({"topic": "a/b", "connection": "special"}, {"topic": "a/+", "connection": "general"})
     found = [routes.find(address) for address in ("a/b", "a/c", "a/b")]
     assert [each and each.connection for each in found] == ["special", "general", "special"]
     assert routes.filters == ["a/+"]
@@ -55,7 +55,7 @@ def test_the_first_route_that_matches_is_used() -> None:
 
 def test_the_memory_for_addresses_is_limited() -> None:
     """The cache of topics has a maximum size, for any number of topics."""
-    routes = build({"topic": "a/+", "connection": "x"})
+    routes = build_routes({"topic": "a/+", "connection": "x"})
     for number in range(10_050):
         routes.find(f"a/{number}")
     assert len(routes._targets) <= 10_000

@@ -61,7 +61,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def run(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
+async def run_sender(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
     """Run a sender over the spool for the duration of the block."""
     metrics = Metrics()
     task = asyncio.create_task(Sender(upstream, spool, metrics).run())
@@ -73,12 +73,12 @@ async def run(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
             await task
 
 
-def put(spool: SpoolThread, lookup: str, *values: int) -> None:
+def store_messages(spool: SpoolThread, lookup: str, *values: int) -> None:
     """Store messages of a connection with these values in the spool."""
     spool.spool.append({lookup: [b"%d\n" % value for value in values]}, [], b"")
 
 
-def refuse(status: int, code: str, detail: str = "Why.", *fields: str) -> Exception:
+def build_error(status: int, code: str, detail: str = "Why.", *fields: str) -> Exception:
     """Build the exception that the client raises for an error reply of the service."""
     errors = [{"field": each, "message": "bad"} for each in fields]
     return build_api_error(status, {"code": code, "detail": detail, "errors": errors})
@@ -88,8 +88,8 @@ async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolT
     """At most four requests run at the same time, and only one for each connection."""
     upstream = Upstream(lambda *_: None)
     for number in range(12):
-        put(spool, f"c{number % 6}", number, number + 100)
-    async with run(spool, upstream) as metrics:
+        store_messages(spool, f"c{number % 6}", number, number + 100)
+    async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 24)
     assert upstream.stored == {f"c{n}": [n, n + 100, n + 6, n + 106] for n in range(6)}
     assert upstream.most_active <= 4
@@ -100,16 +100,19 @@ async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolT
     ("error", "text"),
     [
         (UnreachableError("refused"), "The service cannot be reached"),
-        (refuse(503, "OVERLOADED"), "accepts no more messages now"),
-        (refuse(507, "STORAGE_FULL"), "accepts no more messages now"),
-        (refuse(429, "RATE_LIMITED"), "accepts no more messages now"),
-        (refuse(401, "KEY_REVOKED", "The key was revoked."), "The service rejects the API key: The key was revoked."),
+        (build_error(503, "OVERLOADED"), "accepts no more messages now"),
+        (build_error(507, "STORAGE_FULL"), "accepts no more messages now"),
+        (build_error(429, "RATE_LIMITED"), "accepts no more messages now"),
+        (
+            build_error(401, "KEY_REVOKED", "The key was revoked."),
+            "The service rejects the API key: The key was revoked.",
+        ),
         (SettingsError("The API key is missing."), "The API key is missing."),
-        (refuse(403, "CONNECTION_NOT_ALLOWED"), "refuses messages of the connection press"),
-        (refuse(404, "CONNECTION_NOT_FOUND"), "refuses messages of the connection press"),
-        (refuse(409, "CONNECTION_DISABLED"), "refuses messages of the connection press"),
-        (refuse(400, "VALIDATION"), "refuses messages of the connection press"),
-        (refuse(500, "INTERNAL"), "refuses messages of the connection press"),
+        (build_error(403, "CONNECTION_NOT_ALLOWED"), "refuses messages of the connection press"),
+        (build_error(404, "CONNECTION_NOT_FOUND"), "refuses messages of the connection press"),
+        (build_error(409, "CONNECTION_DISABLED"), "refuses messages of the connection press"),
+        (build_error(400, "VALIDATION"), "refuses messages of the connection press"),
+        (build_error(500, "INTERNAL"), "refuses messages of the connection press"),
     ],
 )
 async def test_an_error_keeps_the_spool(
@@ -118,8 +121,8 @@ async def test_an_error_keeps_the_spool(
     """An error is logged once, and the messages stay in the spool until the service accepts them."""
     caplog.set_level(logging.INFO)
     upstream = Upstream(lambda *_: error if len(upstream.requests) < 4 else None)
-    put(spool, "press", 1, 2)
-    async with run(spool, upstream) as metrics:
+    store_messages(spool, "press", 1, 2)
+    async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 2)
     assert upstream.stored == {"press": [1, 2]}
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
@@ -129,10 +132,10 @@ async def test_an_error_keeps_the_spool(
 
 async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: SpoolThread) -> None:
     """If the service rejects one connection, messages of other connections are still sent."""
-    upstream = Upstream(lambda lookup, _: refuse(409, "CONNECTION_DISABLED") if lookup == "off" else None)
-    put(spool, "off", 1)
-    put(spool, "on", 2)
-    async with run(spool, upstream) as metrics:
+    upstream = Upstream(lambda lookup, _: build_error(409, "CONNECTION_DISABLED") if lookup == "off" else None)
+    store_messages(spool, "off", 1)
+    store_messages(spool, "on", 2)
+    async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 1)
     assert (upstream.stored, spool.spool.lookups) == ({"on": [2]}, ["off"])
 
@@ -140,16 +143,16 @@ async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: Spoo
 @pytest.mark.parametrize(
     "error",
     [
-        refuse(400, "VALIDATION", "Invalid.", "line 2.timestamp", "line 4"),
-        refuse(413, "MESSAGE_TOO_LARGE", "Line 2 has more than 262144 bytes."),
+        build_error(400, "VALIDATION", "Invalid.", "line 2.timestamp", "line 4"),
+        build_error(413, "MESSAGE_TOO_LARGE", "Line 2 has more than 262144 bytes."),
     ],
 )
 async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, error: Exception) -> None:
     """A message that the service's error names is set aside with the reason; the rest of the batch is sent."""
     upstream = Upstream(lambda _, values: error if 2 in values else None)
-    put(spool, "press", 1, 2, 3)
-    put(spool, "press", 4)
-    async with run(spool, upstream) as metrics:
+    store_messages(spool, "press", 1, 2, 3)
+    store_messages(spool, "press", 4)
+    async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 2)
     rejected = [int(each.message) for _, each in spool.spool.read_rejected(9)]
     assert sorted([*upstream.stored["press"], *rejected]) == [1, 2, 3, 4]
@@ -160,11 +163,11 @@ async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, er
 
 async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThread) -> None:
     """If the service rejects a device, all messages of this device in the batch are set aside."""
-    error = refuse(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
+    error = build_error(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
     upstream = Upstream(lambda _, values: error if {"deviceId": "x"} in values else None)
     lines = [b'{"deviceId":"%s"}\n' % name for name in (b"a", b"x", b"b", b"x")] + [b"{}\n"]
     spool.spool.append({"press": lines}, [], b"")
-    async with run(spool, upstream) as metrics:
+    async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 3)
     assert upstream.stored["press"] == [{"deviceId": "a"}, {"deviceId": "b"}, {}]
     assert [each.message for _, each in spool.spool.read_rejected(9)] == [lines[3], lines[1]]
@@ -174,10 +177,10 @@ async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThr
 async def test_an_unknown_line_number_sets_no_message_aside(spool: SpoolThread) -> None:
     """If the service's error names a line that does not exist, the batch stays in the spool."""
     upstream = Upstream(
-        lambda *_: refuse(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
+        lambda *_: build_error(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
     )
-    put(spool, "press", 1)
-    async with run(spool, upstream) as metrics:
+    store_messages(spool, "press", 1)
+    async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 1)
     assert upstream.stored == {"press": [1]}
 
@@ -188,7 +191,7 @@ async def test_a_programming_error_keeps_the_gateway_running(
     """After an unexpected exception for one connection, the gateway continues and sends the messages later."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
     upstream = Upstream(lambda *_: RuntimeError("odd") if len(upstream.requests) < 2 else None)
-    put(spool, "press", 1)
-    async with run(spool, upstream) as metrics:
+    store_messages(spool, "press", 1)
+    async with run_sender(spool, upstream) as metrics:
         await wait_for_count(metrics, "sent_messages_total", 1)
     assert "odd" in caplog.text

@@ -13,7 +13,7 @@ from oi.gateway.sources import SourceContext, create_source
 from tests.client.gateway.running import Marks, Taker, describe_settings
 
 
-def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+def build_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     """Return a function that changes one member of a configuration."""
 
     def apply(members: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ def parse(members: dict[str, Any]) -> None:
 def test_an_invalid_member_is_named(tmp_path: Path, path: str, value: Any, message: str) -> None:
     """The message about an invalid configuration names the member and the rule."""
     members = describe_settings(tmp_path, 1883, "x")
-    change(path, value)(members)
+    build_change(path, value)(members)
     with pytest.raises(SettingsError) as raised:
         parse(members)
     assert message in str(raised.value)

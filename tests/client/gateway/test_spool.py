@@ -13,7 +13,7 @@ def open_spool(folder: Path, *, max_bytes: int = 2**20, when_full: str = STOP) -
     return GatewaySpool(SpoolSettings(folder / "spool.db", max_bytes, when_full))
 
 
-def read(spool: GatewaySpool, lookup: str) -> Batch:
+def read_batch(spool: GatewaySpool, lookup: str) -> Batch:
     """Return the oldest messages of a connection."""
     batch = spool.read(lookup)
     assert batch is not None
@@ -28,7 +28,7 @@ def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> Non
     spool.close()
     spool = open_spool(tmp_path)
     assert (spool.lookups, spool.waiting.messages, spool.waiting.bytes) == (["a", "b"], 4, 8)
-    batch = read(spool, "a")
+    batch = read_batch(spool, "a")
     assert (batch.blocks, batch.messages, batch.size) == ((b"1\n2\n", b"4\n"), 3, 6)
     spool.remove(batch)
     assert (spool.lookups, spool.read("a"), spool.waiting.messages) == (["b"], None, 1)
@@ -49,7 +49,7 @@ def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
         spool.remove(batch)
     assert sizes == [4_000] * 3
     spool.append({"a": [b"{}\n"] * 12_000}, [], b"")
-    assert read(spool, "a").messages == 5_000
+    assert read_batch(spool, "a").messages == 5_000
     spool.close()
 
 
@@ -78,7 +78,7 @@ def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
     with pytest.raises(SpoolFullError, match="maxSize"):
         spool.append({"a": [b"1"], "b": [line]}, [Rejected("t", None, "r", "d", b"m")], b"mark")
     assert (spool.waiting.messages, spool.lookups, spool.read_marks(), spool.read_rejected(9)) == (1, ["a"], [], [])
-    spool.remove(read(spool, "a"))
+    spool.remove(read_batch(spool, "a"))
     spool.append({"b": [line]}, [], b"")
     assert spool.lookups == ["b"]
     spool.close()
@@ -113,10 +113,10 @@ def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"]}, [Rejected("t/1", None, "not_json", "No.", b"\xff")], b"")
     spool.append({"a": [b"3\n"]}, [], b"")
-    batch = read(spool, "a")
+    batch = read_batch(spool, "a")
     spool.append({"a": [b"4\n"]}, [], b"")
     spool.reject(batch, [b"1\n", b"3\n"], [Rejected("", "a", "service", "Why.", b"2\n")])
-    assert b"".join(read(spool, "a").blocks) == b"1\n3\n4\n"
+    assert b"".join(read_batch(spool, "a").blocks) == b"1\n3\n4\n"
     assert [each for _, each in spool.read_rejected(9)] == [
         Rejected("", "a", "service", "Why.", b"2\n"),
         Rejected("t/1", None, "not_json", "No.", b"\xff"),

@@ -55,7 +55,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         each.stop()
 
 
-async def fail(folder: Path, broker: Broker, tls: dict[str, Any]) -> str:
+async def find_connection_error(folder: Path, broker: Broker, tls: dict[str, Any]) -> str:
     """Try to connect to the broker and return the error message."""
     settings = build_settings(folder, broker.port, "fails", tls=tls)
     context = SourceContext(["a"], Taker(), Marks(), Metrics(), is_check=True)
@@ -76,14 +76,14 @@ async def test_a_client_certificate_signs_in(secured: Secured, tmp_path: Path) -
 
 async def test_an_expired_certificate_of_the_broker_is_named(secured: Secured, tmp_path: Path) -> None:
     """The error about an expired certificate of the broker says that it has expired."""
-    text = await fail(tmp_path, secured.expired, secured.client)
+    text = await find_connection_error(tmp_path, secured.expired, secured.client)
     assert "The certificate of the broker" in text
     assert "certificate has expired" in text
 
 
 async def test_a_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
     """A broker whose certificate has an unknown authority is rejected."""
-    text = await fail(tmp_path, secured.good, {})
+    text = await find_connection_error(tmp_path, secured.good, {})
     assert "The certificate of the broker" in text
     assert "expired" not in text
 
@@ -91,7 +91,7 @@ async def test_a_certificate_of_another_authority_is_refused(secured: Secured, t
 async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:
     """An expired client certificate is reported before the connection, because the broker would state no reason."""
     certificate, key = secured.authority.issue("old", -2)
-    text = await fail(
+    text = await find_connection_error(
         tmp_path, secured.good, {**secured.client, "certificateFile": str(certificate), "keyFile": str(key)}
     )
     assert f"The client certificate {certificate} expired on" in text
@@ -99,13 +99,13 @@ async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path
 
 async def test_a_missing_client_certificate_is_explained(secured: Secured, tmp_path: Path) -> None:
     """If the broker closes the connection without a reason, the error suggests a missing client certificate."""
-    text = await fail(tmp_path, secured.good, {"caFile": secured.client["caFile"]})
+    text = await find_connection_error(tmp_path, secured.good, {"caFile": secured.client["caFile"]})
     assert "Check the client certificate" in text or "was lost" in text
 
 
 @pytest.mark.parametrize("name", ["caFile", "certificateFile"])
 async def test_a_file_that_cannot_be_read_is_named(secured: Secured, tmp_path: Path, name: str) -> None:
     """The error about an unreadable certificate file names the file."""
-    text = await fail(tmp_path, secured.good, {**secured.client, name: str(tmp_path / "missing.pem")})
+    text = await find_connection_error(tmp_path, secured.good, {**secured.client, name: str(tmp_path / "missing.pem")})
     assert "cannot be read" in text
     assert "No such file" in text

@@ -26,18 +26,18 @@ async def send(replies: list[httpx.Response], count: int, monkeypatch: pytest.Mo
     """Send rows in batches of 10 to a fake service with these replies; return the number of rows of each request."""
     sent: list[int] = []
 
-    def handle(request: httpx.Request) -> httpx.Response:
+    def reply_to_request(request: httpx.Request) -> httpx.Response:
         rows = request.content.count(b"\n")
         sent.append(rows)
         reply = replies.pop(0) if replies else httpx.Response(202)
         return reply if reply.status_code != 202 else httpx.Response(202, json={"accepted": rows})
 
-    async def skip(_seconds: float) -> None:
+    async def skip_wait(_seconds: float) -> None:
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("oi._async.transport.sleep", skip)
+    monkeypatch.setattr("oi._async.transport.sleep", skip_wait)
     async with AsyncWorkspace("https://plant.example", token="t") as workspace:
-        client = httpx.AsyncClient(transport=httpx.MockTransport(handle), base_url="https://plant.example")
+        client = httpx.AsyncClient(transport=httpx.MockTransport(reply_to_request), base_url="https://plant.example")
         workspace._transport.client = client
         accepted: list[int] = []
         await send_rows(build_rows([0] * count), workspace.telemetry, "rig", Pace(10, 0, 2), accepted.append)
@@ -69,11 +69,11 @@ async def test_rows_are_sent_when_they_are_due(monkeypatch: pytest.MonkeyPatch) 
     """With a speed, rows that are due together form one batch, and pauses have their recorded length."""
     now = 0.0
 
-    async def advance(seconds: float) -> None:
+    async def advance_clock(seconds: float) -> None:
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr("asyncio.sleep", advance)
+    monkeypatch.setattr("asyncio.sleep", advance_clock)
     monkeypatch.setattr("oi.replay.sending.time.monotonic", lambda: now)
     rows = build_rows([0, 0, 1, 30, 30])
     batches = [(now, len(batch)) async for batch in collect_batches(rows, Pace(speed=100))]

@@ -367,10 +367,10 @@ async def test_notes_of_retired_keys_verify(
 def test_printed_texts_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Texts of the service and of an export are printed with escapes for control characters."""
 
-    def refuse(_url: str | None) -> tuple[str, str]:
+    def raise_error(_url: str | None) -> tuple[str, str]:
         raise FetchError("refused\x1b[2J")
 
-    assert main(["fetch", "--target", "AccessControl", "--out", str(tmp_path / "out.json")], refuse) == 1
+    assert main(["fetch", "--target", "AccessControl", "--out", str(tmp_path / "out.json")], raise_error) == 1
     export = tmp_path / "export.json"
     export.write_text(json.dumps([{"RecordID": "\x1b[2J"}]))
     assert main([str(export), *OPTIONS]) != 0

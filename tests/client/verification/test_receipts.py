@@ -41,7 +41,7 @@ def test_invalid_receipts_of_the_vectors_are_rejected(case: dict[str, str]) -> N
         verify_record(parse_receipt(bytes.fromhex(case["receipt"])), record, KEYS)
 
 
-def encode(proof: Any, *, proofs: int = 1) -> bytes:
+def encode_receipt(proof: Any, *, proofs: int = 1) -> bytes:
     """Return the encoded receipt with the given proof instead of its own."""
     message = cbor2.loads(GOOD)
     protected, _, _, signature = message.value
@@ -52,13 +52,13 @@ def encode(proof: Any, *, proofs: int = 1) -> bytes:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (encode([5, 1, [b"\0" * 32] * 10_000]), "more than 65536 bytes"),
-        (encode([5, 1, [b"\0" * 32] * 64]), "at most 63 hashes"),
-        (encode([5, 1, [b"\0" * 32] * 4]), "too many hashes"),
-        (encode([5, 1, []]), "too few hashes"),
-        (encode([5, 1, []], proofs=10), "array of 1 items"),
-        (encode([5, True, []]), "must have a tree size"),
-        (encode([5.0, 1, []]), "must have a tree size"),
+        (encode_receipt([5, 1, [b"\0" * 32] * 10_000]), "more than 65536 bytes"),
+        (encode_receipt([5, 1, [b"\0" * 32] * 64]), "at most 63 hashes"),
+        (encode_receipt([5, 1, [b"\0" * 32] * 4]), "too many hashes"),
+        (encode_receipt([5, 1, []]), "too few hashes"),
+        (encode_receipt([5, 1, []], proofs=10), "array of 1 items"),
+        (encode_receipt([5, True, []]), "must have a tree size"),
+        (encode_receipt([5.0, 1, []]), "must have a tree size"),
         (GOOD.replace(b"\xd2\x84", b"\xd2\x9f", 1) + b"\xff", "preferred form"),
         (GOOD + b"\0", "bytes follow"),
         (b"\xd1" + GOOD[1:], "tag 18"),
@@ -134,7 +134,7 @@ def test_invalid_keys_are_rejected(content: bytes) -> None:
         parse_keys(content)
 
 
-def run(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY_SET, *options: str) -> int:
+def run_command(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY_SET, *options: str) -> int:
     """Run the command with files, and return its exit status."""
     contents = {"receipt": receipt, "record": json.dumps(record).encode(), "key": key}
     arguments: list[str] = []
@@ -147,12 +147,12 @@ def run(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY_SET, *o
 def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit status is 0 if the receipt matches the record, with keys in each form."""
     for record, key in ((RECORDS[1], KEY_SET), (RECORDS, LINE.encode()), ([RECORDS[1]], json.dumps(JWKS).encode())):
-        assert run(tmp_path, GOOD, record, key) == 0
+        assert run_command(tmp_path, GOOD, record, key) == 0
         assert "sound: 000000000002 of 5 records is in oi-provenance/plant-a/DomainEvents/" in capsys.readouterr().out
     named = ("--workspace", "plant-a", "--target", "DomainEvents", "--scope", CHAIN["scopeKey"])
-    assert run(tmp_path, GOOD, RECORDS[1], KEY_SET, *named) == 0
+    assert run_command(tmp_path, GOOD, RECORDS[1], KEY_SET, *named) == 0
     for part in (named[:2], named[2:4], named[4:], named[2:], (*named[:2], *named[4:])):
-        assert run(tmp_path, GOOD, RECORDS[1], KEY_SET, *part) == 0
+        assert run_command(tmp_path, GOOD, RECORDS[1], KEY_SET, *part) == 0
 
 
 def test_the_command_names_the_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,14 +173,14 @@ def test_the_command_names_the_difference(tmp_path: Path, capsys: pytest.Capture
         (GOOD, RECORDS[1], KEY_SET, ("--workspace", "plant-a", "--target", "DomainEvents", "--scope", "x"), "not to"),
     )
     for receipt, record, key, options, reason in cases:
-        assert run(tmp_path, receipt, record, key, *options) == 1
+        assert run_command(tmp_path, receipt, record, key, *options) == 1
         assert reason in capsys.readouterr().out
 
 
 def test_the_command_needs_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit status is 2 if a file or option is missing, unreadable or contradictory."""
     for record, key in (([], KEY_SET), ("text", KEY_SET), (RECORDS[1], b"\x80")):
-        assert run(tmp_path, GOOD, record, key) == 2
+        assert run_command(tmp_path, GOOD, record, key) == 2
     options = ["--receipt", str(tmp_path / "receipt"), "--record", str(tmp_path / "record")]
     whole = [*options, "--key", LINE]
     for arguments in (options[:2], options[2:], options, [*whole, "export.json"], [*whole, "--checkpoint", "note"], []):

@@ -34,7 +34,7 @@ class _Credential:
         return
 
 
-async def _open(client: CosmosClient) -> None:
+async def _open_client(client: CosmosClient) -> None:
     """Return an SDK client and close it afterwards; `async with` would leak connections after a failed start."""
     try:
         await client.__aenter__()
@@ -78,7 +78,7 @@ async def test_several_write_regions_are_shown() -> None:
 async def test_wrong_key_is_refused(server: CosmosServer) -> None:
     """A request that was signed with another key is rejected with 401."""
     with pytest.raises(CosmosHttpResponseError) as caught:
-        await _open(CosmosClient(server.endpoint, base64.b64encode(b"another key").decode()))
+        await _open_client(CosmosClient(server.endpoint, base64.b64encode(b"another key").decode()))
     assert caught.value.status_code == 401
 
 
@@ -128,14 +128,14 @@ async def test_tokens_can_be_denied(certificate: tuple[str, str]) -> None:
     """An account that denies tokens rejects all of them with 403/5300."""
     async with CosmosServer(certificate=certificate, options=AccountOptions(bearer="deny")) as server:
         with pytest.raises(CosmosHttpResponseError) as caught:
-            await _open(CosmosClient(server.endpoint, _Credential()))
+            await _open_client(CosmosClient(server.endpoint, _Credential()))
         assert (caught.value.status_code, caught.value.sub_status) == (403, 5300)
 
 
 async def test_the_sdk_sends_no_token_without_tls(server: CosmosServer) -> None:
     """The SDK sends no token over plain HTTP, so that tests of tokens need a certificate."""
     with pytest.raises(ServiceRequestError, match="non-https"):
-        await _open(CosmosClient(server.endpoint, _Credential()))
+        await _open_client(CosmosClient(server.endpoint, _Credential()))
 
 
 async def test_stronger_consistency_is_refused() -> None:
@@ -143,7 +143,7 @@ async def test_stronger_consistency_is_refused() -> None:
     options = AccountOptions(consistency=Consistency.EVENTUAL)
     async with CosmosServer(options=options) as server:
         with pytest.raises(CosmosHttpResponseError, match="is invalid when service is configured"):
-            await _open(CosmosClient(server.endpoint, server.key, consistency_level="Strong"))
+            await _open_client(CosmosClient(server.endpoint, server.key, consistency_level="Strong"))
 
 
 async def test_session_tokens_are_returned() -> None:

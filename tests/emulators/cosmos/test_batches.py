@@ -7,7 +7,7 @@ from azure.cosmos.aio import ContainerProxy
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError, CosmosResourceNotFoundError
 
 
-def _create(name: str, **more: Any) -> tuple[str, tuple[dict[str, Any]]]:
+def _build_create(name: str, **more: Any) -> tuple[str, tuple[dict[str, Any]]]:
     return ("create", ({"id": name, "pk": "p", **more},))
 
 
@@ -16,7 +16,7 @@ async def test_all_operations_are_done(container: ContainerProxy) -> None:
     await container.create_item({"id": "old", "pk": "p"})
     results = await container.execute_item_batch(
         [
-            _create("a", n=1),
+            _build_create("a", n=1),
             ("read", ("a",)),
             ("replace", ("a", {"id": "a", "pk": "p", "n": 2})),
             ("upsert", ({"id": "b", "pk": "p"},)),
@@ -33,7 +33,7 @@ async def test_all_operations_are_done(container: ContainerProxy) -> None:
 @pytest.mark.parametrize(
     ("operation", "status"),
     [
-        (_create("head"), 409),
+        (_build_create("head"), 409),
         (("replace", ("head", {"id": "head", "pk": "p"}), {"if_match_etag": '"stale"'}), 412),
         (("read", ("nothing",)), 404),
         (("create", ({"id": "x", "pk": "other"},)), 400),
@@ -43,7 +43,7 @@ async def test_one_failure_undoes_all(container: ContainerProxy, operation: Any,
     """If one operation fails, the whole batch is undone; the other operations have the status 424."""
     await container.create_item({"id": "head", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
-        await container.execute_item_batch([_create("a"), operation, _create("b")], "p")
+        await container.execute_item_batch([_build_create("a"), operation, _build_create("b")], "p")
     assert (caught.value.status_code, caught.value.error_index) == (status, 1)
     assert [result["statusCode"] for result in caught.value.operation_responses] == [424, status, 424]
     with pytest.raises(CosmosResourceNotFoundError):
@@ -52,17 +52,17 @@ async def test_one_failure_undoes_all(container: ContainerProxy, operation: Any,
 
 async def test_one_hundred_operations_are_the_limit(container: ContainerProxy) -> None:
     """A batch without operations, or with more than 100, is rejected with 400."""
-    assert len(await container.execute_item_batch([_create(str(n)) for n in range(100)], "p")) == 100
+    assert len(await container.execute_item_batch([_build_create(str(n)) for n in range(100)], "p")) == 100
     for count in (0, 101):
         with pytest.raises(CosmosHttpResponseError) as caught:
-            await container.execute_item_batch([_create(f"again-{n}") for n in range(count)], "p")
+            await container.execute_item_batch([_build_create(f"again-{n}") for n in range(count)], "p")
         assert caught.value.status_code == 400
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body directly")  # aiohttp, of what the SDK hands it
 async def test_batch_over_two_megabytes_is_refused(container: ContainerProxy) -> None:
     """A batch whose operations together exceed 2 MB is rejected."""
-    batch = [_create(str(n), s="x" * 300_000) for n in range(8)]
+    batch = [_build_create(str(n), s="x" * 300_000) for n in range(8)]
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.execute_item_batch(batch, "p")
     assert caught.value.status_code == 413

@@ -22,7 +22,7 @@ SEED = 20261121
 ROOT = Path(__file__).parents[3]
 
 
-async def _increment(container: ContainerProxy) -> None:
+async def _increment_counter(container: ContainerProxy) -> None:
     while True:
         head = await container.read_item("head", "p")
         changed = {**head, "n": head["n"] + 1}
@@ -37,7 +37,7 @@ async def _increment(container: ContainerProxy) -> None:
 async def test_fifty_writers_lose_nothing(container: ContainerProxy) -> None:
     """If fifty writers update one document with If-Match, no update is lost."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
-    await asyncio.gather(*(_increment(container) for _ in range(50)))
+    await asyncio.gather(*(_increment_counter(container) for _ in range(50)))
     assert (await container.read_item("head", "p"))["n"] == 50
 
 
@@ -63,7 +63,7 @@ async def test_batches_of_many_writers_make_one_chain(container: ContainerProxy)
     assert found == [f"{number:012}" for number in range(1, 21)]
 
 
-async def _append(container: ContainerProxy, name: str) -> None:
+async def _append_record(container: ContainerProxy, name: str) -> None:
     """Append one record; after a failure, check whether the record was stored."""
     query = "SELECT VALUE c.id FROM c WHERE c.name = @name"
     parameters: list[dict[str, object]] = [{"name": "@name", "value": name}]
@@ -88,7 +88,7 @@ async def test_chain_survives_every_fault(server: CosmosServer, container: Conta
     options: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "enable_endpoint_discovery": False}
     async with CosmosClient(server.endpoint, server.key, **options) as client:
         plain = client.get_database_client("plant").get_container_client(container.id)
-        await asyncio.gather(*(_append(plain, str(n)) for n in range(40)))
+        await asyncio.gather(*(_append_record(plain, str(n)) for n in range(40)))
         query = "SELECT c.id, c.name FROM c WHERE IS_DEFINED(c.name) ORDER BY c.id"
         records = [record async for record in plain.query_items(query, partition_key="p")]
     assert [record["id"] for record in records] == [f"{number:012}" for number in range(1, 41)], f"seed {SEED}"
@@ -116,11 +116,11 @@ def endpoint() -> Iterator[str]:
 WRITER = """
 import asyncio, sys
 from azure.cosmos.aio import CosmosClient
-from tests.emulators.cosmos.test_concurrency import _increment
+from tests.emulators.cosmos.test_concurrency import _increment_counter
 async def main():
     async with CosmosClient(sys.argv[1], sys.argv[2]) as client:
         container = client.get_database_client("plant").get_container_client("records")
-        await asyncio.gather(*(_increment(container) for _ in range(8)))
+        await asyncio.gather(*(_increment_counter(container) for _ in range(8)))
 asyncio.run(main())
 """
 

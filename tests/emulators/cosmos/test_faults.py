@@ -40,7 +40,7 @@ def _build_fault(kind: FaultKind, **more: Any) -> InjectedFault:
     return InjectedFault(kind, _is_affected, times=1, **more)
 
 
-async def _append(container: ContainerProxy) -> object:
+async def _append_record(container: ContainerProxy) -> object:
     """Update the head document with If-Match and create a record in one batch."""
     head = await container.upsert_item({"id": "head", "pk": "p", "n": 0})
     change = ("replace", ("head", {"id": "head", "pk": "p", "n": 1}), {"if_match_etag": head["_etag"]})
@@ -50,7 +50,7 @@ async def _append(container: ContainerProxy) -> object:
 async def _find_outcome(container: ContainerProxy) -> tuple[str, bool]:
     """Return the result of an append, and whether the append was committed."""
     try:
-        await _append(container)
+        await _append_record(container)
         ended = "done"
     except AzureError as error:
         status = getattr(error, "status_code", None)
@@ -180,7 +180,7 @@ async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: C
     """The SDK does not repeat a batch with a throttled operation; the caller gets the delay."""
     server.faults.add(_build_fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=7))
     with pytest.raises(CosmosBatchOperationError) as caught:
-        await _append(container)
+        await _append_record(container)
     assert not isinstance(caught.value, CosmosHttpResponseError)
     assert caught.value.operation_responses[0]["retryAfterMilliseconds"] == 7
     assert caught.value.operation_responses[1]["statusCode"] == 424

@@ -9,7 +9,7 @@ from emulators.cosmos.sql_statement import SortKey
 from emulators.cosmos.wire import CosmosError
 
 
-def _key(path: str, *, descending: bool = False) -> SortKey:
+def _build_sort_key(path: str, *, descending: bool = False) -> SortKey:
     return SortKey(tuple(path.split(".")), f"c.{path}", descending)
 
 
@@ -21,7 +21,7 @@ def _is_accepted(policy: dict[str, Any], *keys: SortKey) -> bool:
     return True
 
 
-def _policy(included: list[str], excluded: list[str]) -> dict[str, Any]:
+def _build_policy(included: list[str], excluded: list[str]) -> dict[str, Any]:
     return {
         "includedPaths": [{"path": path} for path in included],
         "excludedPaths": [{"path": path} for path in excluded],
@@ -30,8 +30,8 @@ def _policy(included: list[str], excluded: list[str]) -> dict[str, Any]:
 
 def test_the_default_policy_indexes_all_but_the_etag() -> None:
     """With the default policy, items can be sorted by each property except ``_etag``."""
-    assert _is_accepted(DEFAULT_POLICY, _key("a.b"))
-    assert not _is_accepted(DEFAULT_POLICY, _key("_etag"))
+    assert _is_accepted(DEFAULT_POLICY, _build_sort_key("a.b"))
+    assert not _is_accepted(DEFAULT_POLICY, _build_sort_key("_etag"))
 
 
 @pytest.mark.parametrize(
@@ -50,30 +50,30 @@ def test_the_default_policy_indexes_all_but_the_etag() -> None:
 )
 def test_the_more_precise_path_decides(included: list[str], excluded: list[str], path: str, *, expected: bool) -> None:
     """If several paths of the policy match a property, the most precise one decides."""
-    assert _is_accepted(_policy(included, excluded), _key(path)) is expected
+    assert _is_accepted(_build_policy(included, excluded), _build_sort_key(path)) is expected
 
 
 def test_system_properties_are_always_indexed() -> None:
     """Items can be sorted by ``id`` and ``_ts`` with every policy; if indexing is disabled, by no other property."""
-    disabled = {"indexingMode": "none", **_policy(["/*"], [])}
-    assert _is_accepted(disabled, _key("id"))
-    assert _is_accepted(disabled, _key("_ts"))
-    assert not _is_accepted(disabled, _key("a"))
+    disabled = {"indexingMode": "none", **_build_policy(["/*"], [])}
+    assert _is_accepted(disabled, _build_sort_key("id"))
+    assert _is_accepted(disabled, _build_sort_key("_ts"))
+    assert not _is_accepted(disabled, _build_sort_key("a"))
 
 
 def test_several_keys_require_a_composite_index() -> None:
     """Two sort keys need a composite index with their paths in order, in the same or in all opposite directions."""
     composite = [{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "descending"}]
     policy = {**DEFAULT_POLICY, "compositeIndexes": [composite]}
-    assert _is_accepted(policy, _key("a"), _key("b", descending=True))
-    assert _is_accepted(policy, _key("a", descending=True), _key("b"))
-    assert not _is_accepted(policy, _key("a"), _key("b"))
-    assert not _is_accepted(policy, _key("b", descending=True), _key("a"))
-    assert not _is_accepted(DEFAULT_POLICY, _key("a"), _key("b"))
+    assert _is_accepted(policy, _build_sort_key("a"), _build_sort_key("b", descending=True))
+    assert _is_accepted(policy, _build_sort_key("a", descending=True), _build_sort_key("b"))
+    assert not _is_accepted(policy, _build_sort_key("a"), _build_sort_key("b"))
+    assert not _is_accepted(policy, _build_sort_key("b", descending=True), _build_sort_key("a"))
+    assert not _is_accepted(DEFAULT_POLICY, _build_sort_key("a"), _build_sort_key("b"))
 
 
 def test_the_error_names_the_path() -> None:
     """The error has the status 400 and quotes the sort key as the query writes it."""
     with pytest.raises(CosmosError, match=r"order-by item 'c\._etag' is excluded") as caught:
-        check_sort(DEFAULT_POLICY, [_key("_etag")])
+        check_sort(DEFAULT_POLICY, [_build_sort_key("_etag")])
     assert caught.value.status == 400

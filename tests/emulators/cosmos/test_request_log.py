@@ -8,16 +8,16 @@ from emulators.cosmos.request_log import RequestLog
 from emulators.cosmos.wire import CosmosRequest
 
 
-def _request(operation: str, body: bytes = b"") -> CosmosRequest:
+def _build_request(operation: str, body: bytes = b"") -> CosmosRequest:
     return CosmosRequest("POST", ("dbs", "d"), {"x-ms-version": "1"}, body, operation)
 
 
 def test_entries_have_the_size_but_not_the_body() -> None:
     """An entry has method, path and headers of the request, and the length of its body instead of the body."""
     log = RequestLog()
-    log.add(_request("create_item", b"12345"), 429, 3200, FaultKind.STATUS)
+    log.add(_build_request("create_item", b"12345"), 429, 3200, FaultKind.STATUS)
     [entry] = log
-    assert entry.request == _request("create_item")
+    assert entry.request == _build_request("create_item")
     assert (entry.size, entry.status, entry.substatus, entry.fault) == (5, 429, 3200, FaultKind.STATUS)
 
 
@@ -25,7 +25,7 @@ def test_requests_are_found_by_operation() -> None:
     """The log returns the requests for an operation, oldest first, and counts them."""
     log = RequestLog()
     for operation, status in (("query", 200), ("create_item", 201), ("query", 410)):
-        log.add(_request(operation), status, 0, None)
+        log.add(_build_request(operation), status, 0, None)
     assert [entry.status for entry in log.find_by_operation("query")] == [200, 410]
     assert log.count_by_operation() == {"query": 2, "create_item": 1}
 
@@ -33,7 +33,7 @@ def test_requests_are_found_by_operation() -> None:
 def test_clear_removes_all_entries() -> None:
     """The log is empty after it was cleared."""
     log = RequestLog()
-    log.add(_request("query"), 200, 0, None)
+    log.add(_build_request("query"), 200, 0, None)
     assert len(log) == 1
     log.clear()
     assert (len(log), list(log)) == (0, [])
@@ -44,14 +44,14 @@ def test_the_oldest_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(request_log, "_MAX_ENTRIES", 2)
     log = RequestLog()
     for status in (201, 202, 203):
-        log.add(_request("query"), status, 0, None)
+        log.add(_build_request("query"), status, 0, None)
     assert [entry.status for entry in log] == [202, 203]
 
 
 def test_requests_may_arrive_during_iteration() -> None:
     """An iteration over the log covers the entries at its start, even if other threads add entries meanwhile."""
     log = RequestLog()
-    log.add(_request("query"), 200, 0, None)
+    log.add(_build_request("query"), 200, 0, None)
     for _ in log:
-        log.add(_request("query"), 200, 0, None)
+        log.add(_build_request("query"), 200, 0, None)
     assert len(log) == 2

@@ -11,7 +11,7 @@ from emulators.cosmos.wire import CosmosError
 DOCUMENT = {"a": 1, "b": {"c": [10, {"d": "x"}]}, "t": True, "f": False, "n": None}
 
 
-def _evaluate(text: str, **parameters: Any) -> Any:
+def _evaluate_expression(text: str, **parameters: Any) -> Any:
     reader = ExpressionReader(text, {f"@{name}": value for name, value in parameters.items()})
     expression = reader.parse_expression()
     assert reader.next.kind == "end", text
@@ -44,7 +44,7 @@ def test_tokens_have_their_position() -> None:
 )
 def test_and_binds_closer_than_or(text: str, expected: object) -> None:
     """NOT binds closer than AND, and AND closer than OR; parentheses change the order."""
-    assert _evaluate(text) is expected
+    assert _evaluate_expression(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_and_binds_closer_than_or(text: str, expected: object) -> None:
 )
 def test_paths_find_nested_values(text: str, expected: object) -> None:
     """A path selects nested properties and array elements; if a step finds nothing, the value is undefined."""
-    assert _evaluate(text) == expected
+    assert _evaluate_expression(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ def test_paths_find_nested_values(text: str, expected: object) -> None:
 )
 def test_ranges_and_lists(text: str, expected: object) -> None:
     """BETWEEN includes its bounds, IN compares with each element of a list, and NOT can negate both."""
-    assert _evaluate(text) is expected
+    assert _evaluate_expression(text) is expected
 
 
 def test_objects_and_arrays_omit_undefined_values() -> None:
     """An undefined member or element is missing in the object or the array that the query builds."""
-    assert _evaluate('{"x": c.a, y: c.missing}') == {"x": 1}
-    assert _evaluate("[c.a, c.missing, -2, null]") == [1, -2, None]
+    assert _evaluate_expression('{"x": c.a, y: c.missing}') == {"x": 1}
+    assert _evaluate_expression("[c.a, c.missing, -2, null]") == [1, -2, None]
 
 
 def test_literals_and_order() -> None:
     """Literals may have any letter case; for equal values, <=, >= and = are true, and <, > and != are false."""
-    assert _evaluate("[TRUE, false, Null, undefined, 'x', 1.5]") == [True, False, None, "x", 1.5]
-    assert _evaluate("[c.a < 1, c.a <= 1, c.a > 1, c.a >= 1, c.a != 1, c.a <> 1]") == [
+    assert _evaluate_expression("[TRUE, false, Null, undefined, 'x', 1.5]") == [True, False, None, "x", 1.5]
+    assert _evaluate_expression("[c.a < 1, c.a <= 1, c.a > 1, c.a >= 1, c.a != 1, c.a <> 1]") == [
         False,
         True,
         False,
@@ -101,15 +101,15 @@ def test_literals_and_order() -> None:
 
 def test_not_of_other_types_is_undefined() -> None:
     """NOT of a value that is not a boolean is undefined."""
-    assert _evaluate("NOT c.a") is UNDEFINED
-    assert _evaluate("NOT c.t") is False
+    assert _evaluate_expression("NOT c.a") is UNDEFINED
+    assert _evaluate_expression("NOT c.t") is False
 
 
 def test_parameters_have_the_values_of_the_request() -> None:
     """A parameter is replaced by its value; a parameter without a value is an error."""
-    assert _evaluate("@x", x=[1]) == [1]
+    assert _evaluate_expression("@x", x=[1]) == [1]
     with pytest.raises(CosmosError, match="The parameter '@y' is not in the list"):
-        _evaluate("@y", x=1)
+        _evaluate_expression("@y", x=1)
 
 
 def test_aggregates_are_collected_in_order() -> None:
@@ -137,5 +137,5 @@ def test_aggregates_are_collected_in_order() -> None:
 def test_invalid_expressions_are_rejected(text: str, message: str) -> None:
     """Invalid syntax and unknown names and functions are errors with status 400 that quote the place."""
     with pytest.raises(CosmosError, match=message) as caught:
-        _evaluate(text)
+        _evaluate_expression(text)
     assert caught.value.status == 400

@@ -18,7 +18,7 @@ VALUES = {
 }
 
 
-def _call(name: str, *arguments: Any) -> Any:
+def _call_function(name: str, *arguments: Any) -> Any:
     return FUNCTIONS[name][2](*arguments)
 
 
@@ -37,7 +37,7 @@ def _call(name: str, *arguments: Any) -> Any:
 )
 def test_type_tests_accept_their_types(name: str, kinds: set[str]) -> None:
     """Each type test is true exactly for the values of its types."""
-    assert {kind for kind, value in VALUES.items() if _call(name, value)} == kinds
+    assert {kind for kind, value in VALUES.items() if _call_function(name, value)} == kinds
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_type_tests_accept_their_types(name: str, kinds: set[str]) -> None:
 )
 def test_texts_are_compared_with_case_unless_stated(name: str, text: str, part: str) -> None:
     """The comparison respects the case of letters, unless the third argument is true."""
-    assert _call(name, text, part) is True
-    assert _call(name, text, part.swapcase()) is False
-    assert _call(name, text, part.swapcase(), False) is False
-    assert _call(name, text, part.swapcase(), True) is True
+    assert _call_function(name, text, part) is True
+    assert _call_function(name, text, part.swapcase()) is False
+    assert _call_function(name, text, part.swapcase(), False) is False
+    assert _call_function(name, text, part.swapcase(), True) is True
 
 
 @pytest.mark.parametrize(
@@ -73,23 +73,23 @@ def test_texts_are_compared_with_case_unless_stated(name: str, text: str, part: 
 )
 def test_a_wrong_type_is_undefined(name: str, arguments: tuple[Any, ...]) -> None:
     """If an argument has the wrong type, the result of a function is undefined and not an error."""
-    assert _call(name, *arguments) is UNDEFINED
+    assert _call_function(name, *arguments) is UNDEFINED
 
 
 def test_lengths_case_and_absolute_values() -> None:
     """Functions of one argument return a length, a text in another letter case, or an absolute value."""
-    assert [_call("ARRAY_LENGTH", [1, 2]), _call("LENGTH", "abc")] == [2, 3]
-    assert [_call("LOWER", "Ab"), _call("UPPER", "Ab"), _call("ABS", -2)] == ["ab", "AB", 2]
+    assert [_call_function("ARRAY_LENGTH", [1, 2]), _call_function("LENGTH", "abc")] == [2, 3]
+    assert [_call_function("LOWER", "Ab"), _call_function("UPPER", "Ab"), _call_function("ABS", -2)] == ["ab", "AB", 2]
 
 
 def test_an_array_contains_whole_elements_unless_partial() -> None:
     """An object matches an element with the same members, and with ``partial`` also an element with more members."""
     elements = [{"a": 1, "b": {"c": 2, "d": 3}}, True]
-    assert _call("ARRAY_CONTAINS", elements, {"a": 1}) is False
-    assert _call("ARRAY_CONTAINS", elements, {"a": 1}, True) is True
-    assert _call("ARRAY_CONTAINS", elements, {"b": {"d": 3}}, True) is True
-    assert _call("ARRAY_CONTAINS", elements, {"a": 2}, True) is False
-    assert _call("ARRAY_CONTAINS", elements, 1) is False
+    assert _call_function("ARRAY_CONTAINS", elements, {"a": 1}) is False
+    assert _call_function("ARRAY_CONTAINS", elements, {"a": 1}, True) is True
+    assert _call_function("ARRAY_CONTAINS", elements, {"b": {"d": 3}}, True) is True
+    assert _call_function("ARRAY_CONTAINS", elements, {"a": 2}, True) is False
+    assert _call_function("ARRAY_CONTAINS", elements, 1) is False
 
 
 @pytest.mark.parametrize(("name", "expected"), [("COUNT", 3), ("SUM", 6), ("MIN", 1), ("MAX", 3), ("AVG", 2)])

@@ -34,17 +34,17 @@ def test_operations_follow_from_path_and_headers(
     assert classify_request(method, tuple(path.split("/")) if path else (), headers) == expected
 
 
-def _request(*segments: str, body: bytes = b"", operation: str = "read_item", **headers: str) -> CosmosRequest:
+def _build_request(*segments: str, body: bytes = b"", operation: str = "read_item", **headers: str) -> CosmosRequest:
     return CosmosRequest("GET", segments, headers, body, operation)
 
 
 def test_the_path_names_database_container_and_item() -> None:
     """The names of database, container and item are read from the path; a name that the path lacks is None."""
-    whole = _request("dbs", "d", "colls", "c", "docs", "i")
+    whole = _build_request("dbs", "d", "colls", "c", "docs", "i")
     assert (whole.database, whole.container, whole.item) == ("d", "c", "i")
-    short = _request("dbs", "d", "colls")
+    short = _build_request("dbs", "d", "colls")
     assert (short.database, short.container, short.item) == ("d", None, None)
-    other = _request("offers", "o", "x", "y", "z", "i")
+    other = _build_request("offers", "o", "x", "y", "z", "i")
     assert (other.database, other.container, other.item) == (None, None, None)
 
 
@@ -54,21 +54,21 @@ def test_the_path_names_database_container_and_item() -> None:
 )
 def test_writes_change_data(operation: str, *, expected: bool) -> None:
     """An operation that changes items, containers or throughput is a write."""
-    assert _request(operation=operation).is_write is expected
+    assert _build_request(operation=operation).is_write is expected
 
 
 def test_flags_ignore_the_case() -> None:
     """A header is a set flag if its value is ``true`` in any letter case; a missing header is not a set flag."""
-    request = _request(one="True", two="1")
+    request = _build_request(one="True", two="1")
     assert [request.has_flag(name) for name in ("one", "two", "three")] == [True, False, False]
     assert request.read_header("three", "default") == "default"
 
 
 def test_a_body_that_is_not_json_is_rejected() -> None:
     """The body is parsed as JSON; an invalid body is an error with status 400."""
-    assert _request(body=b'{"a": 1}').json == {"a": 1}
+    assert _build_request(body=b'{"a": 1}').json == {"a": 1}
     with pytest.raises(CosmosError, match="not valid JSON") as caught:
-        _ = _request(body=b"{").json
+        _ = _build_request(body=b"{").json
     assert caught.value.status == 400
 
 

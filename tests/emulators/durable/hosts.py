@@ -152,10 +152,10 @@ class DurableHost:
         """Wait until an orchestration has ended and return its status."""
         answers: list[httpx.Response] = []
 
-        def done() -> bool:
+        def has_ended() -> bool:
             answers.append(self.http.get(self.rebase_link(links["statusQueryGetUri"])))
             return answers[-1].status_code != 202
 
-        self.host.wait_until(done)
+        self.host.wait_until(has_ended)
         status: dict[str, Any] = answers[-1].json()
         return status

@@ -11,21 +11,21 @@ from emulators.durable.records import Instance, NewInstance, OrchestrationStatus
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 
 
-def _start(parent: Parent | None = None) -> NewInstance:
+def _build_start_events(parent: Parent | None = None) -> NewInstance:
     return NewInstance("i1", "run1", "Main", None, '{"a": 1}', parent)
 
 
-def _show(*history: events.Event, show_output: bool = True) -> list[dict[str, Any]]:
+def _summarise_history(*history: events.Event, show_output: bool = True) -> list[dict[str, Any]]:
     return events.build_history_document(map(json.dumps, history), show_output=show_output)
 
 
 def test_a_sub_orchestration_names_its_caller() -> None:
     """The first event of a sub-orchestration names the caller; an orchestration that a client started has no caller."""
-    called = events.build_execution_started(_start(Parent("p1", "prun", 7)), AT)
+    called = events.build_execution_started(_build_start_events(Parent("p1", "prun", 7)), AT)
     assert called["ParentInstance"]["TaskScheduleId"] == 7
     assert called["ParentInstance"]["OrchestrationInstance"] == {"InstanceId": "p1", "ExecutionId": "prun"}
     assert called["OrchestrationInstance"] == {"InstanceId": "i1", "ExecutionId": "run1"}
-    assert events.build_execution_started(_start(), AT)["ParentInstance"] is None
+    assert events.build_execution_started(_build_start_events(), AT)["ParentInstance"] is None
 
 
 def test_only_scheduling_events_have_a_number() -> None:
@@ -44,7 +44,9 @@ def test_a_timer_fires_at_its_due_time() -> None:
 
 def test_the_status_has_json_values_and_whole_seconds() -> None:
     """The status has the parsed input, output and custom status, and times without fractions of seconds."""
-    instance = Instance(_start(), OrchestrationStatus.COMPLETED, "[1]", '"half"', AT, AT + timedelta(seconds=1))
+    instance = Instance(
+        _build_start_events(), OrchestrationStatus.COMPLETED, "[1]", '"half"', AT, AT + timedelta(seconds=1)
+    )
     shown = events.build_status_document(instance, show_input=True)
     assert (shown["input"], shown["output"], shown["customStatus"]) == ({"a": 1}, [1], "half")
     assert (shown["runtimeStatus"], shown["name"], shown["instanceId"]) == ("Completed", "Main", "i1")
@@ -54,14 +56,14 @@ def test_the_status_has_json_values_and_whole_seconds() -> None:
 
 def test_input_and_history_are_shown_on_request() -> None:
     """The status contains the input and the history only if the client requests them."""
-    instance = Instance(_start(), OrchestrationStatus.RUNNING, None, None, AT, AT)
+    instance = Instance(_build_start_events(), OrchestrationStatus.RUNNING, None, None, AT, AT)
     shown = events.build_status_document(instance, show_input=False, history=[])
     assert (shown["input"], shown["output"], shown["historyEvents"]) == (None, None, [])
 
 
 def test_a_result_names_its_function() -> None:
     """The history shows one entry for a task: its result, with the name and the start of the function."""
-    shown = _show(
+    shown = _summarise_history(
         events.build_event(EventType.ORCHESTRATOR_STARTED, AT),
         events.build_event(EventType.TASK_SCHEDULED, AT, 0, Name="Work"),
         events.build_task_failed(0, "bad", "trace", AT + timedelta(seconds=9)),
@@ -75,12 +77,14 @@ def test_a_result_names_its_function() -> None:
 def test_outputs_are_shown_on_request() -> None:
     """The history contains results and inputs as parsed JSON, and only if the client requests them."""
     history = [
-        events.build_execution_started(_start(), AT),
+        events.build_execution_started(_build_start_events(), AT),
         events.build_event_raised("go", '{"b": 2}', AT),
         events.build_sub_orchestration_completed(0, "null", AT),
     ]
-    started, raised, completed = _show(*history)
+    started, raised, completed = _summarise_history(*history)
     assert (started["FunctionName"], started["Input"]) == ("Main", {"a": 1})
     assert (raised["Name"], raised["Input"]) == ("go", {"b": 2})
     assert completed["Result"] is None
-    assert all("Input" not in entry and "Result" not in entry for entry in _show(*history, show_output=False))
+    assert all(
+        "Input" not in entry and "Result" not in entry for entry in _summarise_history(*history, show_output=False)
+    )

@@ -42,7 +42,7 @@ class Crashes:
             self.world.begin()
 
 
-async def run(program: dict[str, Any], gaps: list[int], most_at_once: int) -> dict[str, Any]:
+async def run_program(program: dict[str, Any], gaps: list[int], most_at_once: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder) / "durable.sqlite", DurableSettings("hub", most_at_once, most_at_once))
         programs.register(world.functions)
@@ -83,7 +83,7 @@ async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
 def test_result_does_not_depend_on_crashes(steps: list[Any], rounds: int, gaps: list[int], most_at_once: int) -> None:
     """Random crashes of the engine do not change the result of an orchestration."""
     program = {"steps": steps, "rounds": rounds}
-    status = asyncio.run(run(program, gaps, most_at_once))
+    status = asyncio.run(run_program(program, gaps, most_at_once))
     assert (status["runtimeStatus"], status["output"]) == ("Completed", programs.compute_expected_results(program)), (
         status
     )

@@ -27,11 +27,13 @@ def connection() -> Iterator[sqlite3.Connection]:
         yield opened
 
 
-def _start(connection: sqlite3.Connection, name: str, run: str, parent: Parent | None = None) -> bool:
+def _insert_running(connection: sqlite3.Connection, name: str, run: str, parent: Parent | None = None) -> bool:
     return rows.start_instance(connection, NewInstance(name, run, "Main", "1.0", "5", parent), AT)
 
 
-def _end(connection: sqlite3.Connection, name: str, status: OrchestrationStatus, output: str | None = None) -> None:
+def _set_ended(
+    connection: sqlite3.Connection, name: str, status: OrchestrationStatus, output: str | None = None
+) -> None:
     connection.execute("UPDATE instances SET status = ?, output = ? WHERE id = ?", (status, output, name))
 
 
@@ -42,7 +44,7 @@ def _list_messages(connection: sqlite3.Connection, name: str) -> list[tuple[str,
 
 def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.Connection) -> None:
     """A stored instance is read back unchanged, is pending, and has a message that starts it."""
-    assert _start(connection, "i", "run", PARENT)
+    assert _insert_running(connection, "i", "run", PARENT)
     found = rows.find_instance(connection, "i")
     assert found is not None
     assert found.start == NewInstance("i", "run", "Main", "1.0", "5", PARENT)
@@ -53,29 +55,29 @@ def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.
 
 def test_a_running_instance_is_not_replaced(connection: sqlite3.Connection) -> None:
     """The id of an instance can be used again only after the instance has ended; the old history is then removed."""
-    assert _start(connection, "i", "first")
+    assert _insert_running(connection, "i", "first")
     rows.append_history(connection, "i", [{"EventType": 12}, {"EventType": 0}])
-    assert not _start(connection, "i", "second")
+    assert not _insert_running(connection, "i", "second")
     assert connection.execute("SELECT count(*) FROM history").fetchone() == (2,)
-    _end(connection, "i", OrchestrationStatus.TERMINATED)
-    assert _start(connection, "i", "second")
+    _set_ended(connection, "i", OrchestrationStatus.TERMINATED)
+    assert _insert_running(connection, "i", "second")
     assert connection.execute("SELECT count(*) FROM history").fetchone() == (0,)
     assert rows.is_active_run(connection, "i", "second")
 
 
 def test_a_run_is_active_until_it_ends_or_is_replaced(connection: sqlite3.Connection) -> None:
     """Only the current run of an instance that has not ended is active."""
-    _start(connection, "i", "run")
+    _insert_running(connection, "i", "run")
     assert rows.is_active_run(connection, "i", "run")
     assert not rows.is_active_run(connection, "i", "earlier")
     assert not rows.is_active_run(connection, "other", "run")
-    _end(connection, "i", OrchestrationStatus.FAILED)
+    _set_ended(connection, "i", OrchestrationStatus.FAILED)
     assert not rows.is_active_run(connection, "i", "run")
 
 
-def _notify(connection: sqlite3.Connection, status: OrchestrationStatus, output: str | None) -> None:
-    _start(connection, "child", "run", PARENT)
-    _end(connection, "child", status, output)
+def _add_notification(connection: sqlite3.Connection, status: OrchestrationStatus, output: str | None) -> None:
+    _insert_running(connection, "child", "run", PARENT)
+    _set_ended(connection, "child", status, output)
     ended = rows.find_instance(connection, "child")
     assert ended is not None
     rows.notify_parent(connection, ended, LATER)
@@ -83,8 +85,8 @@ def _notify(connection: sqlite3.Connection, status: OrchestrationStatus, output:
 
 def test_the_caller_receives_the_result(connection: sqlite3.Connection) -> None:
     """A completed sub-orchestration sends its output to the task of its caller."""
-    _start(connection, "p", "p-run")
-    _notify(connection, OrchestrationStatus.COMPLETED, "[1]")
+    _insert_running(connection, "p", "p-run")
+    _add_notification(connection, OrchestrationStatus.COMPLETED, "[1]")
     _, (kind, event) = _list_messages(connection, "p")
     assert (kind, event["TaskScheduledId"], event["Result"]) == (MessageKind.DONE, 3, "[1]")
 
@@ -97,22 +99,22 @@ def test_the_caller_receives_the_reason_of_a_failure(
     connection: sqlite3.Connection, status: OrchestrationStatus, output: str | None, reason: str
 ) -> None:
     """A sub-orchestration that did not complete sends the reason, or its status if it has no output."""
-    _start(connection, "p", "p-run")
-    _notify(connection, status, output)
+    _insert_running(connection, "p", "p-run")
+    _add_notification(connection, status, output)
     _, (_, event) = _list_messages(connection, "p")
     assert event["Reason"] == f"Sub-orchestrator function 'Main' failed: {reason}"
 
 
 def test_an_ended_caller_receives_nothing(connection: sqlite3.Connection) -> None:
     """A caller that has ended, or was started again, gets no message of a sub-orchestration of its earlier run."""
-    _start(connection, "p", "another run")
-    _notify(connection, OrchestrationStatus.COMPLETED, "1")
+    _insert_running(connection, "p", "another run")
+    _add_notification(connection, OrchestrationStatus.COMPLETED, "1")
     assert [kind for kind, _ in _list_messages(connection, "p")] == [MessageKind.START]
 
 
 def test_messages_have_a_name_and_a_due_time(connection: sqlite3.Connection) -> None:
     """A message is stored with its name and the time of its delivery."""
-    _start(connection, "i", "run")
+    _insert_running(connection, "i", "run")
     rows.send_message(connection, "i", MessageKind.TIMER, {"TimerId": 1}, LATER, name="1")
     query = "SELECT name, due, event FROM messages WHERE kind = 'timer'"
     [(name, due, event)] = connection.execute(query).fetchall()

@@ -141,17 +141,17 @@ class World:
     async def wait_for_end(self, instance: str = "one", *, tick: float = 0.0) -> dict[str, Any]:
         """Wait until an orchestration has ended and return its status."""
 
-        async def done() -> bool:
+        async def has_ended() -> bool:
             found = await self.management.find_instance(instance)
             return found is not None and found.status.ended
 
-        await self.wait_until(done, tick=tick)
+        await self.wait_until(has_ended, tick=tick)
         return await self.status(instance)
 
     async def wait_for_replays(self, replays: int) -> None:
         """Wait until the SDK has replayed orchestrators this many times."""
 
-        async def reached() -> bool:
+        async def is_reached() -> bool:
             return self.functions.replays >= replays
 
-        await self.wait_until(reached)
+        await self.wait_until(is_reached)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.emulators.kusto.endpoints import Endpoint, end, start
+from tests.emulators.kusto.endpoints import Endpoint, end, start_emulator
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001  Parquet stores instants without a zone
 ROWS = 2000
@@ -39,7 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     """Return an emulator with the folder for the tests of one module."""
-    running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
+    running = start_emulator(
+        tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
+    )
     yield running
     assert end(running.process) == 0, running.log()
 
@@ -47,6 +49,8 @@ def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="session")
 def shared_endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     """Return one emulator for all modules that only send queries, because its start takes over a second."""
-    running = start(tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB")
+    running = start_emulator(
+        tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
+    )
     yield running
     assert end(running.process) == 0, running.log()

@@ -76,7 +76,7 @@ class Endpoint:
         return str(error.get_api_error().code)
 
 
-def start(log: Path, *arguments: str, stdin: int | None = subprocess.DEVNULL) -> Endpoint:
+def start_emulator(log: Path, *arguments: str, stdin: int | None = subprocess.DEVNULL) -> Endpoint:
     """Start an emulator on a free port; the caller must end it."""
     with log.open("ab") as errors:
         process = subprocess.Popen(

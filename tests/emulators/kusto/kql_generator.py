@@ -79,7 +79,7 @@ class QueryGenerator:
             query = self._build_query(index)
             yield query
             for _ in range(1 if index % _TWICE else 2):
-                yield self._change(query)
+                yield self._change_query(query)
 
     def _build_query(self, index: int) -> str:
         names = len(self._functions) + len(self._aggregates)
@@ -178,7 +178,7 @@ class QueryGenerator:
             return self._random.choice(_LITERALS.get(kind, ("1",)))
         return self._build_expression(kind, depth)
 
-    def _change(self, query: str) -> str:
+    def _change_query(self, query: str) -> str:
         tokens = list(_TOKEN.finditer(query))
         place = self._random.randrange(2, len(tokens)) if len(tokens) > 2 else 0
         token = tokens[place]

@@ -114,7 +114,7 @@ def count_queries(names: Iterable[str], queries: Iterable[str]) -> dict[str, int
     return {name: found[name] for name in names}
 
 
-def check(comparison: Comparison) -> None:
+def check_comparison(comparison: Comparison) -> None:
     """Check that the emulator agrees with the language service on enough queries."""
     assert comparison.failed <= comparison.compared * _MOST_FAILURES
     assert comparison.accepted_locally == []
@@ -125,7 +125,7 @@ def check(comparison: Comparison) -> None:
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING)
 def test_queries_have_the_same_outcome() -> None:
     """Engine and language service both accept a query, with the same columns, or both reject it."""
-    check(compare_queries(generate_queries(_SHORT, seed=1)))
+    check_comparison(compare_queries(generate_queries(_SHORT, seed=1)))
 
 
 @pytest.mark.soak
@@ -138,4 +138,4 @@ def test_many_queries_have_the_same_outcome() -> None:
     assert {name: count for name, count in counts.items() if count < _LEAST_OCCURRENCES} == {}
     comparison = compare_queries(queries)
     assert comparison.invalid >= len(queries) / 2
-    check(comparison)
+    check_comparison(comparison)

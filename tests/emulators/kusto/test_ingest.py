@@ -20,7 +20,7 @@ from emulators.kusto.ingest import GROUP
 from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubMessage, Impulse
-from tests.emulators.kusto.endpoints import Endpoint, end, start
+from tests.emulators.kusto.endpoints import Endpoint, end, start_emulator
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ class Installation:
     def start(self, *arguments: str, **options: Any) -> Endpoint:
         """Start the emulator."""
         data = ("--data", str(self.root / "kusto"), "--hub", str(self.hub), "--memory-limit", "300MB")
-        self.endpoint = start(self.root / "stderr", *data, *arguments, **options)
+        self.endpoint = start_emulator(self.root / "stderr", *data, *arguments, **options)
         return self.endpoint
 
     def end(self) -> None:

@@ -11,7 +11,7 @@ from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
 from azure.kusto.data.exceptions import KustoServiceError
 
 from shared.backends.azure.kusto_table import build_command
-from tests.emulators.kusto.endpoints import Endpoint, end, start
+from tests.emulators.kusto.endpoints import Endpoint, end, start_emulator
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def endpoint(folder: Path) -> Iterator[Endpoint]:
     """Return a running emulator that may read the files."""
-    running = start(
+    running = start_emulator(
         folder / "log",
         *("--data", str(folder / "data"), "--hub", str(folder / "hub.sqlite"), "--files", str(folder / "files")),
     )
@@ -46,7 +46,7 @@ def endpoint(folder: Path) -> Iterator[Endpoint]:
     end(running.process)
 
 
-def execute(endpoint: Endpoint, command: str) -> None:
+def execute_command(endpoint: Endpoint, command: str) -> None:
     """Execute a management command of the emulator."""
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         client.execute_mgmt("Telemetry", command)
@@ -56,7 +56,7 @@ def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) 
     """Repeating a command adds no rows; with another tag the rows are added again."""
     file = str(folder / "files" / "job's" / "rows.parquet")
     for tag, rows in (("a-1", 2), ("a-1", 2), ("a-2", 4)):
-        execute(endpoint, build_command(file, tag))
+        execute_command(endpoint, build_command(file, tag))
         assert endpoint.rows("Telemetry | count") == [[rows]]
     assert endpoint.rows("Telemetry | where DeviceId == 'd1' | distinct Timestamp, toreal(Payload.x)") == [
         ["2026-01-05T10:00:00.000000Z", 1.5]
@@ -81,5 +81,5 @@ def test_other_commands_and_files_are_rejected(endpoint: Endpoint, folder: Path,
     before = endpoint.rows("Telemetry | count")
     text = command.replace("{inside}", str(folder / "files")).replace("{outside}", str(folder / "outside.parquet"))
     with pytest.raises(KustoServiceError):
-        execute(endpoint, text)
+        execute_command(endpoint, text)
     assert endpoint.rows("Telemetry | count") == before

@@ -16,7 +16,7 @@ from emulators.kusto.parameters import parse_parameter
 from tests.emulators.kusto.endpoints import Endpoint
 
 
-def utc(*parts: int) -> datetime:
+def build_utc_instant(*parts: int) -> datetime:
     """Return an instant in UTC without its zone, as DuckDB expects it."""
     return datetime(*parts)  # type: ignore[arg-type]  # noqa: DTZ001  parts end before the zone
 
@@ -44,9 +44,9 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
         ("bool", "bool(true)", True),
         ("bool", "False", False),
         ("bool", True, True),
-        ("datetime", "datetime(2026-01-02T03:04:05.1234567Z)", utc(2026, 1, 2, 3, 4, 5, 123456)),
-        ("datetime", "datetime('2026-01-02T03:04:05+02:00')", utc(2026, 1, 2, 1, 4, 5)),
-        ("datetime", "2026-01-02", utc(2026, 1, 2)),
+        ("datetime", "datetime(2026-01-02T03:04:05.1234567Z)", build_utc_instant(2026, 1, 2, 3, 4, 5, 123456)),
+        ("datetime", "datetime('2026-01-02T03:04:05+02:00')", build_utc_instant(2026, 1, 2, 1, 4, 5)),
+        ("datetime", "2026-01-02", build_utc_instant(2026, 1, 2)),
         ("timespan", "time(1.02:03:04.5)", timedelta(days=1, hours=2, minutes=3, seconds=4.5)),
         ("timespan", "timespan(-00:00:01)", timedelta(seconds=-1)),
         ("timespan", "2h", timedelta(hours=2)),

@@ -40,11 +40,11 @@ def data_explorer() -> Iterator[DataExplorer]:
 async def open_queries(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
     """Return the query service with the adapter for Azure Data Explorer."""
 
-    async def catalog() -> Catalog:
+    async def return_catalog() -> Catalog:
         return Catalog()
 
     engine = KustoEngine(data_explorer.url, "Telemetry")
-    yield WarmQueries(catalog, engine, 30)
+    yield WarmQueries(return_catalog, engine, 30)
     await engine.close()
 
 

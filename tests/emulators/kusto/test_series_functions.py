@@ -15,7 +15,7 @@ STOPPED = threading.Event()
 SEEN: list[int] = []
 
 
-def double(values: Any, factor: float | None) -> Any:
+def double_values(values: Any, factor: float | None) -> Any:
     """Return the doubled values and the number of values."""
     return None if values is None else {"doubled": values * 2, "size": len(values), "factor": factor}
 
@@ -32,7 +32,7 @@ DOUBLE = SeriesFunction(
     "double",
     ("DOUBLE[]", "DOUBLE"),
     {"doubled": "series", "size": "long", "factor": "real"},
-    f"{__name__}:double",
+    f"{__name__}:double_values",
 )
 STOP = SeriesFunction("stop", ("BIGINT",), {"size": "long"}, f"{__name__}:stop_after_three")
 
@@ -84,4 +84,4 @@ def test_other_queries_are_not_tracked(connection: duckdb.DuckDBPyConnection) ->
 def test_numbers_are_doubles(connection: duckdb.DuckDBPyConnection) -> None:
     """A Python function receives a numeric argument as a double."""
     assert connection.execute(f"SELECT {DOUBLE.render_call('[1]', '2')}.factor").fetchall() == [(2.0,)]
-    assert double(np.asarray([1.0]), 1.0)["size"] == 1
+    assert double_values(np.asarray([1.0]), 1.0)["size"] == 1

@@ -27,7 +27,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def append(store: TelemetryStore, name: str, now: datetime) -> None:
+def append_old_row(store: TelemetryStore, name: str, now: datetime) -> None:
     """Append a row whose timestamp is old."""
     values = (datetime(2001, 1, 1), "press", "[]", "dev", name, "{}")  # noqa: DTZ001  as above
     key = (hash(name) & 0xFFFF, 0)
@@ -43,8 +43,8 @@ def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) 
     """A row is deleted a fixed time after its ingestion, for any timestamp."""
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
-    append(store, "a", NOW - 2 * DAY)
-    append(store, "b", NOW)
+    append_old_row(store, "a", NOW - 2 * DAY)
+    append_old_row(store, "b", NOW)
     assert store.delete_expired(NOW - DAY) == 1
     assert read_ids(connection) == ["b"]
     assert store.delete_expired(NOW - DAY) == 0
@@ -56,7 +56,7 @@ def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatc
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
     for name in "abc":
-        append(store, name, NOW - 2 * DAY)
+        append_old_row(store, name, NOW - 2 * DAY)
     assert [store.delete_expired(NOW), store.delete_expired(NOW), store.delete_expired(NOW)] == [2, 1, 0]
 
 
@@ -69,7 +69,7 @@ def test_an_earlier_table_counts_as_ingested_now(connection: duckdb.DuckDBPyConn
     for _ in range(2):
         create_tables(connection, NOW)
     store = TelemetryStore(connection)
-    append(store, "b", NOW + DAY)
+    append_old_row(store, "b", NOW + DAY)
     assert read_ids(connection) == ["a", "b"]
     assert [column[0] for column in connection.execute('DESCRIBE "Telemetry"').fetchall()] == list(COLUMNS)
     assert store.delete_expired(NOW) == 0

@@ -19,7 +19,7 @@ from emulators.kusto.tables import (
     read_column_types,
     read_table_columns,
 )
-from tests.emulators.kusto.endpoints import end, start
+from tests.emulators.kusto.endpoints import end, start_emulator
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-def write(path: Path, **columns: Any) -> None:
+def write_parquet(path: Path, **columns: Any) -> None:
     """Write a Parquet file with these columns."""
     pq.write_table(pa.table(columns), path)
 
@@ -42,7 +42,7 @@ def read_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, s
 def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
     """A column is dynamic only if all its values are JSON objects, JSON arrays or null."""
     rows = 1500
-    write(
+    write_parquet(
         tmp_path / "T.parquet",
         objects=["{}"] * (rows - 1) + [None],
         late=["[1]"] * (rows - 1) + ["[1"],
@@ -61,7 +61,7 @@ def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connect
 def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
     """An instant with a zone is converted to UTC."""
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    write(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
+    write_parquet(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
     create_views(connection, tmp_path)
     assert connection.execute('SELECT "at" FROM "T"').fetchall() == [(moment.replace(tzinfo=None),)]
 
@@ -79,7 +79,7 @@ def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: 
 def test_unusable_folders_are_rejected(tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
     """A folder without tables, or with names that differ only in case, is rejected."""
     for name in names:
-        write(tmp_path / f"{name}.parquet", a=[1])
+        write_parquet(tmp_path / f"{name}.parquet", a=[1])
     with pytest.raises(UnusableFolderError):
         create_views(connection, tmp_path)
 
@@ -89,7 +89,7 @@ def test_a_file_without_a_valid_table_name_is_skipped(
 ) -> None:
     """A file whose name is no valid table name is logged and skipped."""
     for name in ("T", "my table-1.0", "2026", "x'y", 'x"y', "caf\u00e9"):
-        write(tmp_path / f"{name}.parquet", a=[1])
+        write_parquet(tmp_path / f"{name}.parquet", a=[1])
     files = create_views(connection, tmp_path)
     assert {file.stem for file in files} == {"T", "my table-1.0", "2026"}
     assert caplog.text.count("is not served") == 3
@@ -98,8 +98,8 @@ def test_a_file_without_a_valid_table_name_is_skipped(
 def test_a_table_name_with_spaces_is_written_in_brackets(tmp_path: Path) -> None:
     """A query reads a table whose name has spaces, dots or dashes in brackets."""
     for name in ("my table-1.0", "x'y"):
-        write(tmp_path / f"{name}.parquet", a=[1, 2])
-    running = start(tmp_path / "stderr", "--data", str(tmp_path))
+        write_parquet(tmp_path / f"{name}.parquet", a=[1, 2])
+    running = start_emulator(tmp_path / "stderr", "--data", str(tmp_path))
     try:
         assert running.rows("['my table-1.0'] | where a > 1 | count") == [[1]]
         assert running.stats()["rows"] == {"my table-1.0": 2}
@@ -110,14 +110,14 @@ def test_a_table_name_with_spaces_is_written_in_brackets(tmp_path: Path) -> None
 def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
     """For a folder without tables the process ends with a message instead of a traceback."""
     with pytest.raises(AssertionError):
-        start(tmp_path / "stderr", "--data", str(tmp_path / "empty"))
+        start_emulator(tmp_path / "stderr", "--data", str(tmp_path / "empty"))
     assert "contains no .parquet file" in (tmp_path / "stderr").read_text()
 
 
 def test_reals_without_nan_are_detected_only_in_memory(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
     """Columns without NaN are detected only in tables in memory, because the content of files may change."""
-    write(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
-    write(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
+    write_parquet(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
+    write_parquet(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
     files = create_views(connection, tmp_path)
     assert read_column_types(connection, ["A", "B"]) == dict.fromkeys(("both", "mixed", "plain"), "DOUBLE")
     load_tables(connection, files, 100_000_000)
@@ -128,8 +128,8 @@ def test_reals_without_nan_are_detected_only_in_memory(tmp_path: Path, connectio
 def test_int_and_real_columns_follow_their_types(tmp_path: Path) -> None:
     """Arithmetic with int columns returns long, and a descending sort places NaN after every number."""
     whole = pa.array([2_147_483_647, 1, 2], pa.int32())
-    write(tmp_path / "T.parquet", whole=whole, nan=[float("nan"), 1.0, float("-inf")], plain=[1.0, 3.0, 2.0])
-    running = start(tmp_path / "stderr", "--data", str(tmp_path))
+    write_parquet(tmp_path / "T.parquet", whole=whole, nan=[float("nan"), 1.0, float("-inf")], plain=[1.0, 3.0, 2.0])
+    running = start_emulator(tmp_path / "stderr", "--data", str(tmp_path))
     try:
         assert running.rows("T | top 1 by whole | project whole + whole, -whole") == [[4_294_967_294, -2_147_483_647]]
         assert running.rows("T | top 3 by nan | project nan") == [[1.0], ["-Infinity"], ["NaN"]]

@@ -39,13 +39,13 @@ class Handler:
         message = await receive()
         if scope["method"] == "OPTIONS":
             self.probes += 1
-            await _answer(send, 200, {"webhook-allowed-origin": self.allowed}, b"")
+            await _send_reply(send, 200, {"webhook-allowed-origin": self.allowed}, b"")
             return
         self.told.append((headers, message["body"]))
         if headers["ce-type"].startswith("azure.webpubsub.sys.") and headers["ce-eventname"] != "connect":
-            await _answer(send, 204, {}, b"")
+            await _send_reply(send, 204, {}, b"")
         else:
-            await _answer(send, self.status, self.headers, self.body)
+            await _send_reply(send, self.status, self.headers, self.body)
 
     def answer(self, document: object, **headers: str) -> None:
         """Set the JSON response with which the handler accepts clients."""
@@ -56,7 +56,7 @@ class Handler:
         return [headers["ce-eventname"] for headers, _ in self.told]
 
 
-async def _answer(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
+async def _send_reply(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": body})

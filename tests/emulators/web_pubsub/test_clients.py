@@ -29,7 +29,7 @@ from tests.emulators.web_pubsub.serving import JSON, Connect, Running
 _ALL = ["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup"]
 
 
-async def ask(client: ClientConnection, **request: Any) -> dict[str, Any]:
+async def send_request(client: ClientConnection, **request: Any) -> dict[str, Any]:
     """Send a request over the WebSocket and return the response."""
     await client.send(json.dumps(request))
     answer: dict[str, Any] = json.loads(await asyncio.wait_for(client.recv(), 20))
@@ -39,8 +39,12 @@ async def ask(client: ClientConnection, **request: Any) -> dict[str, Any]:
 async def test_clients_join_leave_and_send(join: Connect) -> None:
     """A client with the roles for a group can join it, send to it, receive from it, and leave it."""
     client = await join(json_client=True, roles=_ALL, user_id="anna")
-    assert await ask(client, type="joinGroup", group="g", ackId=1) == {"type": "ack", "ackId": 1, "success": True}
-    message = await ask(client, type="sendToGroup", group="g", dataType="json", data={"n": 1})
+    assert await send_request(client, type="joinGroup", group="g", ackId=1) == {
+        "type": "ack",
+        "ackId": 1,
+        "success": True,
+    }
+    message = await send_request(client, type="sendToGroup", group="g", dataType="json", data={"n": 1})
     assert message == {
         "type": "message",
         "from": "group",
@@ -49,9 +53,9 @@ async def test_clients_join_leave_and_send(join: Connect) -> None:
         "dataType": "json",
         "data": {"n": 1},
     }
-    assert (await ask(client, type="leaveGroup", group="g", ackId=2))["success"]
+    assert (await send_request(client, type="leaveGroup", group="g", ackId=2))["success"]
     # Only the ack is returned.
-    assert (await ask(client, type="sendToGroup", group="g", dataType="text", data="x", ackId=3))["ackId"] == 3
+    assert (await send_request(client, type="sendToGroup", group="g", dataType="text", data="x", ackId=3))["ackId"] == 3
 
 
 async def test_the_data_type_selects_text_or_binary_messages(join: Connect) -> None:
@@ -59,17 +63,19 @@ async def test_the_data_type_selects_text_or_binary_messages(join: Connect) -> N
     plain_frame, sender = await join("g"), await join("g", json_client=True, roles=_ALL)
     for ack_id, (data_type, data) in enumerate((("text", "ü"), ("json", [1, None]), ("binary", "AP8="))):
         request = {"type": "sendToGroup", "group": "g", "dataType": data_type, "data": data, "noEcho": True}
-        assert (await ask(sender, **request, ackId=ack_id))["success"]
+        assert (await send_request(sender, **request, ackId=ack_id))["success"]
     assert [await plain_frame.recv() for _ in range(3)] == ["ü", "[1,null]", b"\x00\xff"]
 
 
 async def test_a_role_for_one_group_is_valid_only_there(join: Connect) -> None:
     """A role for a group is valid for this group only; requests for other groups get the error Forbidden."""
     client = await join(json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"])
-    assert (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
-    assert (await ask(client, type="joinGroup", group="b", ackId=2))["error"]["name"] == "Forbidden"
-    assert (await ask(client, type="sendToGroup", group="b", dataType="text", data="x", ackId=3))["success"]
-    assert (await ask(client, type="sendToGroup", group="a", dataType="text", data="x", ackId=4))["success"] is False
+    assert (await send_request(client, type="joinGroup", group="a", ackId=1))["success"]
+    assert (await send_request(client, type="joinGroup", group="b", ackId=2))["error"]["name"] == "Forbidden"
+    assert (await send_request(client, type="sendToGroup", group="b", dataType="text", data="x", ackId=3))["success"]
+    assert (await send_request(client, type="sendToGroup", group="a", dataType="text", data="x", ackId=4))[
+        "success"
+    ] is False
 
 
 async def test_permissions_can_be_granted_later(
@@ -77,23 +83,23 @@ async def test_permissions_can_be_granted_later(
 ) -> None:
     """A permission that is granted to a connected client has an effect at once."""
     client = await join(json_client=True)
-    assert not (await ask(client, type="joinGroup", group="a", ackId=1))["success"]
+    assert not (await send_request(client, type="joinGroup", group="a", ackId=1))["success"]
     (connection_id,) = running.service.get_or_create_hub("plain").connections
     await plain_frame.grant_permission("joinLeaveGroup", connection_id, target_name="a")
-    assert (await ask(client, type="joinGroup", group="a", ackId=2))["success"]
+    assert (await send_request(client, type="joinGroup", group="a", ackId=2))["success"]
 
 
 async def test_a_repeated_ack_id_is_a_duplicate(join: Connect) -> None:
     """A request with a repeated ackId is not executed again."""
     client = await join("g", json_client=True, roles=_ALL)
     request = {"type": "sendToGroup", "group": "g", "dataType": "text", "data": "x", "noEcho": True, "ackId": 7}
-    assert (await ask(client, **request))["success"]
-    assert (await ask(client, **request))["error"]["name"] == "Duplicate"
+    assert (await send_request(client, **request))["success"]
+    assert (await send_request(client, **request))["error"]["name"] == "Duplicate"
 
 
 async def test_a_ping_is_answered(join: Connect) -> None:
     """A ping of the subprotocol receives a pong."""
-    assert await ask(await join(json_client=True), type="ping") == {"type": "pong"}
+    assert await send_request(await join(json_client=True), type="ping") == {"type": "pong"}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +141,7 @@ async def test_events_reach_the_handler_and_responses_the_client(running: Runnin
     async with connect(running.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
         assert json.loads(await client.recv())["event"] == "connected"
         running.handler.answer({"done": True}, **{"content-type": "application/json"})
-        answer = await ask(client, type="event", event="press", dataType="json", data={"a": 1}, ackId=1)
+        answer = await send_request(client, type="event", event="press", dataType="json", data={"a": 1}, ackId=1)
         assert answer == {"type": "message", "from": "server", "dataType": "json", "data": {"done": True}}
         assert json.loads(await client.recv()) == {"type": "ack", "ackId": 1, "success": True}
         headers, body = running.handler.told[-1]
@@ -193,14 +199,14 @@ async def test_the_official_sync_client_works(plain_frame: WebPubSubServiceClien
     heard: list[Any] = []
     done = threading.Event()
 
-    def hear(message: Any) -> None:
+    def record_message(message: Any) -> None:
         heard.append(message.data)
         done.set()
 
     def run() -> None:
         client = WebPubSubClient(token["url"], protocol_type=WebPubSubProtocolType.JSON)
         with client:
-            client.subscribe(CallbackType.GROUP_MESSAGE, hear)
+            client.subscribe(CallbackType.GROUP_MESSAGE, record_message)
             client.join_group("g")
             client.send_to_group("g", "hello", WebPubSubDataType.TEXT)
             assert done.wait(20)

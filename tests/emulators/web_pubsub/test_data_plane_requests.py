@@ -89,11 +89,11 @@ async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClien
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain"}
 
-    async def parts(size: int) -> AsyncIterator[bytes]:
+    async def yield_parts(size: int) -> AsyncIterator[bytes]:
         yield b"x" * size
 
     for size, status in ((1024 * 1024, 202), (1024 * 1024 + 1, 413)):
-        content = parts(size) if chunked else b"x" * size
+        content = yield_parts(size) if chunked else b"x" * size
         assert (await http.post(url, content=content, headers=headers)).status_code == status
 
 

@@ -67,14 +67,14 @@ async def test_a_slow_client_is_closed_and_others_are_served(
         sent += 1
         assert sent * 4000 < 4 * MAX_BYTES, "the slow client was not given up"
         # The readers share this process: they catch up before more is sent.
-        await wait_until(functools.partial(_have, counts, sent - 50))
+        await wait_until(functools.partial(_have_received, counts, sent - 50))
     await hub.publish("g", b"end", _TEXT)
     for task in received:
         assert await asyncio.wait_for(task, 60) == list(range(sent))
     await asyncio.to_thread(slow.read, b"\x88\x18\x03\xf5the client is too slow")
 
 
-def _have(counts: list[int], least: int) -> bool:
+def _have_received(counts: list[int], least: int) -> bool:
     return min(counts) >= least
 
 

@@ -7,7 +7,7 @@ from emulators.web_pubsub.upstream import AsgiUpstream, HttpUpstream, UpstreamEr
 from tests.emulators.web_pubsub.serving import Handler
 
 
-async def _serve(runner: web.ServerRunner) -> str:
+async def _serve_app(runner: web.ServerRunner) -> str:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -18,12 +18,12 @@ async def test_an_event_is_posted_to_its_address() -> None:
     """An event is sent by POST to a URL that contains the event's name; redirects are not followed."""
     seen = []
 
-    async def handle(request: web.BaseRequest) -> web.Response:
+    async def reply_to_request(request: web.BaseRequest) -> web.Response:
         seen.append((request.method, request.path, request.headers["ce-hub"], await request.read()))
         return web.Response(status=302, headers={"Location": "/elsewhere", "X-Mixed": "Case"}, body=b"moved")
 
-    runner = web.ServerRunner(web.Server(handle))
-    upstream = HttpUpstream(f"{await _serve(runner)}/events/{{event}}")
+    runner = web.ServerRunner(web.Server(reply_to_request))
+    upstream = HttpUpstream(f"{await _serve_app(runner)}/events/{{event}}")
     try:
         answer = await upstream.request("POST", "a/b", {"ce-hub": "h"}, b"body")
     finally:
@@ -37,11 +37,11 @@ async def test_an_event_is_posted_to_its_address() -> None:
 async def test_large_responses_are_rejected(size: int, fits: bool) -> None:  # noqa: FBT001
     """A response over 1 MiB is rejected."""
 
-    async def handle(_: web.BaseRequest) -> web.Response:
+    async def reply_with_large_body(_: web.BaseRequest) -> web.Response:
         return web.Response(body=b"x" * size)
 
-    runner = web.ServerRunner(web.Server(handle))
-    upstream = HttpUpstream(await _serve(runner))
+    runner = web.ServerRunner(web.Server(reply_with_large_body))
+    upstream = HttpUpstream(await _serve_app(runner))
     try:
         if fits:
             assert len((await upstream.request("POST", "e", {}, b"")).body) == size

@@ -45,10 +45,10 @@ class AdministrationComponent(Component):
 
     async def _count_up(self, member: str, count: int) -> None:
         for _ in range(count):
-            await self._change(member)
+            await self._change_members(member)
             await self.world.sleep(self.world.random.random() * 2)
 
-    async def _change(self, member: str) -> None:
+    async def _change_members(self, member: str) -> None:
         read = await send_until_final(self.world, member, "GET", _PATH)
         if read is None:
             return

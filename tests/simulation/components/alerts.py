@@ -60,7 +60,7 @@ class AlertsComponent(Component):
         choices = self.world.random
         yield self._change_value(choices.randint(2, 6))
         for number in range(choices.randint(1, 2)):
-            yield self._react(number, choices.randint(4, 10))
+            yield self._change_alerts_often(number, choices.randint(4, 10))
         if choices.random() < 0.7:
             yield self._edit_rule(choices.randint(1, 5))
 
@@ -74,7 +74,7 @@ class AlertsComponent(Component):
             self._set_value(_COLD if number % 2 else _HOT)
             await self.world.sleep(self.world.random.random() * 60)
 
-    async def _react(self, client: int, count: int) -> None:
+    async def _change_alerts_often(self, client: int, count: int) -> None:
         known: dict[str, Any] = {}
         choices = self.world.random
         for number in range(count):

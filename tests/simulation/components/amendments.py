@@ -83,14 +83,14 @@ class AmendmentsComponent(Component):
         if reply is None:
             return
         if reply.status == 200:
-            self._note_decision(amendment, member, reply)
+            self._record_decision(amendment, member, reply)
             self.world.require(member != author, f"{member} has decided about an own amendment")
         elif reply.code == "MAKER_CHECKER_VIOLATION":
             self.world.require(member == author, f"{member} may decide about an amendment of {author}")
         else:
             self.world.require(reply.code == "AMENDMENT_NOT_PENDING", f"{path}: {reply.status} {reply.reply.body!r}")
 
-    def _note_decision(self, amendment: str, member: str, reply: ApiReply) -> None:
+    def _record_decision(self, amendment: str, member: str, reply: ApiReply) -> None:
         scope, record_id, _ = self._created[amendment]
         decision = (member, reply.json["RecordID"])
         known = self._decided.setdefault((scope, record_id), decision)
@@ -103,7 +103,7 @@ class AmendmentsComponent(Component):
             path = f"{_PATH}/{record_id}/approve?scopeKey={scope}"
             reply = await send_until_done(self.world, member, "POST", path, {}, key=f"last {amendment}")
             if reply.status == 200:
-                self._note_decision(amendment, member, reply)
+                self._record_decision(amendment, member, reply)
         pending = await send_until_done(self.world, "ann@t", "GET", "oi-api/provenance/pending?limit=100")
         listed = {(each["ScopeKey"], each["RecordID"]) for each in pending.json["amendments"]}
         known = {(scope, record_id) for scope, record_id, _ in self._created.values()}

@@ -71,9 +71,9 @@ class ApiKeysComponent(Component):
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 6)
             if self._secrets:
-                await self._use(self.world.random.choice(list(self._secrets)))
+                await self._use_key(self.world.random.choice(list(self._secrets)))
 
-    async def _use(self, name: str) -> None:
+    async def _use_key(self, name: str) -> None:
         key_id, secret = self._secrets[name]
         sent_at, was_attempted = self.world.scheduler.now, key_id in self._attempted
         headers = {"authorization": f"Bearer {secret}"}
@@ -114,7 +114,7 @@ class ApiKeysComponent(Component):
             self.world.require(key_id in known, f"{name} is missing in the list")
             if key_id in self._revoked:
                 self.world.require(known[key_id]["revokedAt"] is not None, f"{name} is not listed as revoked")
-            await self._use(name)
+            await self._use_key(name)
 
     def judge(self, folder: Path) -> None:
         """Check the audit events of API keys, and the number of API keys."""

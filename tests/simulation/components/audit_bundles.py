@@ -93,7 +93,7 @@ class AuditBundlesComponent(Component):
         for number in range(choices.randint(1, 2)):
             yield self._append_often(number, choices.randint(1, 8))
         for number in range(choices.randint(1, 2)):
-            yield self._order_often(number, choices.randint(1, 3))
+            yield self._request_often(number, choices.randint(1, 3))
 
     async def _append_often(self, client: int, count: int) -> None:
         choices = self.world.random
@@ -106,7 +106,7 @@ class AuditBundlesComponent(Component):
                 self._acknowledged[text] = (scope, entity)
             await self.world.sleep(choices.random() * 8)
 
-    async def _order_often(self, client: int, count: int) -> None:
+    async def _request_often(self, client: int, count: int) -> None:
         choices = self.world.random
         for number in range(count):
             await self.world.sleep(choices.random() * 20)
@@ -117,11 +117,11 @@ class AuditBundlesComponent(Component):
                 frozenset(self._acknowledged),
                 choices.random() < 0.3,
             )
-            job = await self._request(order, f"bundle {client}-{number}")
+            job = await self._request_bundle(order, f"bundle {client}-{number}")
             if job is not None:
-                await self._follow(job)
+                await self._read_until_ended(job)
 
-    async def _request(self, order: _Order, key: str) -> str | None:
+    async def _request_bundle(self, order: _Order, key: str) -> str | None:
         """Request a bundle, and return its id."""
         body = _build_request(order)
         headers = {"prefer": "wait=3"} if self.world.random.random() < 0.3 else {}
@@ -137,7 +137,7 @@ class AuditBundlesComponent(Component):
             self.world.require(is_same, f"an equal request got another bundle than {job}")
         return job
 
-    async def _follow(self, job: str) -> None:
+    async def _read_until_ended(self, job: str) -> None:
         """Read the status of a bundle until it has ended, and once more later; sometimes cancel the bundle."""
         choices = self.world.random
         for _ in range(choices.randint(1, 20)):
@@ -154,7 +154,7 @@ class AuditBundlesComponent(Component):
         order.is_cancelled = True
         reply = await send_until_final(self.world, order.member, "DELETE", f"{_PATH}/{job}")
         if reply is not None and reply.status == 204:
-            self._note_status(job, "cancelled")
+            self._record_status(job, "cancelled")
         elif reply is not None:
             self.world.require(reply.code == "BUNDLE_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
@@ -165,7 +165,7 @@ class AuditBundlesComponent(Component):
         if reply is None:
             return ""
         self.world.require(reply.status == 200, f"bundle {job} got {reply.status} {reply.reply.body!r}")
-        self._note_status(job, reply.json["status"])
+        self._record_status(job, reply.json["status"])
         if reply.json["status"] == "completed":
             [file] = reply.json["files"]
             content = read_linked_file(self.world, file)
@@ -175,7 +175,7 @@ class AuditBundlesComponent(Component):
                 self._bundles.append((order, content))
         return str(reply.json["status"])
 
-    def _note_status(self, job: str, status: str) -> None:
+    def _record_status(self, job: str, status: str) -> None:
         order = self._orders[job]
         is_possible = order.status not in _ENDED or status == order.status
         self.world.require(is_possible, f"bundle {job} was {order.status}, and then {status}")
@@ -247,7 +247,7 @@ class AuditBundlesComponent(Component):
         if entry["proof"] is not None:
             shown = json.loads(file.read(entry["proof"]))
             for proof in [shown] if isinstance(shown, dict) else shown:
-                is_proved = _follow_proof(leaves[proof["leafIndex"]], proof) == expected and proof["size"] == size
+                is_proved = _compute_root(leaves[proof["leafIndex"]], proof) == expected and proof["size"] == size
                 self.world.require(is_proved, f"a proof in a bundle of {scope} does not lead to its checkpoint")
 
 
@@ -257,7 +257,7 @@ def _build_request(order: _Order) -> dict[str, Any]:
     return {"scopes": scopes, "receipts": order.has_receipts, **filters}
 
 
-def _follow_proof(leaf: bytes, proof: Any) -> bytes:
+def _compute_root(leaf: bytes, proof: Any) -> bytes:
     """Return the Merkle root that results from an inclusion proof (RFC 9162 section 2.1.3.2)."""
     index, last = proof["leafIndex"], proof["size"] - 1
     node = hashlib.sha256(b"\0" + leaf).digest()

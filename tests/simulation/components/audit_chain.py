@@ -64,14 +64,14 @@ class AuditChainComponent(Component):
             except ConnectionLostError:
                 continue
             if reply.status not in _TRANSIENT:
-                self._note_reply(text, reply)
+                self._record_reply(text, reply)
                 if not self.world.random.random() < 0.1:
                     return
             elif reply.code == "PROVENANCE_UNAVAILABLE" and not has_key:
                 self._unknown.discard(text)
                 self._rejected.add(text)
 
-    def _note_reply(self, text: str, reply: ApiReply) -> None:
+    def _record_reply(self, text: str, reply: ApiReply) -> None:
         self.world.require(reply.status == _CREATED, f"{text} was answered by {reply.status} {reply.reply.body!r}")
         content = reply.json
         known = self._acknowledged.setdefault(text, (content["RecordID"], content["Hash"]))

@@ -62,14 +62,14 @@ class CheckpointsComponent(Component):
             scope = self.world.random.choice(_SCOPES)
             reply = await send_until_final(self.world, "viewer@t", "GET", _CHECKPOINT + scope)
             if reply is not None and reply.status == 200:
-                size = self._note(scope, reply.json)
+                size = self._record_checkpoint(scope, reply.json)
                 self.world.require(size >= newest[scope], f"the checkpoint of {scope} went back to {size}")
                 newest[scope] = size
             elif reply is not None:
                 self.world.require(reply.code == "CHECKPOINT_NOT_FOUND", f"{scope}: {reply.status} {reply.code}")
             await self.world.sleep(self.world.random.random() * 12)
 
-    def _note(self, scope: str, content: Any) -> int:
+    def _record_checkpoint(self, scope: str, content: Any) -> int:
         size, root = int(content["size"]), str(content["rootHash"])
         known = self._known[scope].setdefault(size, root)
         self.world.require(known == root, f"two checkpoints of {scope} with size {size} differ")
@@ -83,7 +83,7 @@ class CheckpointsComponent(Component):
                 await self.world.sleep(15)
                 newest = (await send_until_done(self.world, "ann@t", "GET", query)).json
                 reply = await send_until_done(self.world, "viewer@t", "GET", _CHECKPOINT + scope)
-                size = self._note(scope, reply.json) if reply.status == 200 else 0
+                size = self._record_checkpoint(scope, reply.json) if reply.status == 200 else 0
                 records = newest["records"] if isinstance(newest, dict) else newest
                 if size == (int(records[0]["RecordID"]) if records else 0):
                     break

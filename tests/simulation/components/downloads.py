@@ -124,12 +124,12 @@ class DownloadsComponent(TelemetryComponent):
         choices = self.world.random
         for number in range(count):
             await self.world.sleep(choices.random() * 40)
-            job = await self._request(choices.choice(_MEMBERS), f"download {client}-{number}")
+            job = await self._request_download(choices.choice(_MEMBERS), f"download {client}-{number}")
             if job is not None:
-                await self._follow(job)
+                await self._read_until_ended(job)
         self._sending -= 1
 
-    async def _request(self, member: str, key: str) -> str | None:
+    async def _request_download(self, member: str, key: str) -> str | None:
         """Request a download, and return its id."""
         choices = self.world.random
         is_surface = choices.random() < 0.4
@@ -159,7 +159,7 @@ class DownloadsComponent(TelemetryComponent):
             self.world.require(is_same, f"an equal request got another download than {job}")
         return job
 
-    async def _follow(self, job: str) -> None:
+    async def _read_until_ended(self, job: str) -> None:
         """Read the status of a download until it has ended; sometimes cancel the download."""
         choices = self.world.random
         for _ in range(choices.randint(1, 30)):
@@ -174,7 +174,7 @@ class DownloadsComponent(TelemetryComponent):
         order.is_cancelled = True
         reply = await send_until_final(self.world, order.member, "DELETE", f"{_PATH}/{job}")
         if reply is not None and reply.status == 204:
-            self._note_status(job, "cancelled")
+            self._record_status(job, "cancelled")
         elif reply is not None:
             self.world.require(reply.code == "DOWNLOAD_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
@@ -186,14 +186,14 @@ class DownloadsComponent(TelemetryComponent):
             return ""
         self.world.require(reply.status == 200, f"download {job} got {reply.status} {reply.reply.body!r}")
         shown = reply.json
-        self._note_status(job, shown["status"])
+        self._record_status(job, shown["status"])
         if shown["status"] == "completed":
             self._check_files(order, shown)
         else:
             self.world.require(not shown["files"], f"download {job}, which is {shown['status']}, has files")
         return str(shown["status"])
 
-    def _note_status(self, job: str, status: str) -> None:
+    def _record_status(self, job: str, status: str) -> None:
         order = self._orders[job]
         is_possible = order.status not in _ENDED or status == order.status
         self.world.require(is_possible, f"download {job} was {order.status}, and then {status}")

@@ -113,7 +113,7 @@ class ImportsComponent(TelemetryComponent):
             file = self._draw_file()
             job = await self._create(file, f"import {client}-{number}")
             if job is not None:
-                await self._follow(job)
+                await self._read_until_ended(job)
         self._sending -= 1
 
     def _draw_file(self) -> _File:
@@ -166,7 +166,7 @@ class ImportsComponent(TelemetryComponent):
         at = START.timestamp() + self.world.scheduler.now / MICROSECONDS
         os.utime(path, (at, at))
 
-    async def _follow(self, job: str) -> None:
+    async def _read_until_ended(self, job: str) -> None:
         """Read the status of an import until it has ended; sometimes cancel the import."""
         choices = self.world.random
         for _ in range(choices.randint(1, 20)):
@@ -181,7 +181,7 @@ class ImportsComponent(TelemetryComponent):
         file.is_cancelled = True
         reply = await send_until_final(self.world, file.member, "DELETE", f"{_PATH}/{job}")
         if reply is not None and reply.status == 204:
-            self._note_status(job, "cancelled")
+            self._record_status(job, "cancelled")
         elif reply is not None:
             self.world.require(reply.code == "IMPORT_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
@@ -192,12 +192,12 @@ class ImportsComponent(TelemetryComponent):
         if reply is None:
             return ""
         self.world.require(reply.status == 200, f"import {job} got {reply.status} {reply.reply.body!r}")
-        self._note_status(job, reply.json["status"])
+        self._record_status(job, reply.json["status"])
         if reply.json["status"] == "completed":
             self._check_completed(file, reply.json)
         return str(reply.json["status"])
 
-    def _note_status(self, job: str, status: str) -> None:
+    def _record_status(self, job: str, status: str) -> None:
         file = self._files[job]
         is_possible = file.status not in _ENDED or status == file.status
         self.world.require(is_possible, f"import {job} was {file.status}, and then {status}")
@@ -236,7 +236,7 @@ class ImportsComponent(TelemetryComponent):
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
             for each in listed.json["imports"]:
-                await self._end(member, each["importId"])
+                await self._wait_until_ended(member, each["importId"])
         for job in self._files:
             status = await self._read_import(job)
             # A file whose import was cancelled before its start stays if the member sends no second cancellation.
@@ -250,7 +250,7 @@ class ImportsComponent(TelemetryComponent):
             listed = await send_until_done(self.world, member, "GET", _PATH)
             self.world.require(not listed.json["imports"], f"expired imports are left: {listed.json}")
 
-    async def _end(self, member: str, job: str) -> None:
+    async def _wait_until_ended(self, member: str, job: str) -> None:
         """Wait until an import has ended; cancel an import that was never started."""
         while True:
             shown = (await send_until_done(self.world, member, "GET", f"{_PATH}/{job}")).json

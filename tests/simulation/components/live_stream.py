@@ -109,9 +109,9 @@ class LiveStreamComponent(TelemetryComponent):
         self._times[name] = moment.replace(microsecond=0, second=moment.second // 10 * 10)
         return {"messageId": name, "timestamp": format_time(self._times[name]), "name": name}
 
-    async def _process(self, hub: str, batch: Sequence[HubEvent]) -> None:
+    async def _process_batch(self, hub: str, batch: Sequence[HubEvent]) -> None:
         if hub == TELEMETRY_HUB:
-            await super()._process(hub, batch)
+            await super()._process_batch(hub, batch)
             return
         for event in batch:
             self.world.start_task(self._add_to_table(json.loads(event.body)))
@@ -139,17 +139,17 @@ class LiveStreamComponent(TelemetryComponent):
     async def _listen_often(self, client: int, count: int) -> None:
         for number in range(count):
             await self.world.sleep(self.world.random.random() * 60)
-            await self._listen(f"stream-{client}-{number}")
+            await self._open_stream(f"stream-{client}-{number}")
         self._sending -= 1
 
-    async def _listen(self, name: str) -> bool:
+    async def _open_stream(self, name: str) -> bool:
         """Open a stream and replay earlier messages to it; return whether the replay has succeeded."""
         choices = self.world.random
         connections = CONNECTIONS if choices.random() < 0.5 else (choices.choice(CONNECTIONS),)
         since = self._read_clock() - timedelta(minutes=3) * choices.random()
         chosen = {"surface": ["hall"]} if len(connections) > 1 else {"connection": list(connections)}
         query = {"token": [self.world.template.tokens["ann@t"]], "since": [format_time(since)], **chosen}
-        headers = _sign(name)
+        headers = _sign_connection(name)
         try:
             admitted = await self._send_event("connect", headers, {"query": query})
         except ConnectionLostError:
@@ -202,7 +202,7 @@ class LiveStreamComponent(TelemetryComponent):
         await self._deliver_all()
         await self.world.sleep(_LONGEST_LAG_SECONDS)
         number = 0
-        while not await self._listen(f"last-{number}"):
+        while not await self._open_stream(f"last-{number}"):
             number += 1
             await self.world.sleep(5)
         for listener in self._replayed:
@@ -213,6 +213,6 @@ class LiveStreamComponent(TelemetryComponent):
         """Do nothing, because the streams were already checked during the run."""
 
 
-def _sign(name: str) -> dict[str, str]:
+def _sign_connection(name: str) -> dict[str, str]:
     digest = hmac.new(_ACCESS_KEY.encode(), name.encode(), hashlib.sha256).hexdigest()
     return {"ce-connectionid": name, "ce-signature": f"sha256={digest}"}

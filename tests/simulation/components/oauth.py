@@ -102,21 +102,21 @@ class OAuthComponent(Component):
         """Start the clients of several token families, and thieves."""
         choices = self.world.random
         for member in choices.sample(("ann@t", "bob@t", "eve@t"), choices.randint(1, 3)):
-            yield self._hold_family(member, choices.randint(1, 8))
+            yield self._use_family_often(member, choices.randint(1, 8))
         for _ in range(choices.randint(0, 2)):
-            yield self._disturb_families(choices.randint(1, 4))
+            yield self._attack_families(choices.randint(1, 4))
 
-    async def _hold_family(self, member: str, count: int) -> None:
+    async def _use_family_often(self, member: str, count: int) -> None:
         """Start a token family, refresh its tokens repeatedly, and use them."""
         family = await self._sign_in(member)
         for _ in range(count if family is not None else 0):
             assert family is not None
             await self.world.sleep(self.world.random.random() * 10)
             if self.world.random.random() < 0.5:
-                await self._refresh(family)
-            await self._use(family, self.world.random.choice(family.access))
+                await self._refresh_family(family)
+            await self._use_access_token(family, self.world.random.choice(family.access))
 
-    async def _disturb_families(self, count: int) -> None:
+    async def _attack_families(self, count: int) -> None:
         """Reuse an old refresh token, send the newest refresh token twice at once, or revoke it."""
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 30)
@@ -125,12 +125,12 @@ class OAuthComponent(Component):
             family = self.world.random.choice(self._families)
             action = self.world.random.random()
             if action < 0.4 and family.old:
-                await self._reuse(family, self.world.random.choice(family.old))
+                await self._reuse_token(family, self.world.random.choice(family.old))
             elif action < 0.6:
                 family.may_end = True
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(self._refresh(family))
-                    group.create_task(self._refresh(family))
+                    group.create_task(self._refresh_family(family))
+                    group.create_task(self._refresh_family(family))
             elif action < 0.8:
                 await self._revoke(family)
 
@@ -157,7 +157,7 @@ class OAuthComponent(Component):
             "code_verifier": _VERIFIER,
         }
         made_at, shift = self.world.scheduler.now, self.world.clock_shift
-        reply = await self._post("oauth2/token", form)
+        reply = await self._send_form("oauth2/token", form)
         if reply is None or reply.status != 200:
             return None
         family = _Family(reply.json["refresh_token"])
@@ -165,7 +165,7 @@ class OAuthComponent(Component):
         self._families.append(family)
         return family
 
-    async def _post(self, path: str, form: Mapping[str, str]) -> ApiReply | None:
+    async def _send_form(self, path: str, form: Mapping[str, str]) -> ApiReply | None:
         """Send a form once; return None if no final reply was received."""
         try:
             reply = await self.world.send("", "POST", path, urlencode(form).encode(), _FORM)
@@ -175,9 +175,9 @@ class OAuthComponent(Component):
 
     async def _send_refresh(self, token: str) -> ApiReply | None:
         form = {"grant_type": "refresh_token", "refresh_token": token, "client_id": _CLIENT}
-        return await self._post("oauth2/token", form)
+        return await self._send_form("oauth2/token", form)
 
-    async def _refresh(self, family: _Family) -> None:
+    async def _refresh_family(self, family: _Family) -> None:
         token, was_refused = family.newest, family.is_refused
         made_at, shift = self.world.scheduler.now, self.world.clock_shift
         reply = await self._send_refresh(token)
@@ -199,27 +199,27 @@ class OAuthComponent(Component):
         is_expected = reply.status == 400 and reply.json.get("error") == "invalid_grant"
         self.world.require(is_expected, f"a refresh was answered by {reply.status} {reply.reply.body!r}")
 
-    async def _reuse(self, family: _Family, token: str) -> None:
+    async def _reuse_token(self, family: _Family, token: str) -> None:
         family.may_end = True
         reply = await self._send_refresh(token)
         if reply is not None:
             self.world.require(reply.status != 200, "an old refresh token was accepted")
             self._check_refusal(reply)
-            self._note_end(family)
+            self._record_end(family)
 
     async def _revoke(self, family: _Family) -> None:
         family.may_end = True
-        reply = await self._post("oauth2/revoke", {"token": family.newest, "client_id": _CLIENT})
+        reply = await self._send_form("oauth2/revoke", {"token": family.newest, "client_id": _CLIENT})
         if reply is not None:
             self.world.require(reply.status == 200, f"a revocation got {reply.status} {reply.reply.body!r}")
-            self._note_end(family)
+            self._record_end(family)
 
-    def _note_end(self, family: _Family) -> None:
+    def _record_end(self, family: _Family) -> None:
         family.is_refused = True
         if family.ended_at is None:
             family.ended_at = self.world.scheduler.now
 
-    async def _use(self, family: _Family, token: _Token) -> bool | None:
+    async def _use_access_token(self, family: _Family, token: _Token) -> bool | None:
         """Use an access token; return True if it is accepted, False if it is rejected, None without a final reply."""
         sent_at, ended_at = self.world.scheduler.now, family.ended_at
         headers = {"authorization": f"Bearer {token.text}"}
@@ -251,7 +251,7 @@ class OAuthComponent(Component):
         await self.world.sleep(_COMPLETED_SECONDS)
         for family in self._families:
             for token in family.access:
-                while (works := await self._use(family, token)) is None:
+                while (works := await self._use_access_token(family, token)) is None:
                     await self.world.sleep(1)
                 is_wrong = works and family.is_refused
                 self.world.require(not is_wrong, "an access token of a refused family still works")

@@ -98,22 +98,22 @@ class RateBudgetsComponent(Component):
     async def _send(self) -> int | None:
         """Send a request; return 0 if it is admitted, the seconds to wait if it is rejected, None without a reply."""
 
-        async def admit(services: Services) -> int:
+        async def admit_request(services: Services) -> int:
             if services not in self._limiters:
                 self._limiters[services] = tuple(_build_limiter(services) for _ in range(_LIMITERS))
             limiter = self.world.random.choice(self._limiters[services])
             async with limiter.limiter.admit(_PRINCIPAL, self._budget) as decision:
                 if decision.rejection is None:
-                    self._note_admission(limiter)
+                    self._record_admission(limiter)
                     return 0
                 return int(str(decision.rejection.members["retryAfter"]))
 
         try:
-            return await run_on_instance(self.world, admit)
+            return await run_on_instance(self.world, admit_request)
         except WorkFailedError:
             return None
 
-    def _note_admission(self, limiter: _Limiter) -> None:
+    def _record_admission(self, limiter: _Limiter) -> None:
         self.world.trace("admitted")
         if limiter.store.has_failed:
             limiter.alone += 1

@@ -108,10 +108,10 @@ class TelemetryComponent(Component):
 
     async def _deliver_while_sending(self, hub: str, partition: str) -> None:
         while self._sending:
-            await self._deliver(hub, partition)
+            await self._deliver_batch(hub, partition)
             await self.world.sleep(self.world.random.random() * 3)
 
-    async def _deliver(self, hub: str, partition: str) -> bool:
+    async def _deliver_batch(self, hub: str, partition: str) -> bool:
         """Deliver the next batch of a partition; return False if no events are left."""
         batch = self._read_hub(hub, partition, self.world.random.randint(1, 12))
         if not batch:
@@ -121,7 +121,7 @@ class TelemetryComponent(Component):
                 # The former owner of the partition processes the batch at the same time.
                 await self._process_twice(hub, batch)
             else:
-                await self._process(hub, batch)
+                await self._process_batch(hub, batch)
         except WorkFailedError:
             return True
         if self.world.random.random() >= self.world.faults.reply_lost:
@@ -137,12 +137,12 @@ class TelemetryComponent(Component):
 
     async def _process_twice(self, hub: str, batch: Sequence[HubEvent]) -> None:
         try:
-            await self._process(hub, batch[: self.world.random.randint(1, len(batch))])
+            await self._process_batch(hub, batch[: self.world.random.randint(1, len(batch))])
         except WorkFailedError:
             self.world.trace("the former owner failed")
-        await self._process(hub, batch)
+        await self._process_batch(hub, batch)
 
-    async def _process(self, hub: str, batch: Sequence[HubEvent]) -> None:
+    async def _process_batch(self, hub: str, batch: Sequence[HubEvent]) -> None:
         async def run(services: Services) -> None:
             if hub == TELEMETRY_HUB:
                 await services.telemetry.ingestor.run(TELEMETRY_HUB, batch)
@@ -163,14 +163,14 @@ class TelemetryComponent(Component):
     async def _merge_while_sending(self) -> None:
         while self._sending:
             await self.world.sleep(self.world.random.random() * 40)
-            await self._merge()
+            await self._merge_hours()
 
-    async def _merge(self) -> None:
-        async def merge(services: Services) -> int:
+    async def _merge_hours(self) -> None:
+        async def merge_hours(services: Services) -> int:
             return await services.cold_data.compaction.run(services.runtime.now())
 
         try:
-            merged = await run_on_instance(self.world, merge)
+            merged = await run_on_instance(self.world, merge_hours)
             self.world.trace(f"merged {merged} hours")
         except WorkFailedError as error:
             self.world.trace(f"merge failed: {error}")
@@ -210,7 +210,7 @@ class TelemetryComponent(Component):
         await self._deliver_all()
         while any(count > 1 for count in self._count_blobs().values()):
             await self.world.sleep(_QUIET.total_seconds())
-            await self._merge()
+            await self._merge_hours()
         for connection in CONNECTIONS:
             while not await self._read(connection):
                 await self.world.sleep(1)
@@ -219,7 +219,7 @@ class TelemetryComponent(Component):
     async def _deliver_all(self) -> None:
         for hub in (TELEMETRY_HUB, IMPULSES_HUB):
             for partition in PARTITIONS:
-                while await self._deliver(hub, partition):
+                while await self._deliver_batch(hub, partition):
                     await self.world.sleep(0.1)
         self.world.require(self._archived >= self._accepted, f"not archived: {self._accepted - self._archived}")
 

@@ -73,12 +73,12 @@ class WarmQueriesComponent(Component):
             kql = f"print Text = 'draft {client}-{number}'"
             cached = self.world.random.choice((0, 0, 60))
             body = {"name": lookup, "surface": "hall", "kql": kql, "cacheSeconds": cached}
-            reply = await self._change(lookup, "", member, "PUT", f"{_PATH}/{lookup}", body, condition, key="")
+            reply = await self._send_change(lookup, "", member, "PUT", f"{_PATH}/{lookup}", body, condition, key="")
             if reply is not None and reply.status not in _OUTDATED:
                 self.world.require(reply.status in {200, 201}, f"{kql} got {reply.status} {reply.reply.body!r}")
             await self.world.sleep(self.world.random.random() * 20)
 
-    async def _change(
+    async def _send_change(
         self, lookup: str, text: str, member: str, method: str, path: str, body: Any, headers: Any, *, key: str
     ) -> ApiReply | None:
         """Send a change; store the text that must run afterwards, unless other changes run concurrently."""
@@ -98,9 +98,9 @@ class WarmQueriesComponent(Component):
     async def _decide_often(self, client: int, count: int) -> None:
         for number in range(count):
             await self.world.sleep(self.world.random.random() * 12)
-            await self._decide(f"decision {client}-{number}", self.world.random.choice(_LOOKUPS))
+            await self._decide_draft(f"decision {client}-{number}", self.world.random.choice(_LOOKUPS))
 
-    async def _decide(self, name: str, lookup: str) -> None:
+    async def _decide_draft(self, name: str, lookup: str) -> None:
         """Approve or reject the draft that the member has read."""
         member, verb = self.world.random.choice(_MEMBERS), self.world.random.choice(("approve", "approve", "reject"))
         draft = await self._read(member, lookup)
@@ -111,11 +111,11 @@ class WarmQueriesComponent(Component):
         self._asked |= {text} if verb == "approve" else set()
         key = name if self.world.random.random() < 0.8 else ""
         runs = text if verb == "approve" else ""
-        reply = await self._change(lookup, runs, member, "POST", path, body, headers, key=key)
+        reply = await self._send_change(lookup, runs, member, "POST", path, body, headers, key=key)
         if reply is None:
             return
         if reply.status == 200:
-            self._note_decision(draft, member, verb, reply.json)
+            self._record_decision(draft, member, verb, reply.json)
         elif reply.code == "MAKER_CHECKER_VIOLATION":
             self._check_refused_author(draft, member)
         else:
@@ -126,7 +126,7 @@ class WarmQueriesComponent(Component):
         is_possible = draft["editedBy"] == member or self._changes[draft["lookup"]] > 1
         self.world.require(is_possible, f"{member} may decide about a draft of {draft['editedBy']}")
 
-    def _note_decision(self, draft: Any, member: str, verb: str, decided: Any) -> None:
+    def _record_decision(self, draft: Any, member: str, verb: str, decided: Any) -> None:
         made = decided["approval"] if verb == "approve" else decided["rejection"]
         actor = made["approvedBy" if verb == "approve" else "rejectedBy"]
         self.world.require(decided["kql"] == draft["kql"], f"{member} decided about another text: {decided['kql']}")

@@ -18,7 +18,7 @@ from shared.backends.embedded.hub import HubWriter
 from shared.http.messages import Request
 from shared.telemetry.models import IMPULSES_HUB
 from shared.wiring import Services
-from tests.emulators.kusto.endpoints import Endpoint, start
+from tests.emulators.kusto.endpoints import Endpoint, start_emulator
 from tests.unit.shared.wiring.azure import Deployment
 
 SAMPLE = Path(__file__).parents[3] / "samples/workspace.yaml"
@@ -83,7 +83,7 @@ class Plant:
     def start_engine(self) -> None:
         """Start the query engine; after a restart it has the same port."""
         tables, hub = str(self._folder / "tables"), str(self._folder / "hub.sqlite")
-        self.kusto = start(self._folder / "kusto.log", "--data", tables, "--hub", hub, "--port", self._port)
+        self.kusto = start_emulator(self._folder / "kusto.log", "--data", tables, "--hub", hub, "--port", self._port)
         self._port = self.kusto.url.rpartition(":")[2]
         self.deployment.kusto_uri = self.kusto.url
 

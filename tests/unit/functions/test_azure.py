@@ -177,11 +177,11 @@ async def test_replays_of_the_live_stream(
             runtime=Runtime(sleep=wait_for_second_read),
         )
         token = await app.token(key)
-        await _ingest(app, token, "m-1", "m-2")
+        await _ingest_messages(app, token, "m-1", "m-2")
         query = urlencode({"token": token, "windowSec": "600", "connection": "pump-rig"})
         async with connect(f"{service.client_url()}?{query}") as stream:
             assert [await _receive_id(stream) for _ in range(2)] == ["m-1", "m-2"]
-            await _ingest(app, token, "m-3")
+            await _ingest_messages(app, token, "m-3")
             second_read.set()
             assert await _receive_id(stream) == "m-3"
             impulse = json.dumps({"ID": "m-4", "Metadata": {"ConnectionLookup": "pump-rig"}}).encode()
@@ -197,7 +197,7 @@ async def test_replays_of_the_live_stream(
         await app.services.close()
 
 
-async def _ingest(app: Instance, token: str, *names: str) -> None:
+async def _ingest_messages(app: Instance, token: str, *names: str) -> None:
     """Ingest messages and wait until the table contains them."""
     for name in names:
         message = {"ts": rfc3339(now()), "deviceId": "rig-1", "messageId": name, "v": 1}

@@ -47,10 +47,10 @@ class LoadGenerator:
         """Append events one after the other; retry each event until it is acknowledged."""
         number = 0
         while not self.stopped:
-            await self._store(f"w{name}-{number}")
+            await self._store_event(f"w{name}-{number}")
             number += 1
 
-    async def _store(self, entity: str) -> None:
+    async def _store_event(self, entity: str) -> None:
         event = {"ActionType": "Test", "EntityType": "Loss", "EntityID": entity, "ScopeKey": SCOPE}
         while True:
             reply = await self._send(
@@ -97,7 +97,7 @@ async def restart_account(plant: Plant, chance: random.Random) -> None:
     await asyncio.to_thread(plant.deployment.cosmos.start)
 
 
-async def disturb_account(plant: Plant, chance: random.Random) -> None:
+async def inject_account_errors(plant: Plant, chance: random.Random) -> None:
     """Let the document database return all kinds of errors for a while."""
     faults = plant.deployment.cosmos.faults
     faults.add(*build_random_faults(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
@@ -129,7 +129,7 @@ async def disable_vault(plant: Plant, chance: random.Random) -> None:
 
 FAILURES: tuple[Callable[[Plant, random.Random], Awaitable[None]], ...] = (
     restart_account,
-    disturb_account,
+    inject_account_errors,
     restart_engine,
     restart_blobs,
     disable_vault,

@@ -24,13 +24,13 @@ type ApplyText = Callable[[str], Any]
 def apply_text(azure_deployment: Deployment, tmp_path: Path) -> ApplyText:
     """Return a function that applies a workspace document as another process does."""
 
-    async def apply(text: str) -> None:
+    async def apply_document(text: str) -> None:
         file = tmp_path / "signed.yaml"
         file.write_text(text, encoding="utf-8")
         arguments = ["apply", str(file), "--as", ADMIN]
         assert await asyncio.to_thread(workspace.main, arguments, azure_deployment.services) == workspace.DONE
 
-    return apply
+    return apply_document
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def keys(apply: Apply) -> dict[str, str]:
     return {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
 
 
-async def propose(app: Instance, token: str) -> dict[str, Any]:
+async def create_amendment(app: Instance, token: str) -> dict[str, Any]:
     """Create a pending amendment and return it."""
     body = {
         "ScopeKey": SCOPE,
@@ -56,7 +56,7 @@ async def propose(app: Instance, token: str) -> dict[str, Any]:
     return dict(created.body)
 
 
-async def approve(
+async def approve_amendment(
     app: Instance, amendment: dict[str, Any], token: str, signature: Any = APPROVAL, **headers: str
 ) -> Any:
     """Approve an amendment and return the reply."""
@@ -65,7 +65,7 @@ async def approve(
     return await app.request("POST", address, token, body, **headers)
 
 
-def summarise(reply: Any) -> tuple[int, str]:
+def get_status_and_code(reply: Any) -> tuple[int, str]:
     """Return the status and the error code of a reply."""
     return reply.status, reply.body.get("code", "")
 
@@ -77,22 +77,24 @@ async def test_amendments_are_signed(
     await apply_text(SIGNED)
     app = instances()
     author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
-    first, second = [await propose(app, author) for _ in range(2)]
-    assert summarise(await approve(app, first, signer, {"meaning": "rejection"}, idempotency_key="a1")) == (
+    first, second = [await create_amendment(app, author) for _ in range(2)]
+    assert get_status_and_code(
+        await approve_amendment(app, first, signer, {"meaning": "rejection"}, idempotency_key="a1")
+    ) == (
         400,
         "SIGNATURE_MEANING_INVALID",
     )
-    decided = await approve(app, first, signer, idempotency_key="a1")
+    decided = await approve_amendment(app, first, signer, idempotency_key="a1")
     assert decided.status == 200, decided.body
     signature = decided.body["Signature"]
     assert (signature["PrintedName"], signature["AuthMethods"]) == ("Quality assurance", ["key"])
     assert (signature["RecordHash"], signature["SignedAt"]) == (first["Hash"], decided.body["ApprovedAt"])
     other = instances()
-    assert (await approve(other, first, signer, idempotency_key="a1")).body == decided.body
-    replies = await asyncio.gather(*(approve(other, second, signer) for _ in range(5)))
-    assert {summarise(reply) for reply in replies} == {(409, "SIGNATURE_TOKEN_USED")}
-    locked = await approve(other, second, await other.token(keys[QUALITY]))
-    assert summarise(locked) == (429, "SIGNATURE_LOCKED")
+    assert (await approve_amendment(other, first, signer, idempotency_key="a1")).body == decided.body
+    replies = await asyncio.gather(*(approve_amendment(other, second, signer) for _ in range(5)))
+    assert {get_status_and_code(reply) for reply in replies} == {(409, "SIGNATURE_TOKEN_USED")}
+    locked = await approve_amendment(other, second, await other.token(keys[QUALITY]))
+    assert get_status_and_code(locked) == (429, "SIGNATURE_LOCKED")
     assert 0 < int(locked.headers["Retry-After"]) <= 900
     found = await other.request("GET", f"{EVENTS}/query?target=AccessControl&actionType=Signature.Suspicious", author)
     assert [(event["UserID"], event["AfterState"]["attempts"]) for event in found.body] == [(QUALITY, 5)]
@@ -107,9 +109,9 @@ async def test_simultaneous_signatures(
     await apply_text(SIGNED)
     app = instances()
     author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
-    amendments = [await propose(app, author) for _ in range(4)]
-    replies = await asyncio.gather(*(approve(app, each, signer) for each in amendments))
-    assert sorted(map(summarise, replies)) == [(200, ""), *[(409, "SIGNATURE_TOKEN_USED")] * 3]
+    amendments = [await create_amendment(app, author) for _ in range(4)]
+    replies = await asyncio.gather(*(approve_amendment(app, each, signer) for each in amendments))
+    assert sorted(map(get_status_and_code, replies)) == [(200, ""), *[(409, "SIGNATURE_TOKEN_USED")] * 3]
 
 
 async def test_changes_by_another_process_apply_at_once(
@@ -118,14 +120,14 @@ async def test_changes_by_another_process_apply_at_once(
     """A signature uses the member's current policy, name and rights, not those of a cached catalog."""
     app = instances()
     admin, editor, quality = [await app.token(keys[member]) for member in (ADMIN, EDITOR, QUALITY)]
-    of_editor, of_admin = await propose(app, editor), await propose(app, admin)
+    of_editor, of_admin = await create_amendment(app, editor), await create_amendment(app, admin)
     renamed = SIGNED.replace("name: Quality assurance", "name: Grace Adams")
     await apply_text(renamed.replace(", rights: [Workspace.Amendment.Approve]", ""))
-    assert summarise(await approve(app, of_editor, quality, None)) == (400, "SIGNATURE_REQUIRED")
-    assert (await approve(app, of_editor, quality)).body["Signature"]["PrintedName"] == "Grace Adams"
-    assert summarise(await approve(app, of_admin, editor)) == (403, "ACCESS_RIGHT_MISSING")
+    assert get_status_and_code(await approve_amendment(app, of_editor, quality, None)) == (400, "SIGNATURE_REQUIRED")
+    assert (await approve_amendment(app, of_editor, quality)).body["Signature"]["PrintedName"] == "Grace Adams"
+    assert get_status_and_code(await approve_amendment(app, of_admin, editor)) == (403, "ACCESS_RIGHT_MISSING")
     await apply_text(renamed.replace("name: Grace Adams", "name: Grace Adams\n    enabled: false"))
-    assert summarise(await approve(app, of_admin, quality)) == (401, "UNAUTHENTICATED")
+    assert get_status_and_code(await approve_amendment(app, of_admin, quality)) == (401, "UNAUTHENTICATED")
 
 
 async def test_queries_are_signed_and_listed(
@@ -138,14 +140,14 @@ async def test_queries_are_signed_and_listed(
     draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
     assert (await app.request("PUT", "/oi-api/warm-queries/mine", editor, draft)).status == 201
     address = "/oi-api/warm-queries/mine/approve"
-    assert summarise(await app.request("POST", address, quality)) == (400, "SIGNATURE_REQUIRED")
+    assert get_status_and_code(await app.request("POST", address, quality)) == (400, "SIGNATURE_REQUIRED")
     body = {"signature": {**APPROVAL, "statement": "Looks right, é."}}
     query = await app.request("POST", address, quality, body, idempotency_key="q1")
     assert query.status == 200, query.body
     assert (await app.request("POST", address, quality, body, idempotency_key="q1")).body == query.body
-    second = await propose(app, editor)
-    assert summarise(await approve(app, second, quality)) == (409, "SIGNATURE_TOKEN_USED")
-    decided = await approve(app, second, await app.token(keys[QUALITY]))
+    second = await create_amendment(app, editor)
+    assert get_status_and_code(await approve_amendment(app, second, quality)) == (409, "SIGNATURE_TOKEN_USED")
+    decided = await approve_amendment(app, second, await app.token(keys[QUALITY]))
     for instance in (app, instances()):
         listed = (await instance.request("GET", "/oi-api/provenance/signatures", editor)).body["signatures"]
         assert [(one["target"], one["scopeKey"]) for one in listed] == [

@@ -34,11 +34,11 @@ def test_a_batch_is_a_span_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """The span of a batch names hub, consumer group and number of events, and continues the trace of the host."""
     created: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
-    def record(*arguments: Any, **options: Any) -> nullcontext[None]:
+    def process_batch(*arguments: Any, **options: Any) -> nullcontext[None]:
         created.append((arguments, options))
         return nullcontext()
 
-    monkeypatch.setattr(batch_span, "span", record)
+    monkeypatch.setattr(batch_span, "span", process_batch)
     with batch_span.trace_batch("telemetry", "warm", 7, _build_context(PARENT, "")):
         pass
     [((name, attributes), options)] = created

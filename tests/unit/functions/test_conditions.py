@@ -7,19 +7,19 @@ from shared.errors import WorkspaceError
 from shared.http.messages import Request
 
 
-def build(**headers: str) -> Request:
+def build_request(**headers: str) -> Request:
     """Return a request with conditional headers."""
     return Request("GET", "/", "", {name.replace("_", "-"): value for name, value in headers.items()}, b"")
 
 
 def test_a_request_without_conditions_is_unconditional() -> None:
     """A request without conditional headers is executed for any stored version."""
-    assert parse_condition(build()).is_empty
+    assert parse_condition(build_request()).is_empty
 
 
 def test_a_read_ignores_if_match() -> None:
     """A read ignores If-Match, because a list has no stored version to compare."""
-    request = build(if_match='"1"', if_none_match='"2"')
+    request = build_request(if_match='"1"', if_none_match='"2"')
     assert not parse_condition(request).is_satisfied_by('"3"')
     assert parse_read_condition(request).is_satisfied_by('"3"')
 
@@ -28,5 +28,5 @@ def test_a_read_ignores_if_match() -> None:
 def test_a_malformed_header_is_named(header: str) -> None:
     """The error about a malformed conditional header names the header."""
     with pytest.raises(WorkspaceError) as raised:
-        parse_condition(build(**{header: "1"}))
+        parse_condition(build_request(**{header: "1"}))
     assert header.replace("_", "-") in raised.value.detail.lower()

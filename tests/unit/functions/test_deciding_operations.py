@@ -30,14 +30,14 @@ def is_decision(operation: Operation) -> bool:
     return needs_approval or operation.route.rpartition("/")[2] in VERBS
 
 
-def name_all(operations: Iterable[Operation]) -> dict[str, Operation]:
+def describe_operations(operations: Iterable[Operation]) -> dict[str, Operation]:
     """Return operations with method and route, such as ``POST a/b``, as their names."""
     return {f"{one.method} {one.route}": one for one in operations}
 
 
 async def test_every_decision_can_be_signed() -> None:
     """Each operation for decisions accepts `signature`, documents the refusals, and is in this test's list."""
-    operations = name_all(await load_operations(GROUPS))
+    operations = describe_operations(await load_operations(GROUPS))
     found = {name for name, operation in operations.items() if is_decision(operation)} - NO_DECISIONS.keys()
     assert found == SIGNED
     for name in SIGNED:

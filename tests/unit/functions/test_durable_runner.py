@@ -18,15 +18,15 @@ class Client:
 
     async def start_new(self, name: str, *, instance_id: str, client_input: str) -> None:
         """Record the start of an orchestration, or raise the error that the test has set."""
-        self._fail()
+        self._raise_error()
         self.calls.append((name, instance_id, client_input))
 
     async def terminate(self, instance_id: str, reason: str) -> None:
         """Record the termination of an orchestration, or raise the error that the test has set."""
-        self._fail()
+        self._raise_error()
         self.calls.append((instance_id, reason))
 
-    def _fail(self) -> None:
+    def _raise_error(self) -> None:
         if self.is_failing:
             raise Exception("the host does not respond")  # noqa: TRY002  as the SDK does
 

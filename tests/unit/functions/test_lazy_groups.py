@@ -60,14 +60,14 @@ def test_every_module_with_a_group_is_listed() -> None:
 )
 def test_a_list_that_differs_from_the_module_fails(declared_group: Group, name: str, addresses: list[str]) -> None:
     """Loading an endpoint group fails if its module declares other operations than the list."""
-    declared_group.endpoint("GET", "things")(_reply)
+    declared_group.endpoint("GET", "things")(_return_empty_reply)
     with pytest.raises(LookupError, match="GROUPS lists"):
         _ = LazyGroup(name, MODULE, *addresses).operations
 
 
 async def test_a_failed_import_affects_only_its_group(declared_group: Group, caplog: pytest.LogCaptureFixture) -> None:
     """If the import of an endpoint group fails, only requests to this group get 500; the log has the reason."""
-    declared_group.endpoint("GET", "things", access=Access.PUBLIC)(_reply)
+    declared_group.endpoint("GET", "things", access=Access.PUBLIC)(_return_empty_reply)
     groups = LazyGroup("sample", MODULE, "GET things"), LazyGroup("lost", "no_such_module", "GET lost")
     served = RequestPipeline(
         [one for group in groups for one in group.endpoints], _reject_authentication, _reject_feature
@@ -106,7 +106,7 @@ def test_a_request_imports_only_its_group(path: str, status: int, group: str, tm
     assert [one.name for one in GROUPS if one._module in loaded] == [group]
 
 
-async def _reply(_: Call) -> Reply:
+async def _return_empty_reply(_: Call) -> Reply:
     """Return an empty reply."""
     return Reply()
 

@@ -11,14 +11,14 @@ OPERATIONS = {operation.name for group in GROUPS for operation in group.operatio
 TEMPORARY = {"THROTTLED", "CHECKPOINT_NOT_FOUND"}
 
 
-async def run(_: object) -> ToolResult:
+async def run_tool(_: object) -> ToolResult:
     """Return an empty result: this tool does nothing."""
     return ToolResult({})
 
 
 def test_errors_that_a_caller_can_correct_name_the_correction() -> None:
     """The advice to repeat the same call later is given only for temporary errors of a tool's operation."""
-    tool = Tool("tool", "t", "d", {"properties": {}}, {}, run)
+    tool = Tool("tool", "t", "d", {"properties": {}}, {}, run_tool)
     lists = {spec.name for spec in ROUTE_TOOLS}
     names = [*(spec.operation for spec in ROUTE_TOOLS), "execute_warm_query"]
     codes = {code for name in names for code in OWN_CODES.get(name, ()) if min(ERROR_CODES[code].statuses) < 500}

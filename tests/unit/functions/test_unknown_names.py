@@ -31,7 +31,7 @@ def parametrize_operations(policy: UnknownNames) -> pytest.MarkDecorator:
 async def send_unknown_names(operation: Operation) -> Reply:
     """Send an unknown parameter and an unknown body member, if the operation has a body; return the reply."""
 
-    async def handler(_: Call[Any, Any]) -> Reply:
+    async def handle_request(_: Call[Any, Any]) -> Reply:
         return Reply(204)
 
     async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
@@ -46,7 +46,7 @@ async def send_unknown_names(operation: Operation) -> Reply:
         right=None,
         further_rights=(),
         requires_user=False,
-        handler=handler,
+        handler=handle_request,
         check=None,
         check_sender=None,
     )

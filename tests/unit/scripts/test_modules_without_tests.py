@@ -8,7 +8,7 @@ FUNCTION = "def double(value: int) -> int:\n    return 2 * value\n"
 PORT = 'class Store:\n    def read(self) -> int:\n        """Return the value."""\n        ...\n'
 
 
-def write(folder: Path, path: str, text: str = "") -> None:
+def write_file(folder: Path, path: str, text: str = "") -> None:
     """Write a file and its folders."""
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / path).write_text(text)
@@ -16,34 +16,34 @@ def write(folder: Path, path: str, text: str = "") -> None:
 
 def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
     """A module counts as tested only if a test module has its name and is in the mirrored folder."""
-    write(tmp_path, "shared/auth/tokens.py", FUNCTION)
-    write(tmp_path, "shared/auth/jose.py", FUNCTION)
-    write(tmp_path, "tests/unit/shared/auth/test_tokens.py")
-    write(tmp_path, "tests/unit/shared/test_jose.py")
+    write_file(tmp_path, "shared/auth/tokens.py", FUNCTION)
+    write_file(tmp_path, "shared/auth/jose.py", FUNCTION)
+    write_file(tmp_path, "tests/unit/shared/auth/test_tokens.py")
+    write_file(tmp_path, "tests/unit/shared/test_jose.py")
     assert find_modules_without_tests(tmp_path) == ([Path("shared/auth/jose.py")], 2)
 
 
 def test_declarations_need_no_tests(tmp_path: Path) -> None:
     """A module that contains only ports, models or constants needs no test module."""
-    write(tmp_path, "shared/auth/__init__.py")
-    write(tmp_path, "shared/auth/ports.py", PORT)
-    write(tmp_path, "shared/auth/models.py", "class Key:\n    id: str\n")
+    write_file(tmp_path, "shared/auth/__init__.py")
+    write_file(tmp_path, "shared/auth/ports.py", PORT)
+    write_file(tmp_path, "shared/auth/models.py", "class Key:\n    id: str\n")
     assert find_modules_without_tests(tmp_path) == ([], 0)
 
 
 def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
     """Tests over HTTP count as the tests of an endpoint group, but not of other modules."""
-    write(tmp_path, "functions/alerts.py", FUNCTION)
-    write(tmp_path, "shared/alerts.py", FUNCTION)
-    write(tmp_path, "tests/service/test_alerts.py")
+    write_file(tmp_path, "functions/alerts.py", FUNCTION)
+    write_file(tmp_path, "shared/alerts.py", FUNCTION)
+    write_file(tmp_path, "tests/service/test_alerts.py")
     assert find_modules_without_tests(tmp_path) == ([Path("shared/alerts.py")], 2)
 
 
 def test_both_adapters_share_a_contract_suite(tmp_path: Path) -> None:
     """The tests of a port's contract count for its adapters; tests of emulators are in a folder of their own."""
-    write(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)
-    write(tmp_path, "shared/backends/embedded/places.py", FUNCTION)
-    write(tmp_path, "emulators/kusto/store.py", FUNCTION)
-    write(tmp_path, "tests/adapters/test_places.py")
-    write(tmp_path, "tests/emulators/kusto/test_store.py")
+    write_file(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)
+    write_file(tmp_path, "shared/backends/embedded/places.py", FUNCTION)
+    write_file(tmp_path, "emulators/kusto/store.py", FUNCTION)
+    write_file(tmp_path, "tests/adapters/test_places.py")
+    write_file(tmp_path, "tests/emulators/kusto/test_store.py")
     assert find_modules_without_tests(tmp_path) == ([], 3)

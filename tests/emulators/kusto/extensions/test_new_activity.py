@@ -15,7 +15,7 @@ let s = datetime(2019-11-01); let e = datetime(2019-11-07); let back = Users | w
 """
 
 
-def by_day(rows: list[list[Any]]) -> list[list[Any]]:
+def replace_days(rows: list[list[Any]]) -> list[list[Any]]:
     """Return the rows with the days of November 2019 in the first two values replaced by instants."""
     return [
         [f"2019-11-{row[0]:02d}T00:00:00.000000Z", f"2019-11-{row[1]:02d}T00:00:00.000000Z", *row[2:]] for row in rows
@@ -32,7 +32,7 @@ def test_new_activity(endpoint: Endpoint) -> None:
         "from_Timestamp", "to_Timestamp", "dcount_new_values", "dcount_retained_values", "dcount_churn_values",
         "retention_rate", "churn_rate",
     ]  # fmt: skip
-    assert table.raw_rows == by_day(
+    assert table.raw_rows == replace_days(
         [
             [1, 1, 4, 4, 0, 1.0, 0.0], [1, 2, 2, 3, 1, 0.75, 0.25], [1, 3, 1, 3, 1, 0.75, 0.25],
             [1, 4, 1, 3, 1, 0.75, 0.25], [1, 5, 1, 4, 0, 1.0, 0.0], [1, 6, 0, 0, 4, 0.0, 1.0],
@@ -64,7 +64,7 @@ def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, tab
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, datetime(2019-11-02), 1d, s, side, {table})"
     )
     rows = endpoint.rows(query)
-    assert rows == by_day(
+    assert rows == replace_days(
         [
             [1, 1, "high", 2, 2, 0, 1.0, 0.0], [1, 1, "low", 1, 1, 0, 1.0, 0.0],
             [1, 2, "high", 0, 2, 0, 1.0, 0.0], [1, 2, "low", 1, 1, 0, 1.0, 0.0],

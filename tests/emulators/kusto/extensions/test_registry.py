@@ -23,37 +23,37 @@ def clean_library() -> Iterator[None]:
     writer.SPECIAL_FORMS.pop(NAME, None)
 
 
-def _render(*arguments: ir.Expr) -> str:
+def _render_signature(*arguments: ir.Expr) -> str:
     return render_expression(ir.FunctionCall(NAME, arguments))
 
 
 def test_a_template_receives_its_arguments() -> None:
     """The SQL of a template function contains the SQL of each argument at its place."""
     registry.add_template_function(NAME, "f({1}, {0})", 2)
-    assert _render(ir.ColumnRef("a"), ir.ColumnRef("b")) == 'f("b", "a")'
+    assert _render_signature(ir.ColumnRef("a"), ir.ColumnRef("b")) == 'f("b", "a")'
 
 
 def test_a_template_replaces_an_earlier_form() -> None:
     """A template function replaces a custom function of the same name."""
     registry.add_custom_function(NAME, [1], lambda _: "custom")
     registry.add_template_function(NAME, "f({0})", 1)
-    assert _render(ir.ColumnRef("a")) == 'f("a")'
+    assert _render_signature(ir.ColumnRef("a")) == 'f("a")'
 
 
 def test_the_number_of_arguments_is_checked() -> None:
     """A call with another number of arguments is an error that names the function."""
     registry.add_custom_function(NAME, range(1, 3), lambda call: f"f{len(call.args)}")
-    assert (_render(ONE), _render(ONE, ONE)) == ("f1", "f2")
+    assert (_render_signature(ONE), _render_signature(ONE, ONE)) == ("f1", "f2")
     for count in (0, 3):
         with pytest.raises(KqlUnsupportedError, match=f"does not accept {count} arguments"):
-            _render(*[ONE] * count)
+            _render_signature(*[ONE] * count)
 
 
 def test_a_bound_function_evaluates_calls_once() -> None:
     """A bound function binds an argument that contains a call, but repeats a literal."""
     registry.add_bound_function(NAME, [2], lambda a, b: f"{a} + {a} + {b} + {b}")
     sum_of_columns = ir.BinaryOp("+", ir.ColumnRef("a"), ir.ColumnRef("b"))
-    sql = _render(sum_of_columns, ir.Literal("1", "long"))
+    sql = _render_signature(sum_of_columns, ir.Literal("1", "long"))
     assert sql.count('"a"') == 1
     assert "_once.a0 + _once.a0" in sql
     assert "a1 :=" not in sql

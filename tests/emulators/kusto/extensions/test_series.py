@@ -13,7 +13,7 @@ LINE = "dynamic([2, 5, 6, 8, 11, 15, 17, 18, 25, 26, 30, 30])"
 FITTED = [1.064, 3.795, 6.526, 9.256, 11.987, 14.718, 17.449, 20.18, 22.91, 25.641, 28.372, 31.103]
 
 
-def evaluate(endpoint: Endpoint, expression: str) -> Any:
+def evaluate_expression(endpoint: Endpoint, expression: str) -> Any:
     """Evaluate an expression and return its value."""
     return endpoint.rows(f"print x = {expression}")[0][0]
 
@@ -51,7 +51,7 @@ def evaluate(endpoint: Endpoint, expression: str) -> Any:
 )
 def test_functions_compute_each_element(endpoint: Endpoint, expression: str, expected: Any) -> None:
     """Arithmetic is applied to each element and keeps integers; an element that is no number gives null."""
-    assert evaluate(endpoint, expression) == expected
+    assert evaluate_expression(endpoint, expression) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_functions_compute_each_element(endpoint: Endpoint, expression: str, exp
 )
 def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
     """Gaps in a series are filled from neighbouring elements, and the elements keep their type."""
-    assert evaluate(endpoint, expression) == pytest.approx(expected)
+    assert evaluate_expression(endpoint, expression) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any
 )
 def test_filters_follow_their_formulas(endpoint: Endpoint, expression: str, expected: list[float]) -> None:
     """Filters follow the documented formulas; weights are normalised by default unless one is negative."""
-    assert evaluate(endpoint, expression) == pytest.approx(expected)
+    assert evaluate_expression(endpoint, expression) == pytest.approx(expected)
 
 
 def test_negative_weights_are_not_normalised(endpoint: Endpoint) -> None:
     """Normalisation with a negative weight returns null."""
-    assert evaluate(endpoint, "series_fir(dynamic([1,2]), dynamic([1,-1]), true, false)") is None
+    assert evaluate_expression(endpoint, "series_fir(dynamic([1,2]), dynamic([1,-1]), true, false)") is None
 
 
 def test_statistics_are_columns(endpoint: Endpoint) -> None:
@@ -157,4 +157,4 @@ def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
     expression = "dynamic([1,2,3])"
     for _ in range(24):
         expression = f"series_add({expression}, dynamic([1,1,1]))"
-    assert evaluate(endpoint, expression) == [25, 26, 27]
+    assert evaluate_expression(endpoint, expression) == [25, 26, 27]

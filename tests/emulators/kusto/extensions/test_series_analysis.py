@@ -17,7 +17,7 @@ WEEKS = """range t from 1 to 24*7*{weeks} step 1
 | summarize y = make_list(y, 10000)"""
 
 
-def evaluate(endpoint: Endpoint, expression: str) -> Any:
+def evaluate_expression(endpoint: Endpoint, expression: str) -> Any:
     """Evaluate an expression and return its value."""
     return endpoint.rows(f"print x = {expression}")[0][0]
 
@@ -51,7 +51,7 @@ def evaluate(endpoint: Endpoint, expression: str) -> Any:
 )
 def test_series_functions(endpoint: Endpoint, expression: str, expected: Any) -> None:
     """Seasons, scores and forecasts equal the values of the documentation."""
-    found = evaluate(endpoint, expression)
+    found = evaluate_expression(endpoint, expression)
     comparable = [each for each in found or [] if not isinstance(each, str)]
     assert comparable == pytest.approx([each for each in expected or [] if not isinstance(each, str)], abs=1e-12)
     assert (found is None) == (expected is None)

@@ -81,7 +81,7 @@ NULL_OF_LONG = {
 @pytest.mark.parametrize("series", SERIES)
 def test_any_value_gives_a_result(endpoint: Endpoint, series: str) -> None:
     """Every series function returns a result, not an error, for a value that is not an ordinary series."""
-    [row] = endpoint.rows(f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {name_results(CALLS)}")
+    [row] = endpoint.rows(f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {assign_result_names(CALLS)}")
     assert len(row) > len(CALLS)
 
 
@@ -89,20 +89,20 @@ def test_any_value_gives_a_result(endpoint: Endpoint, series: str) -> None:
 def test_long_series(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
     """Each series function accepts 100,000 points."""
     chosen = [call for call in calls if call not in QUADRATIC]
-    query = f"print s = range(1, 100000) | project {name_results(chosen)}"
+    query = f"print s = range(1, 100000) | project {assign_result_names(chosen)}"
     lengths = ", ".join(f"strlen(tostring(r{index}))" for index in range(len(chosen)))
     [row] = endpoint.rows(f"{query} | project {lengths}")
     assert {call for call, length in zip(chosen, row, strict=True) if not length} <= NULL_OF_LONG
 
 
-def name_results(calls: Iterable[str]) -> str:
+def assign_result_names(calls: Iterable[str]) -> str:
     """Return KQL in which the result of each call has its own name."""
     return ", ".join(f"r{index} = {call}" for index, call in enumerate(calls))
 
 
 def test_no_rows(endpoint: Endpoint) -> None:
     """A series function accepts an empty table."""
-    assert endpoint.rows(f"datatable(s: dynamic)[] | project {name_results(CALLS)}") == []
+    assert endpoint.rows(f"datatable(s: dynamic)[] | project {assign_result_names(CALLS)}") == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from emulators.kusto.extensions.sql import bind_once, quote_name, quote_text, render_array, render_bag
 
 
-def _evaluate(sql: str) -> object:
+def _evaluate_sql(sql: str) -> object:
     row = duckdb.execute(f"SELECT {sql}").fetchone()
     assert row is not None
     return row[0]
@@ -15,7 +15,7 @@ def _evaluate(sql: str) -> object:
 @pytest.mark.parametrize("text", ["it's", "", "a\\b", 'say "hi"', "é\n"])
 def test_a_text_is_quoted(text: str) -> None:
     """A quoted text is an SQL literal with the same value, and a quoted name is one identifier."""
-    assert _evaluate(quote_text(text)) == text
+    assert _evaluate_sql(quote_text(text)) == text
     named = duckdb.execute(f"SELECT 1 AS {quote_name('x' + text)}")
     assert [column[0] for column in named.description or ()] == ["x" + text]
 
@@ -29,7 +29,7 @@ def test_a_call_is_evaluated_once() -> None:
     """An argument that is neither a name nor a constant is evaluated once in the SQL, and its value is reused."""
     sql = bind_once(["2 * (3 + 4)", "1"], lambda a, b: f"{a} * {a} + {b}")
     assert sql.count("2 * (3 + 4)") == 1
-    assert _evaluate(sql) == 14 * 14 + 1
+    assert _evaluate_sql(sql) == 14 * 14 + 1
 
 
 def test_nested_calls_stay_short() -> None:
@@ -49,10 +49,10 @@ def test_constant_arguments_are_not_bound() -> None:
 @pytest.mark.parametrize(("value", "expected"), [("'[1, 2]'", ["1", "2"]), ("'{\"a\": 1}'", None), ("NULL", None)])
 def test_only_arrays_become_lists(value: str, expected: object) -> None:
     """A dynamic array becomes a list of its elements; every other dynamic value becomes null."""
-    assert _evaluate(render_array(f"{value}::JSON")) == expected
+    assert _evaluate_sql(render_array(f"{value}::JSON")) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [("'{\"a\": 1}'", {"a": "1"}), ("'[1]'", None), ("'5'", None)])
 def test_only_objects_become_maps(value: str, expected: object) -> None:
     """A property bag becomes a map of its properties; every other dynamic value becomes null."""
-    assert _evaluate(render_bag(f"{value}::JSON")) == expected
+    assert _evaluate_sql(render_bag(f"{value}::JSON")) == expected

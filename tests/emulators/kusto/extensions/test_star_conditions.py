@@ -7,33 +7,33 @@ from emulators.kusto.extensions.star_conditions import StarCondition, replace_no
 TEXT = ir.Literal("a", "string")
 
 
-def _has(name: str) -> ir.Expr:
+def _build_has(name: str) -> ir.Expr:
     return ir.BinaryOp("has", ir.FunctionCall("tostring", (ir.ColumnRef(name),)), TEXT)
 
 
 def test_a_condition_tests_each_column_as_text() -> None:
     """The condition is an OR of one test for each column, which is converted to a string."""
     star = StarCondition("has", TEXT)
-    assert star.to_condition(["x"]) == _has("x")
-    both = ir.BinaryOp("or", ir.BinaryOp("or", _has("x"), _has("y")), _has("z"))
+    assert star.to_condition(["x"]) == _build_has("x")
+    both = ir.BinaryOp("or", ir.BinaryOp("or", _build_has("x"), _build_has("y")), _build_has("z"))
     assert star.to_condition(["x", "y", "z"]) == both
 
 
-def _expand(node: ir.Expr) -> ir.Expr:
+def _expand_star(node: ir.Expr) -> ir.Expr:
     return node.to_condition(["x"]) if isinstance(node, StarCondition) else node
 
 
 def test_nested_nodes_are_replaced() -> None:
     """A node is replaced at any depth of an expression, also in the arguments of a call."""
     nested = ir.FunctionCall("not", (ir.BinaryOp("and", StarCondition("has", TEXT), TEXT),))
-    assert replace_nodes(nested, _expand) == ir.FunctionCall("not", (ir.BinaryOp("and", _has("x"), TEXT),))
-    assert replace_nodes((nested, ir.NamedExpr(nested)), _expand)[1].expr == replace_nodes(nested, _expand)
+    assert replace_nodes(nested, _expand_star) == ir.FunctionCall("not", (ir.BinaryOp("and", _build_has("x"), TEXT),))
+    assert replace_nodes((nested, ir.NamedExpr(nested)), _expand_star)[1].expr == replace_nodes(nested, _expand_star)
 
 
 def test_an_expression_without_the_node_does_not_change() -> None:
     """An expression in which no node is replaced stays the same; an expression without lists is not even copied."""
     comparison = ir.BinaryOp("==", ir.ColumnRef("x"), TEXT)
-    assert replace_nodes(comparison, _expand) is comparison
+    assert replace_nodes(comparison, _expand_star) is comparison
     call = ir.FunctionCall("not", (comparison,))
-    assert replace_nodes(call, _expand) == call
-    assert replace_nodes("text", _expand) == "text"
+    assert replace_nodes(call, _expand_star) == call
+    assert replace_nodes("text", _expand_star) == "text"

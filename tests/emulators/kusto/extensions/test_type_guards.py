@@ -16,7 +16,7 @@ from emulators.kusto.extensions.type_guards import (
 from emulators.kusto.library_errors import error_from_duckdb
 
 
-def _evaluate(sql: str) -> object:
+def _evaluate_sql(sql: str) -> object:
     row = duckdb.execute(f"SELECT {sql}").fetchone()
     assert row is not None
     return row[0]
@@ -25,13 +25,13 @@ def _evaluate(sql: str) -> object:
 @pytest.mark.parametrize(("value", "expected"), [("1", True), ("1.5", True), ("2::TINYINT", True), ("'a'", False)])
 def test_numbers_are_recognised(value: str, expected: object) -> None:
     """Whole numbers, decimals and doubles of every size are numbers; texts are not."""
-    assert _evaluate(render_number_test(value)) is expected
+    assert _evaluate_sql(render_number_test(value)) is expected
 
 
 def test_a_type_test_accepts_any_of_its_types() -> None:
     """A test for several types is true if the expression has one of these types."""
-    assert _evaluate(render_type_test("'a'", (*TEXTS, *DYNAMICS))) is True
-    assert _evaluate(render_type_test("'a'::JSON", TEXTS)) is False
+    assert _evaluate_sql(render_type_test("'a'", (*TEXTS, *DYNAMICS))) is True
+    assert _evaluate_sql(render_type_test("'a'::JSON", TEXTS)) is False
 
 
 def test_a_long_expression_has_no_test() -> None:
@@ -46,9 +46,9 @@ def test_a_guard_raises_its_error_for_the_type_only() -> None:
     """If the type test of a guard is true, the caller gets the guard's error with its code and message."""
     failure = render_error("SEM0001", "it's a text")
     guarded = [add_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
-    assert _evaluate(guarded[0]) == 1
+    assert _evaluate_sql(guarded[0]) == 1
     with pytest.raises(duckdb.InvalidInputException) as caught:
-        _evaluate(guarded[1])
+        _evaluate_sql(guarded[1])
     error = error_from_duckdb(caught.value)
     assert (error.inner, error.sentence) == ("SEM0001", "it's a text")
 

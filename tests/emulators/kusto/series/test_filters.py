@@ -9,29 +9,39 @@ from emulators.kusto.series.filters import filter_finite, filter_recursively
 POINTS = np.array([1.0, 2.0, 4.0, 8.0])
 
 
-def _array(*values: float) -> np.ndarray:
+def _build_array(*values: float) -> np.ndarray:
     return np.array(values, dtype=float)
 
 
 def test_weights_without_negatives_are_divided_by_their_sum() -> None:
     """If the query does not state ``normalize``, the weights are normalised unless one of them is negative."""
-    averaged = filter_finite(POINTS, _array(1, 1), None, center=False)["filtered"]
+    averaged = filter_finite(POINTS, _build_array(1, 1), None, center=False)["filtered"]
     assert averaged.tolist() == [0.5, 1.5, 3.0, 6.0]
-    difference = filter_finite(POINTS, _array(1, -1), None, center=False)["filtered"]
+    difference = filter_finite(POINTS, _build_array(1, -1), None, center=False)["filtered"]
     assert difference.tolist() == [1.0, 1.0, 2.0, 4.0]
 
 
 def test_normalize_can_be_switched_off() -> None:
     """Without ``normalize``, each result is the sum of the weighted points."""
-    assert filter_finite(POINTS, _array(1, 1), normalize=False, center=False)["filtered"].tolist() == [1, 3, 6, 12]
+    assert filter_finite(POINTS, _build_array(1, 1), normalize=False, center=False)["filtered"].tolist() == [
+        1,
+        3,
+        6,
+        12,
+    ]
 
 
 def test_a_centred_window_contains_later_points() -> None:
     """With ``center``, the window of three weights covers the point, its predecessor and its successor."""
-    assert filter_finite(POINTS, _array(1, 1, 1), normalize=False, center=True)["filtered"].tolist() == [3, 7, 14, 12]
+    assert filter_finite(POINTS, _build_array(1, 1, 1), normalize=False, center=True)["filtered"].tolist() == [
+        3,
+        7,
+        14,
+        12,
+    ]
 
 
-@pytest.mark.parametrize("weights", [None, _array(), _array(1, np.nan), _array(1, np.inf)])
+@pytest.mark.parametrize("weights", [None, _build_array(), _build_array(1, np.nan), _build_array(1, np.inf)])
 def test_unusable_weights_give_null(weights: np.ndarray | None) -> None:
     """Missing, empty or infinite weights give the result null instead of an error."""
     assert filter_finite(POINTS, weights, None, center=False) is None
@@ -39,12 +49,12 @@ def test_unusable_weights_give_null(weights: np.ndarray | None) -> None:
 
 def test_negative_weights_cannot_be_normalised() -> None:
     """If a query requests the normalisation of negative weights, the result is null."""
-    assert filter_finite(POINTS, _array(1, -1), normalize=True, center=False) is None
+    assert filter_finite(POINTS, _build_array(1, -1), normalize=True, center=False) is None
 
 
 def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The result of a long series, which is filtered in parts, equals that of the whole series, also between parts."""
-    values, weights = np.arange(23.0), _array(1, 2, 3)
+    values, weights = np.arange(23.0), _build_array(1, 2, 3)
     whole = filter_finite(values, weights, normalize=False, center=True)["filtered"]
     monkeypatch.setattr(filters, "_PRODUCTS", 15)
     assert filter_finite(values, weights, normalize=False, center=True)["filtered"].tolist() == whole.tolist()
@@ -52,23 +62,36 @@ def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_feedback_uses_previous_results() -> None:
     """The recursive filter with the denominators 1 and -1 returns cumulative sums."""
-    assert filter_recursively(POINTS, _array(1), _array(1, -1))["filtered"].tolist() == [1, 3, 7, 15]
+    assert filter_recursively(POINTS, _build_array(1), _build_array(1, -1))["filtered"].tolist() == [1, 3, 7, 15]
 
 
 def test_the_first_denominator_scales_the_filter() -> None:
     """All coefficients of the filter are divided by the first denominator."""
-    assert filter_recursively(POINTS, _array(2), _array(2, -2))["filtered"].tolist() == [1, 3, 7, 15]
+    assert filter_recursively(POINTS, _build_array(2), _build_array(2, -2))["filtered"].tolist() == [1, 3, 7, 15]
 
 
 def test_a_filter_of_second_order_uses_two_previous_results() -> None:
     """The denominators 1, -1 and -1 return the Fibonacci numbers for an impulse."""
-    impulse = _array(1, 0, 0, 0, 0, 0)
-    assert filter_recursively(impulse, _array(1), _array(1, -1, -1))["filtered"].tolist() == [1, 1, 2, 3, 5, 8]
+    impulse = _build_array(1, 0, 0, 0, 0, 0)
+    assert filter_recursively(impulse, _build_array(1), _build_array(1, -1, -1))["filtered"].tolist() == [
+        1,
+        1,
+        2,
+        3,
+        5,
+        8,
+    ]
 
 
 @pytest.mark.parametrize(
     ("numerators", "denominators"),
-    [(None, _array(1)), (_array(), _array(1)), (_array(1), _array()), (_array(1), _array(0, 1)), (_array(1), None)],
+    [
+        (None, _build_array(1)),
+        (_build_array(), _build_array(1)),
+        (_build_array(1), _build_array()),
+        (_build_array(1), _build_array(0, 1)),
+        (_build_array(1), None),
+    ],
 )
 def test_unusable_coefficients_give_null(numerators: np.ndarray | None, denominators: np.ndarray | None) -> None:
     """Missing coefficients, or a first denominator of zero, give the result null."""

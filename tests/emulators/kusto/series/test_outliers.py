@@ -32,13 +32,13 @@ def test_the_kind_selects_the_percentiles() -> None:
     assert get_percentiles("tukey") == (25.0, 75.0)
     assert get_percentiles("ctukey") == (10.0, 90.0)
 
-    def score(kind: str, low: float | None, high: float | None) -> list[float]:
+    def compute_score(kind: str, low: float | None, high: float | None) -> list[float]:
         found: list[float] = score_outliers(SERIES, kind, None, low, high, None)["scores"].tolist()
         return found
 
-    assert score("tukey", 10, 90) == compute_scores(SERIES, (25.0, 75.0)).tolist()
-    assert score("ctukey", None, None) == compute_scores(SERIES, (10.0, 90.0)).tolist()
-    assert score("ctukey", 20, 80) == compute_scores(SERIES, (20.0, 80.0)).tolist()
+    assert compute_score("tukey", 10, 90) == compute_scores(SERIES, (25.0, 75.0)).tolist()
+    assert compute_score("ctukey", None, None) == compute_scores(SERIES, (10.0, 90.0)).tolist()
+    assert compute_score("ctukey", 20, 80) == compute_scores(SERIES, (20.0, 80.0)).tolist()
 
 
 def test_missing_points_have_no_score_and_no_influence() -> None:

@@ -64,7 +64,7 @@ async def calling(events: typing.List[func.EventHubEvent]) -> None:
 """
 
 
-def send(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry") -> None:
+def send_events(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry") -> None:
     async def append() -> None:
         log = HubWriter(data_dir / "hub.sqlite")
         await log.send(hub, [HubMessage(body, "key", {"kind": "test"}) for body in bodies])
@@ -84,7 +84,7 @@ def read_committed_offset(data_dir: Path, hub: str = "telemetry", group: str = "
 def test_batch_has_its_metadata(start_host: Any) -> None:
     """A function receives a batch in order, with unchanged bodies and the metadata of the Functions host."""
     host = start_host(BATCHES, HUB="impulses")
-    send(host.data_dir, [b"one", b"\xff\x00"], "impulses")
+    send_events(host.data_dir, [b"one", b"\xff\x00"], "impulses")
     host.wait_until(lambda: len(host.records()) == 1)
     (batch,) = host.records()
     assert batch["bodies"] == ["one", "\xff\x00"]
@@ -104,7 +104,7 @@ def test_batch_has_its_metadata(start_host: Any) -> None:
 def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
     """Batches have at most the size of host.json, and contain every event once and in order."""
     host = start_host("", HUB="telemetry")
-    send(host.data_dir, [str(number).encode() for number in range(25)])
+    send_events(host.data_dir, [str(number).encode() for number in range(25)])
     assert host.terminate() == 0
     host = start_host(BATCHES, HUB="telemetry", batch=10)
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 25)
@@ -115,7 +115,7 @@ def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
 def test_cardinality_one_passes_single_events(start_host: Any) -> None:
     """A function with cardinality one is called once per event, with the event's metadata."""
     host = start_host(SINGLE)
-    send(host.data_dir, [b"a", b"b"])
+    send_events(host.data_dir, [b"a", b"b"])
     host.wait_until(lambda: read_committed_offset(host.data_dir, group="$Default") == 2)
     assert host.records() == [
         ["a", 1, "key", "1", {"kind": "test"}, "$Default"],
@@ -126,7 +126,7 @@ def test_cardinality_one_passes_single_events(start_host: Any) -> None:
 def test_failed_batch_is_repeated_until_success(start_host: Any) -> None:
     """Without a retry policy a failed batch is repeated until it succeeds, and then committed."""
     host = start_host(FAILING.format(retry=""))
-    send(host.data_dir, [b"bad"])
+    send_events(host.data_dir, [b"bad"])
     host.wait_until(lambda: len(host.records()) >= 2)
     assert read_committed_offset(host.data_dir) == 0
     (host.data_dir / "mended").touch()
@@ -139,9 +139,9 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
     """A batch that fails in all its retries is logged, dropped and committed, as on the Functions host."""
     retry = '@app.retry(strategy="fixed_delay", max_retry_count="2", delay_interval="00:00:00")'
     host = start_host(FAILING.format(retry=retry))
-    send(host.data_dir, [b"bad"])
+    send_events(host.data_dir, [b"bad"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
-    send(host.data_dir, [b"good"])
+    send_events(host.data_dir, [b"good"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 2)
     assert host.records() == [[["bad"], 0, 2], [["bad"], 1, 2], [["bad"], 2, 2], [["good"], 0, 2]]
     assert '"CRITICAL"' in host.log()
@@ -150,9 +150,9 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
 def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
     """After kill -9, the batch that was running is delivered again, but no committed batch is."""
     host = start_host(BLOCKING)
-    send(host.data_dir, [b"taken"])
+    send_events(host.data_dir, [b"taken"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
-    send(host.data_dir, [b"block"])
+    send_events(host.data_dir, [b"block"])
     host.wait_until(lambda: host.records()[-1:] == [["block"]])
     host.kill()
     (host.data_dir / "go").touch()
@@ -164,7 +164,7 @@ def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
 def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
     """On SIGTERM the HTTP server stops after the triggers, because a running batch may still send requests to it."""
     host = start_host(CALLING)
-    send(host.data_dir, [b"event"])
+    send_events(host.data_dir, [b"event"])
     assert host.process.wait(timeout=30) == 0
     assert host.records() == [200]
     assert host.log() == ""
@@ -173,7 +173,7 @@ def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
 def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
     """On SIGTERM, the running batch is finished and committed before the host exits with 0."""
     host = start_host(BLOCKING)
-    send(host.data_dir, [b"block"])
+    send_events(host.data_dir, [b"block"])
     host.wait_until(lambda: host.records() == [["block"]])
     host.process.terminate()
     (host.data_dir / "go").touch()
@@ -184,7 +184,7 @@ def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
 def test_unfinished_batch_is_not_committed(start_host: Any) -> None:
     """A batch that exceeds the drain time is not committed and does not block the exit."""
     host = start_host(BLOCKING)
-    send(host.data_dir, [b"block"])
+    send_events(host.data_dir, [b"block"])
     host.wait_until(lambda: host.records() == [["block"]])
     assert host.terminate() == 0
     assert read_committed_offset(host.data_dir) == 0

@@ -37,10 +37,10 @@ async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, mon
     """The host waits for more events after a partial batch, but not after a full batch."""
     delivered: list[int] = []
 
-    async def invoke(_function: LoadedFunction, data: Any, **_: Any) -> None:
+    async def invoke_function(_function: LoadedFunction, data: Any, **_: Any) -> None:
         delivered.append(len(data.collection_bytes.bytes))
 
-    monkeypatch.setattr(event_hubs, "invoke_function", invoke)
+    monkeypatch.setattr(event_hubs, "invoke_function", invoke_function)
     log = HubWriter(tmp_path / "hub.sqlite")
     await log.send("impulses", [HubMessage(b"x", "key", {})] * 5)
     await log.close()

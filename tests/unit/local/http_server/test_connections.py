@@ -72,7 +72,7 @@ async def address(app: App, limits: ConnectionLimits) -> AsyncIterator[Address]:
     await serving
 
 
-async def exchange(address: Address, *parts: bytes, pause: float = 0) -> bytes:
+async def send_in_parts(address: Address, *parts: bytes, pause: float = 0) -> bytes:
     """Send parts of a request with pauses, and return all data until the host closes the connection."""
     reader, writer = await asyncio.open_connection(*address)
     try:
@@ -107,7 +107,7 @@ def parse_problem(answer: bytes) -> dict[str, Any]:
 )
 async def test_an_incomplete_request_gets_408(address: Address, half: bytes) -> None:
     """An incomplete request returns 408 after its timeout, and the connection closes."""
-    document = parse_problem(await exchange(address, half))
+    document = parse_problem(await send_in_parts(address, half))
     assert (document["status"], document["code"]) == (408, "REQUEST_TIMEOUT")
     assert document["type"] == "urn:oi:problem:request-timeout"
 
@@ -115,12 +115,12 @@ async def test_an_incomplete_request_gets_408(address: Address, half: bytes) -> 
 async def test_408_carries_the_request_id(address: Address) -> None:
     """The 408 reply has the caller's request id."""
     half = b"POST /a HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\nContent-Length: 5\r\n\r\n"
-    assert parse_problem(await exchange(address, half))["traceId"] == "mine"
+    assert parse_problem(await send_in_parts(address, half))["traceId"] == "mine"
 
 
 async def test_function_is_notified_of_a_stalled_caller(app: App, address: Address) -> None:
     """If a caller stops sending a body, the application that waits for the body is notified of the timeout."""
-    await exchange(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
+    await send_in_parts(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
     async with asyncio.timeout(DEADLINE):
         while not app.gone:  # noqa: ASYNC110  a counter has no event
             await asyncio.sleep(0.01)
@@ -129,7 +129,7 @@ async def test_function_is_notified_of_a_stalled_caller(app: App, address: Addre
 @pytest.mark.parametrize("sent", [b"", b"\r\n"])
 async def test_connection_without_a_request_is_closed(address: Address, sent: bytes) -> None:
     """A connection on which no request arrives is closed without a reply."""
-    assert await exchange(address, sent) == b""
+    assert await send_in_parts(address, sent) == b""
 
 
 async def test_headers_share_one_timeout(address: Address) -> None:
@@ -148,7 +148,7 @@ async def test_headers_share_one_timeout(address: Address) -> None:
 async def test_slow_body_is_accepted(address: Address) -> None:
     """A body that arrives slowly is accepted as long as data arrive."""
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
-    answer = await exchange(address, head, *[b"x"] * 6, pause=0.25)
+    answer = await send_in_parts(address, head, *[b"x"] * 6, pause=0.25)
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.endswith(b"\r\n\r\n6")
 
@@ -158,7 +158,7 @@ async def test_no_timeout_applies_to_the_application(app: App, address: Address)
     app.free.clear()
     loop = asyncio.get_running_loop()
     loop.call_later(1.0, app.free.set)
-    answer = await exchange(address, WHOLE + b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1")
+    answer = await send_in_parts(address, WHOLE + b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1")
     first, second = answer.split(b"HTTP/1.1 ")[1:]
     assert first.startswith(b"200 ")
     assert second.startswith(b"408 ")
@@ -167,9 +167,9 @@ async def test_no_timeout_applies_to_the_application(app: App, address: Address)
 async def test_invalid_data_after_a_request_closes_the_connection(app: App, address: Address) -> None:
     """Invalid data after a request close the connection without a reply."""
     app.free.clear()
-    assert await exchange(address, WHOLE + b"\x00\x01\r\n\r\n") == b""
+    assert await send_in_parts(address, WHOLE + b"\x00\x01\r\n\r\n") == b""
     app.free.set()
-    assert parse_problem(await exchange(address, b"\x00\x01\r\n\r\n"))["status"] == 400
+    assert parse_problem(await send_in_parts(address, b"\x00\x01\r\n\r\n"))["status"] == 400
 
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
@@ -182,7 +182,7 @@ async def test_connections_over_the_limit_are_rejected(app: App, address: Addres
         writer.write(WHOLE)
         async with asyncio.timeout(DEADLINE):
             await app.called.wait()
-    refused = await exchange(address, WHOLE)
+    refused = await send_in_parts(address, WHOLE)
     document = parse_problem(refused)
     assert (document["status"], document["code"]) == (503, "TOO_MANY_CONNECTIONS")
     assert b"\r\nRetry-After: " in refused
@@ -191,7 +191,7 @@ async def test_connections_over_the_limit_are_rejected(app: App, address: Addres
         writer.close()
         await writer.wait_closed()
     async with asyncio.timeout(DEADLINE):
-        while not (await exchange(address, LAST)).startswith(b"HTTP/1.1 200"):  # noqa: ASYNC110  the host closes connections later
+        while not (await send_in_parts(address, LAST)).startswith(b"HTTP/1.1 200"):  # noqa: ASYNC110  the host closes connections later
             await asyncio.sleep(0.01)
 
 
@@ -204,7 +204,7 @@ async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) ->
         reader, writer = await asyncio.open_connection(*address)
         writer.write(begun)
         silent.append((reader, writer))
-    assert (await exchange(address, LAST)).startswith(b"HTTP/1.1 200")
+    assert (await send_in_parts(address, LAST)).startswith(b"HTTP/1.1 200")
     async with asyncio.timeout(DEADLINE):
         left = await silent[0][0].read()
     assert left == b"" if not begun else parse_problem(left)["code"] == "TOO_MANY_CONNECTIONS"
@@ -236,7 +236,7 @@ async def test_streams_leave_connections_to_requests() -> None:
             await stack.enter_async_context(connect(url, proxy=None))
         assert refused.value.response.status_code == 503
         assert b"TOO_MANY_CONNECTIONS" in (refused.value.response.body or b"")
-        assert (await exchange((host, port), LAST)).startswith(b"HTTP/1.1 200")
+        assert (await send_in_parts((host, port), LAST)).startswith(b"HTTP/1.1 200")
         await streams[0].close()
         async with asyncio.timeout(DEADLINE):
             while len(server.server_state.connections) > 3:  # noqa: ASYNC110  the host closes connections later
@@ -262,8 +262,8 @@ async def test_trailers_are_dropped(app: App, address: Address) -> None:
     chunked = (
         b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: x\r\n\r\n"
     )
-    await exchange(address, chunked.replace(b"Host: a", b"Host: a\r\nConnection: close"))
+    await send_in_parts(address, chunked.replace(b"Host: a", b"Host: a\r\nConnection: close"))
     assert [name for name, _ in app.headers] == [b"host", b"connection", b"transfer-encoding"]
-    answer = await exchange(address, chunked + WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    answer = await send_in_parts(address, chunked + WHOLE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     assert answer.count(b"HTTP/1.1 200") == 2
     assert [name for name, _ in app.headers] == [b"host", b"connection"]

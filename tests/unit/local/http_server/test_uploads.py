@@ -70,17 +70,17 @@ async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, m
     threads: list[int] = []
     unlink = Path.unlink
 
-    def record(path: Path, *, missing_ok: bool = False) -> None:
+    def record_thread(path: Path, *, missing_ok: bool = False) -> None:
         threads.append(threading.get_ident())
         unlink(path, missing_ok=missing_ok)
 
-    async def disconnect() -> uploads.Message:
+    async def raise_disconnect() -> uploads.Message:
         return {"type": "http.disconnect"}
 
-    monkeypatch.setattr(Path, "unlink", record)
+    monkeypatch.setattr(Path, "unlink", record_thread)
     linked = FileLink("downloads", "job/upload", "", datetime.now(UTC), LinkPermission.WRITE)
     with pytest.raises(uploads.UploadInterruptedError):
-        await uploads.Uploads(tmp_path).serve("PUT", linked, {}, disconnect)
+        await uploads.Uploads(tmp_path).serve("PUT", linked, {}, raise_disconnect)
     assert list((tmp_path / "downloads" / ".drafts").iterdir()) == []
     assert len(threads) == 1
     assert threading.get_ident() not in threads

@@ -75,7 +75,7 @@ class Plant:
         self.audited = True
         self.scheduler = self.start()
 
-    async def _current(self) -> Catalog:
+    async def _read_catalog(self) -> Catalog:
         return self.catalog
 
     async def _is_audited(self) -> bool:
@@ -92,12 +92,12 @@ class Plant:
         evaluator = RuleEvaluator(
             self.store, self._build_evaluation(), self._build_notifications(), runtime=self.time.runtime
         )
-        return AlertScheduler(self._current, self.store, evaluator, runtime=self.time.runtime)
+        return AlertScheduler(self._read_catalog, self.store, evaluator, runtime=self.time.runtime)
 
     def build_service(self) -> Alerts:
         """Return the alert service of API callers."""
         evaluation, notifications = self._build_evaluation(), self._build_notifications()
-        return Alerts(self._current, self.store, evaluation, notifications, runtime=self.time.runtime)
+        return Alerts(self._read_catalog, self.store, evaluation, notifications, runtime=self.time.runtime)
 
     async def run(self, seconds: float = 60) -> list[tuple[str, str]]:
         """Run the scheduler after some seconds, and return all alert transitions that were published so far."""

@@ -89,12 +89,12 @@ class MemoryAlertStore:
 
     async def list_states(self) -> Sequence[RuleState]:
         """Return the stored states of all alert rules."""
-        self._fail()
+        self._raise_error()
         return list(self.states.values())
 
     async def load(self, rule: str) -> RuleRecord:
         """Return the stored record of an alert rule."""
-        self._fail()
+        self._raise_error()
         if rule not in self.states:
             return RuleRecord(rule)
         alerts = tuple(one for one in self.alerts.values() if one.rule == rule and (one.is_active or one.marks))
@@ -104,7 +104,7 @@ class MemoryAlertStore:
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         """Store a change of a record, unless the record was changed meanwhile."""
-        self._fail()
+        self._raise_error()
         if self._tokens.get(record.rule, "") != record.token:
             return None
         self._writes += 1
@@ -120,7 +120,7 @@ class MemoryAlertStore:
 
     async def find(self, alert_id: str) -> Alert | None:
         """Return an alert."""
-        self._fail()
+        self._raise_error()
         return self.alerts.get(alert_id)
 
     async def list_alerts(self, wanted: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
@@ -133,7 +133,7 @@ class MemoryAlertStore:
         del before
         return 0
 
-    def _fail(self) -> None:
+    def _raise_error(self) -> None:
         if self.failures:
             self.failures -= 1
             raise build_unavailable_error()

@@ -59,12 +59,12 @@ async def test_an_acknowledgement_during_an_evaluation_is_audited(plant: Plant) 
     await plant.run(0)
     [alert_id] = plant.store.alerts
 
-    async def acknowledge() -> None:
+    async def acknowledge_alert() -> None:
         plant.audit_log.failures = 1
         await plant.build_service().acknowledge(alert_id, "editor@t", None)
         assert plant.audit_log.events == {}
 
-    plant.queries.gate = acknowledge
+    plant.queries.gate = acknowledge_alert
     await plant.run()
     assert len(plant.audit_log.events) == 1
     assert plant.store.alerts[alert_id].acknowledged_by == "editor@t"

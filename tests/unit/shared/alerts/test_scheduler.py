@@ -155,10 +155,10 @@ STEPS = st.lists(
 @given(STEPS)
 def test_no_failure_loses_or_repeats_a_transition(steps: list[tuple[str, int, bool]]) -> None:
     """With stores that fail at any place, every stored transition is published once and in order."""
-    asyncio.run(_follow(steps))
+    asyncio.run(_run_steps(steps))
 
 
-async def _follow(steps: list[tuple[str, int, bool]]) -> None:
+async def _run_steps(steps: list[tuple[str, int, bool]]) -> None:
     plant = Plant(build_catalog(build_entry(build_rule())))
     version = 1
     for action, failures, hits_outbox in steps:

@@ -15,7 +15,7 @@ async def yield_parts() -> AsyncIterator[bytes]:
         yield part
 
 
-async def write(path: Path) -> dict[str, str]:
+async def write_bundle(path: Path) -> dict[str, str]:
     """Write a bundle with two entries, and return their digests."""
     with BundleFile(path, SYSTEM_RUNTIME) as file:
         await file.write("a.txt", b"content")
@@ -25,7 +25,7 @@ async def write(path: Path) -> dict[str, str]:
 
 async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
     """The digest of each entry is that of its content, even if the content is written in parts."""
-    digests = await write(tmp_path / "a.zip")
+    digests = await write_bundle(tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert archive.read("chains/b.json") == b"first second"
         assert digests == {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
@@ -34,5 +34,5 @@ async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
 async def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
     """Bundles with equal contents have equal bytes, so that two people can compare their files."""
     for name in ("a.zip", "b.zip"):
-        await write(tmp_path / name)
+        await write_bundle(tmp_path / name)
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()

@@ -53,7 +53,7 @@ def _build_chain(target: str = "DomainEvents", **members: Any) -> dict[str, Any]
     return {**entry, **members}
 
 
-async def _render(store: ChainStore, chains: Sequence[dict[str, Any]], **filters: str) -> str:
+async def _render_report(store: ChainStore, chains: Sequence[dict[str, Any]], **filters: str) -> str:
     manifest = {**NAMES, "filters": filters, "chains": chains}
     keys = [(ChainKey(Target(entry["target"]), entry["scopeKey"] or ""), Filters()) for entry in chains]
     parts = [part async for part in render_bundle_report(store, manifest, keys, SYSTEM_RUNTIME)]
@@ -80,7 +80,7 @@ def test_a_name_cannot_add_lines_to_the_readme() -> None:
 
 async def test_the_report_lists_the_chains(store: SqliteChainStore) -> None:
     """The report has a row for each chain, and text of the workspace is escaped."""
-    page = await _render(store, [_build_chain(), _build_chain("AccessControl", scopeKey=None, complete=False)])
+    page = await _render_report(store, [_build_chain(), _build_chain("AccessControl", scopeKey=None, complete=False)])
     assert "<tr><td>DomainEvents</td><td>line-1</td><td>3</td><td>yes</td><td>ok</td></tr>" in page
     assert "<tr><td>AccessControl</td><td></td><td>3</td><td>no</td><td>ok</td></tr>" in page
     assert "Plant &lt;1&gt;" in page
@@ -99,16 +99,18 @@ async def test_the_report_states_the_result_of_each_chain(
     store: SqliteChainStore, verdict: dict[str, Any] | None, expected: str
 ) -> None:
     """A broken chain has the place of the fault; a filtered chain has no result."""
-    assert f"<td>{expected}</td>" in await _render(store, [_build_chain(verdict=verdict)])
+    assert f"<td>{expected}</td>" in await _render_report(store, [_build_chain(verdict=verdict)])
 
 
 async def test_the_report_names_its_filters(store: SqliteChainStore) -> None:
     """The report lists the filters of the bundle, or ``none`` if the bundle has no filter."""
-    assert "Filters: from 2026, entity B-1." in await _render(store, [], **{"from": "2026", "to": "", "entity": "B-1"})
-    assert "Filters: none." in await _render(store, [], to="")
+    assert "Filters: from 2026, entity B-1." in await _render_report(
+        store, [], **{"from": "2026", "to": "", "entity": "B-1"}
+    )
+    assert "Filters: none." in await _render_report(store, [], to="")
 
 
-async def _append(store: SqliteChainStore, *contents: Mapping[str, Any]) -> None:
+async def _append_events(store: SqliteChainStore, *contents: Mapping[str, Any]) -> None:
     records: list[ChainRecord] = []
     for number, content in enumerate(contents, start=1):
         draft = draft_record(content, "ApprovedAt" if "ApprovedBy" in content else "AmendedAt")
@@ -119,8 +121,8 @@ async def _append(store: SqliteChainStore, *contents: Mapping[str, Any]) -> None
 
 async def test_amendments_are_shown_with_their_decision(store: SqliteChainStore) -> None:
     """Each amendment of a chain is one article of the report, which also contains the decision about the amendment."""
-    await _append(store, AMENDMENT, DECISION)
-    page = await _render(store, [_build_chain("DomainAmendments")])
+    await _append_events(store, AMENDMENT, DECISION)
+    page = await _render_report(store, [_build_chain("DomainAmendments")])
     assert "<h2>Amendments of scope line-1</h2>" in page
     assert page.count("<article") == 1
     assert "bob@t" in page
@@ -128,13 +130,13 @@ async def test_amendments_are_shown_with_their_decision(store: SqliteChainStore)
 
 async def test_chains_of_events_have_no_amendments(store: SqliteChainStore) -> None:
     """In the report, only a chain of amendments has a section of its own."""
-    assert "<h2>" not in await _render(store, [_build_chain()])
+    assert "<h2>" not in await _render_report(store, [_build_chain()])
 
 
 async def test_the_number_of_amendments_is_limited(store: SqliteChainStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report shows the first amendments of a scope, and states that it does not show the others."""
     monkeypatch.setattr(bundle_report, "MAX_CHAIN", 2)
-    await _append(store, AMENDMENT, AMENDMENT, AMENDMENT)
-    page = await _render(store, [_build_chain("DomainAmendments")])
+    await _append_events(store, AMENDMENT, AMENDMENT, AMENDMENT)
+    page = await _render_report(store, [_build_chain("DomainAmendments")])
     assert page.count("<article") == 2
     assert "Only the first 2 amendments" in page

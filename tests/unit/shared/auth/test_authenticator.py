@@ -48,7 +48,7 @@ async def get_error(
     return refused.value
 
 
-def forge(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
+def forge_token(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
     """Return a token with changed members of the header or payload, and with the original signature."""
     head, body, signature = token.split(".")
     parts = [
@@ -77,10 +77,10 @@ async def test_verified_token_is_cached(workspace: Workspace, monkeypatch: pytes
     token = await issue_token(workspace, EDITOR.id)
     first = await workspace.authenticator(f"Bearer {token}", JWT_ONLY)
 
-    async def unreachable(_: str) -> Any:
+    async def raise_unavailable(_: str) -> Any:
         raise AssertionError("verified again")
 
-    monkeypatch.setattr(workspace.codec, "verify", unreachable)
+    monkeypatch.setattr(workspace.codec, "verify", raise_unavailable)
     assert await workspace.authenticator(f"Bearer {token}", JWT_ONLY) == first
 
 
@@ -102,7 +102,7 @@ async def test_any_text_is_rejected_as_unauthenticated(workspace: Workspace, tex
 
 async def test_unsigned_token_is_rejected(workspace: Workspace) -> None:
     """Algorithm ``none`` is rejected with and without a signature part."""
-    token = forge(await issue_token(workspace, EDITOR.id), {"alg": "none"}, {})
+    token = forge_token(await issue_token(workspace, EDITOR.id), {"alg": "none"}, {})
     await get_error(workspace, f"Bearer {token}")
     await get_error(workspace, f"Bearer {token.rsplit('.', 1)[0]}.")
 
@@ -114,7 +114,7 @@ async def test_token_signed_with_public_key_as_secret_is_rejected(workspace: Wor
     public = jwt.PyJWK(jwk).key
     pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     for secret in (pem, pem.strip(), json.dumps(jwk).encode()):
-        unsigned = forge(token, {"alg": "HS256"}, {}).rsplit(".", 1)[0]
+        unsigned = forge_token(token, {"alg": "HS256"}, {}).rsplit(".", 1)[0]
         signature = jose.encode_base64url(hmac.new(secret, unsigned.encode(), hashlib.sha256).digest())
         await get_error(workspace, f"Bearer {unsigned}.{signature}")
 
@@ -241,12 +241,12 @@ async def test_wrong_secret_and_unknown_key_reload_equally(
     version_calls = 0
     version = workspace.store.read_version
 
-    async def counted() -> int:
+    async def count_load() -> int:
         nonlocal version_calls
         version_calls += 1
         return await version()
 
-    monkeypatch.setattr(workspace.authenticator._credentials, "_version", counted)
+    monkeypatch.setattr(workspace.authenticator._credentials, "_version", count_load)
     for bad in (f"oik_AAAAAAAA_{key[-43:]}", f"{key[:-43]}{'A' * 43}"):
         monkeypatch.setattr(workspace.authenticator, "_reloaded_at", float("-inf"))
         before = version_calls

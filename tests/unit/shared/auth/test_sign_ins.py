@@ -23,7 +23,7 @@ def build_caller(via: CredentialKind, sign_in: SignIn = NO_SIGN_IN) -> Principal
     return Principal(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], via, "c", None, sign_in=sign_in)
 
 
-async def mint(workspace: Workspace, caller: Principal) -> Principal:
+async def issue_token(workspace: Workspace, caller: Principal) -> Principal:
     """Issue a token to a caller, and return the principal of the token."""
     minted = await workspace.issuer.mint(caller, None, None)
     return await workspace.authenticator(f"Bearer {minted.token}", TOKENS)
@@ -32,7 +32,7 @@ async def mint(workspace: Workspace, caller: Principal) -> Principal:
 async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
     """A token request with an API key counts as a new sign-in, with its time, the method `key` and a new id."""
     before = now()
-    first, second = [await mint(workspace, build_caller(CredentialKind.API_KEY)) for _ in range(2)]
+    first, second = [await issue_token(workspace, build_caller(CredentialKind.API_KEY)) for _ in range(2)]
     assert first.sign_in.at is not None
     assert first.sign_in.at.microsecond == 0
     assert before - timedelta(seconds=1) < first.sign_in.at <= now()
@@ -45,9 +45,9 @@ async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
 
 async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
     """A token that is requested with another token has the sign-in of that other token."""
-    first = await mint(workspace, build_caller(CredentialKind.API_KEY))
-    second = await mint(workspace, first)
-    third = await mint(workspace, second)
+    first = await issue_token(workspace, build_caller(CredentialKind.API_KEY))
+    second = await issue_token(workspace, first)
+    third = await issue_token(workspace, second)
     assert first.sign_in == second.sign_in == third.sign_in
     assert third.personal
 
@@ -55,7 +55,7 @@ async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
 @pytest.mark.parametrize("via", [CredentialKind.CLIENT_CREDENTIALS, CredentialKind.LINK])
 async def test_other_credentials_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
     """Tokens from client credentials or sign-in links have no sign-in; neither have the tokens issued with them."""
-    token = await mint(workspace, await mint(workspace, build_caller(via)))
+    token = await issue_token(workspace, await issue_token(workspace, build_caller(via)))
     assert token.sign_in == NO_SIGN_IN
 
 
@@ -63,13 +63,13 @@ async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspac
     """A token that is requested with an Entra ID token has the sign-in time and methods of the Entra ID token."""
     sign_in = sign_in_from_entra(ENTRA)
     assert (sign_in.at, sign_in.methods) == (AT, ("pwd", "mfa"))
-    assert (await mint(workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
+    assert (await issue_token(workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
 
 
 async def test_token_that_is_not_personal_stays_so(workspace: Workspace) -> None:
     """A token of a key that another person created is marked as not personal; so are the tokens issued with it."""
-    first = await mint(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
-    second = await mint(workspace, first)
+    first = await issue_token(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
+    second = await issue_token(workspace, first)
     assert (first.personal, second.personal) == (False, False)
 
 

@@ -83,7 +83,7 @@ async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
     assert key.fetch_count == 1
 
 
-async def _sign(key: SlowKey, lead: timedelta, left: timedelta) -> str:
+async def _sign_token(key: SlowKey, lead: timedelta, left: timedelta) -> str:
     """Return a token of an instance whose clock is ahead by ``lead``; the token is valid for ``left``."""
     key.let_go.set()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + left)
@@ -92,14 +92,14 @@ async def _sign(key: SlowKey, lead: timedelta, left: timedelta) -> str:
 
 async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(key: SlowKey) -> None:
     """A new token is accepted at once by an instance whose clock is slower than the clock of the issuer."""
-    token = await _sign(key, timedelta(seconds=60), timedelta(hours=1))
+    token = await _sign_token(key, timedelta(seconds=60), timedelta(hours=1))
     assert (await TokenCodec(key, "issuer", "audience").verify(token)).token_id == "id"
 
 
 @pytest.mark.parametrize(("lead", "left"), [(600, 3600), (0, -2), (0, -60)])
 async def test_tokens_of_the_future_and_expired_ones_are_rejected(key: SlowKey, lead: int, left: int) -> None:
     """Despite the clock tolerance, expired tokens and tokens from ten minutes in the future are rejected."""
-    token = await _sign(key, timedelta(seconds=lead), timedelta(seconds=left))
+    token = await _sign_token(key, timedelta(seconds=lead), timedelta(seconds=left))
     with pytest.raises(WorkspaceError) as caught:
         await TokenCodec(key, "issuer", "audience").verify(token)
     assert caught.value.kind is Kind.UNAUTHENTICATED

@@ -18,7 +18,7 @@ from shared.provenance.ports import ChainStore
 from tests.unit.shared.backends.storms import CHAIN, READ_SECONDS, SEGMENT_BYTES, get_workspace_id
 
 
-def _store(kind: str, address: str) -> ChainStore:
+def _open_store(kind: str, address: str) -> ChainStore:
     if kind == "sqlite":
         from shared.backends.embedded.provenance import SqliteChainStore  # noqa: PLC0415  one adapter a process
 
@@ -32,7 +32,7 @@ def _store(kind: str, address: str) -> ChainStore:
     return CosmosChainStore(account, segment_bytes=SEGMENT_BYTES)
 
 
-async def _append(log: EventLog, name: str, number: int) -> AppendResult:
+async def _append_with_retries(log: EventLog, name: str, number: int) -> AppendResult:
     """Append an event as a client with an Idempotency-Key does: retry while the service is unavailable."""
     event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
     while True:
@@ -46,14 +46,14 @@ async def _append(log: EventLog, name: str, number: int) -> AppendResult:
 async def _run_writer(log: EventLog, name: str, first: int) -> None:
     for number in count(first):
         asked = time.monotonic() if number > first else 0.0
-        record = (await _append(log, name, number)).record
+        record = (await _append_with_retries(log, name, number)).record
         told = (name, number, f"{record.sequence:012d}", record.hash, asked, time.monotonic(), ".")
         print(*told, flush=True)  # noqa: T201  the test reads it
 
 
 async def main(kind: str, address: str, writers: list[str]) -> None:
     """Append audit events from several writers until the process is killed."""
-    log = EventLog(ChainLog(_store(kind, address), get_workspace_id))
+    log = EventLog(ChainLog(_open_store(kind, address), get_workspace_id))
     await asyncio.gather(*(_run_writer(log, name, int(first)) for name, first in batched(writers, 2, strict=True)))
 
 

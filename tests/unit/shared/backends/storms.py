@@ -143,7 +143,7 @@ async def read_stored_records(store: ChainStore) -> list[dict[str, Any]]:
     return records
 
 
-def check(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements) -> None:
+def check_records(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements) -> None:
     """Fail unless the stored records match the acknowledged events.
 
     The chain is valid by the published rule. It has each acknowledged event at its record, no event twice or out of its

@@ -52,7 +52,7 @@ async def tenant() -> AsyncIterator[Tenant]:
     await runner.cleanup()
 
 
-def build(tenant: Tenant) -> tuple[HttpOpenIdProvider, VirtualTime]:
+def build_provider(tenant: Tenant) -> tuple[HttpOpenIdProvider, VirtualTime]:
     """Return an OpenID provider and its clock."""
     time = VirtualTime()
     return HttpOpenIdProvider(f"{tenant.url}/discovery", runtime=time.runtime), time
@@ -60,7 +60,7 @@ def build(tenant: Tenant) -> tuple[HttpOpenIdProvider, VirtualTime]:
 
 async def test_keys_are_cached_for_an_hour(tenant: Tenant) -> None:
     """The provider's public keys are cached for an hour, so that token checks cause no requests."""
-    provider, time = build(tenant)
+    provider, time = build_provider(tenant)
     assert await provider.load_issuer() == "https://issuer/"
     assert await provider.find_public_key("k1") == {"kid": "k1", "kty": "EC"}
     assert tenant.requests == 1
@@ -71,7 +71,7 @@ async def test_keys_are_cached_for_an_hour(tenant: Tenant) -> None:
 
 async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Tenant) -> None:
     """An unknown key id reloads the keys at most every ten seconds, so that forged ids cause few requests."""
-    provider, time = build(tenant)
+    provider, time = build_provider(tenant)
     await provider.load_issuer()
     tenant.keys.append({"kid": "k2"})
     assert await provider.find_public_key("k2") is None
@@ -84,7 +84,7 @@ async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Te
 @pytest.mark.parametrize("discovery", [[1], {"issuer": "x"}, {"issuer": "x", "jwks_uri": "http://127.0.0.1:9/"}])
 async def test_a_failure_is_not_repeated_at_once(tenant: Tenant, discovery: Any) -> None:
     """Concurrent callers share one attempt to load the keys; if it fails, callers get its error for ten seconds."""
-    provider, time = build(tenant)
+    provider, time = build_provider(tenant)
     tenant.discovery = discovery
     for _ in range(3):
         with pytest.raises(WorkspaceError) as raised:

@@ -27,10 +27,10 @@ type Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[
 
 
 @asynccontextmanager
-async def serve(respond: Respond, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def serve_connections(respond: Respond, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """Serve connections on a free port of 127.0.0.1, and yield the port."""
 
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await reader.readuntil(b"\r\n\r\n")
             await respond(reader, writer)
@@ -39,24 +39,24 @@ async def serve(respond: Respond, tls: ssl.SSLContext | None = None) -> AsyncIte
         finally:
             writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(handle_connection, "127.0.0.1", 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
 
 
-def reply(content: bytes) -> Respond:
+def build_server(content: bytes) -> Respond:
     """Return a server that sends bytes and closes the connection."""
 
-    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send_and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(content)
         await writer.drain()
 
-    return respond
+    return send_and_close
 
 
-async def send(
+async def send_request(
     url: str,
     *,
     seconds: float = 10,
@@ -79,32 +79,32 @@ async def send(
 
 async def test_a_reply_is_returned() -> None:
     """Status, headers and body of a reply are returned; of a repeated header, the first value is returned."""
-    async with serve(reply(OK)) as port:
-        received = await send(f"http://hooks.example:{port}/x?y=%2F")
+    async with serve_connections(build_server(OK)) as port:
+        received = await send_request(f"http://hooks.example:{port}/x?y=%2F")
     assert (received.status, received.body, received.headers["x-tag"]) == (200, b"ok", "one")
 
 
 async def test_a_redirect_is_not_followed() -> None:
     """A redirect is returned as a reply."""
-    async with serve(
-        reply(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
+    async with serve_connections(
+        build_server(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
     ) as port:
-        assert (await send(f"http://127.0.0.1:{port}/")).status == 302
+        assert (await send_request(f"http://127.0.0.1:{port}/")).status == 302
 
 
 @pytest.mark.parametrize("host", ["hooks.example", "127.0.0.1"])
 async def test_a_refused_address_is_not_connected(host: str) -> None:
     """No connection is made to an address that the rules refuse, whether as a name or as an IP address."""
-    async with serve(reply(OK)) as port:
+    async with serve_connections(build_server(OK)) as port:
         with pytest.raises(AddressRefusedError):
-            await send(f"http://{host}:{port}/", rules=AddressRules())
+            await send_request(f"http://{host}:{port}/", rules=AddressRules())
 
 
 async def test_the_checked_address_is_connected() -> None:
     """A name is resolved once for each connection, so that the connected address is the one that was checked."""
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
     client = CheckedHttp(LOOPBACK, look_up=lambda _host: next(answers))
-    async with serve(reply(OK)) as port:
+    async with serve_connections(build_server(OK)) as port:
         request = OutboundRequest(parse_outbound_url(f"http://hooks.example:{port}/"))
         assert (await client.send(request)).status == 200
         with pytest.raises(AddressRefusedError):
@@ -113,12 +113,12 @@ async def test_the_checked_address_is_connected() -> None:
 
 
 async def test_a_name_that_does_not_resolve_is_refused() -> None:
-    """For a name that cannot be resolved, ``check`` refuses the address and ``send`` fails."""
+    """For a name that cannot be resolved, the address check refuses it and a request fails."""
 
-    def fail(host: str) -> Sequence[str]:
+    def fail_to_resolve(host: str) -> Sequence[str]:
         raise OSError(host)
 
-    client = CheckedHttp(LOOPBACK, look_up=fail)
+    client = CheckedHttp(LOOPBACK, look_up=fail_to_resolve)
     url = parse_outbound_url("https://hooks.example/secret")
     with pytest.raises(AddressRefusedError, match="does not resolve"):
         await client.check(url)
@@ -131,14 +131,14 @@ async def test_a_name_that_does_not_resolve_is_refused() -> None:
 async def test_a_large_body_is_cut_or_an_error(body: bytes) -> None:
     """A body over the limit is truncated if the caller requests it; otherwise an error is raised."""
     content = b"HTTP/1.1 200 OK\r\n\r\n" + body
-    async with serve(reply(content)) as port:
-        cut = await send(f"http://127.0.0.1:{port}/", truncate=True)
+    async with serve_connections(build_server(content)) as port:
+        cut = await send_request(f"http://127.0.0.1:{port}/", truncate=True)
         assert (cut.status, cut.body) == (200, b"x" * 100)
         with pytest.raises(OutboundFailedError, match="larger than 100 bytes"):
-            await send(f"http://127.0.0.1:{port}/")
+            await send_request(f"http://127.0.0.1:{port}/")
 
 
-async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def send_head_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send the head of a reply, and then nothing until the client closes the connection."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab")
     await writer.drain()
@@ -148,11 +148,11 @@ async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that arrives too slowly is truncated if the caller requests this; otherwise an error is raised."""
     monkeypatch.setattr("shared.backends.outbound_http.BODY_SECONDS", 0.05)
-    async with serve(drip) as port:
-        cut = await send(f"http://127.0.0.1:{port}/", truncate=True)
+    async with serve_connections(send_head_only) as port:
+        cut = await send_request(f"http://127.0.0.1:{port}/", truncate=True)
         assert (cut.status, cut.body) == (200, b"ab")
         with pytest.raises(OutboundFailedError, match="within"):
-            await send(f"http://127.0.0.1:{port}/", seconds=0.1)
+            await send_request(f"http://127.0.0.1:{port}/", seconds=0.1)
 
 
 async def test_a_silent_server_is_an_error() -> None:
@@ -161,9 +161,9 @@ async def test_a_silent_server_is_an_error() -> None:
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async with serve(stay_silent) as port:
+    async with serve_connections(stay_silent) as port:
         with pytest.raises(OutboundFailedError, match=r"within 0\.1 seconds"):
-            await send(f"http://127.0.0.1:{port}/", seconds=0.1, truncate=True)
+            await send_request(f"http://127.0.0.1:{port}/", seconds=0.1, truncate=True)
 
 
 @pytest.mark.parametrize(
@@ -171,18 +171,18 @@ async def test_a_silent_server_is_an_error() -> None:
 )
 async def test_an_invalid_reply_is_an_error(content: bytes) -> None:
     """A closed connection, another protocol and huge headers raise an error without details of the URL."""
-    async with serve(reply(content)) as port:
+    async with serve_connections(build_server(content)) as port:
         with pytest.raises(OutboundFailedError) as failed:
-            await send(f"http://127.0.0.1:{port}/secret")
+            await send_request(f"http://127.0.0.1:{port}/secret")
     assert "secret" not in failed.value.reason
 
 
 async def test_a_refused_connection_is_an_error() -> None:
     """A request to a port on which no server listens raises an error."""
-    async with serve(reply(OK)) as port:
+    async with serve_connections(build_server(OK)) as port:
         pass
     with pytest.raises(OutboundFailedError, match="connection failed"):
-        await send(f"http://127.0.0.1:{port}/")
+        await send_request(f"http://127.0.0.1:{port}/")
 
 
 def create_certificate(folder: Path, name: str) -> ssl.SSLContext:
@@ -209,23 +209,23 @@ async def test_certificates_are_verified_for_the_host_name(tmp_path: Path) -> No
     """Only a certificate of a trusted issuer for the host name is accepted."""
     context = create_certificate(tmp_path, "hooks.example")
     trusting = ssl.create_default_context(cafile=tmp_path / "cert.pem")
-    async with serve(reply(OK), context) as port:
-        assert (await send(f"https://hooks.example:{port}/", tls=trusting)).status == 200
+    async with serve_connections(build_server(OK), context) as port:
+        assert (await send_request(f"https://hooks.example:{port}/", tls=trusting)).status == 200
         for url, tls in ((f"https://other.example:{port}/", trusting), (f"https://hooks.example:{port}/", None)):
             with pytest.raises(OutboundFailedError, match="certificate is not valid"):
-                await send(url, tls=tls)
+                await send_request(url, tls=tls)
 
 
 async def test_simultaneous_look_ups_are_shared() -> None:
     """Concurrent requests to one name share one DNS look-up."""
     hosts: list[str] = []
 
-    def look_up(host: str) -> Sequence[str]:
+    def count_look_up(host: str) -> Sequence[str]:
         hosts.append(host)
         return ["127.0.0.1"]
 
-    client = CheckedHttp(LOOPBACK, look_up=look_up)
-    async with serve(reply(OK)) as port:
+    client = CheckedHttp(LOOPBACK, look_up=count_look_up)
+    async with serve_connections(build_server(OK)) as port:
         request = OutboundRequest(parse_outbound_url(f"http://hooks.example:{port}/"))
         replies = await asyncio.gather(*(client.send(request) for _ in range(3)))
     assert [each.status for each in replies] == [200, 200, 200]

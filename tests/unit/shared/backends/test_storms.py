@@ -7,7 +7,7 @@ import pytest
 
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.records import draft_event, parse_record, seal_record
-from tests.unit.shared.backends.storms import CHAIN, Acknowledgement, Acknowledgements, check
+from tests.unit.shared.backends.storms import CHAIN, Acknowledgement, Acknowledgements, check_records
 
 
 @dataclass
@@ -40,42 +40,42 @@ def append_history(events: list[tuple[str, int]]) -> History:
 
 def test_a_valid_history_fits(history: History) -> None:
     """The check accepts a valid history, even if its last event was not acknowledged."""
-    check(history.records, history.acknowledgements)
+    check_records(history.records, history.acknowledgements)
     del history.acknowledgements["a", 1]
-    check(history.records, history.acknowledgements)
+    check_records(history.records, history.acknowledgements)
 
 
 def test_a_lost_event_is_found(history: History) -> None:
     """The check of a history fails if an acknowledged event is missing."""
     history.acknowledgements["b", 1] = Acknowledgement("000000000004", "0" * 64, 5, 6)
     with pytest.raises(KeyError):
-        check(history.records, history.acknowledgements)
+        check_records(history.records, history.acknowledgements)
     history.acknowledgements["b", 1] = history.acknowledgements["b", 0]
     with pytest.raises((AssertionError, KeyError)):
-        check(history.records, history.acknowledgements)
+        check_records(history.records, history.acknowledgements)
 
 
 def test_a_gap_and_a_fork_are_found(history: History) -> None:
     """The check of a history fails if a record is missing or does not link to the previous one."""
     with pytest.raises(AssertionError):
-        check([history.records[0], history.records[2]], {})
+        check_records([history.records[0], history.records[2]], {})
     other = append_history([("a", 0), ("a", 1), ("b", 0)])
     with pytest.raises(AssertionError):
-        check([*history.records[:2], other.records[2]], {})
+        check_records([*history.records[:2], other.records[2]], {})
 
 
 @pytest.mark.parametrize("events", [[("a", 0), ("a", 0)], [("a", 1), ("a", 0)]])
 def test_a_duplicate_and_a_wrong_order_are_found(events: list[tuple[str, int]]) -> None:
     """The check of a history fails if an event is stored twice, or before an earlier event of the same writer."""
     with pytest.raises(AssertionError, match="comes next"):
-        check(append_history(events).records, {})
+        check_records(append_history(events).records, {})
 
 
 def test_a_reply_of_another_record_is_found(history: History) -> None:
     """The check of a history fails if a reply contains the record of another event."""
     history.acknowledgements["b", 0] = history.acknowledgements["a", 0]
     with pytest.raises(AssertionError, match="is not stored as"):
-        check(history.records, history.acknowledgements)
+        check_records(history.records, history.acknowledgements)
 
 
 def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
@@ -83,4 +83,4 @@ def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
     late = history.acknowledgements["a", 0]
     history.acknowledgements["a", 0] = late._replace(requested_at=9.0, acknowledged_at=9.5)
     with pytest.raises(AssertionError, match="precedes an event"):
-        check(history.records, history.acknowledgements)
+        check_records(history.records, history.acknowledgements)

@@ -57,7 +57,7 @@ def build_batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[
     return records
 
 
-async def fill(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
+async def fill_chain(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
     """Append records to the chain in small batches; return the new tip."""
     tip = await store.read_tip(CHAIN)
     for _ in range(0, count, at_once):

@@ -56,9 +56,9 @@ class Account(BlobAccount):
         super().__init__("https://plant.blob.core.windows.net")
         self.asked: list[tuple[datetime, datetime]] = []
         self._client = BlobServiceClient("https://plant.blob.core.windows.net")
-        vars(self._client)["get_user_delegation_key"] = self._hand_out
+        vars(self._client)["get_user_delegation_key"] = self._return_key
 
-    async def _hand_out(self, begins: datetime, ends: datetime) -> UserDelegationKey:
+    async def _return_key(self, begins: datetime, ends: datetime) -> UserDelegationKey:
         self.asked.append((begins, ends))
         key = UserDelegationKey()
         key.signed_oid, key.signed_tid = "the-identity", "the-tenant"

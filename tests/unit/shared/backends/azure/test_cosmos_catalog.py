@@ -19,7 +19,7 @@ from shared.errors import WorkspaceError
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import parse_record
-from tests.adapters.cosmos import COSMOS, FAILING, Accounts, accounts
+from tests.adapters.cosmos import COSMOS, FAILING, Accounts, open_accounts
 
 DOCUMENT = "workspace: {id: plant-a, name: Plant}\npolicies: {provenance: {}}\nsurfaces: [{lookup: hall, name: Hall}]\n"
 INSTANCES, CHANGES = 4, 8
@@ -51,12 +51,12 @@ async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog],
 
 async def test_every_change_and_its_event_are_stored_once() -> None:
     """Concurrent instances with faults store each change and its audit event exactly once."""
-    async with accounts(FAILING) as account:
+    async with open_accounts(FAILING) as account:
         instances = [build_service(account) for _ in range(INSTANCES)]
         await instances[0][0].apply(load_document(DOCUMENT, "test"), "admin")
         names = [f"q-{number}" for number in range(INSTANCES * CHANGES)]
 
-        async def make(number: int) -> None:
+        async def change_connection(number: int) -> None:
             for name in names[number::INSTANCES]:
 
                 def decide(_: StoredCatalog, name: str = name) -> Sequence[ItemChange]:
@@ -66,7 +66,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
                 while not await make_change(instances[number][0], decide):
                     pass
 
-        await asyncio.gather(*(make(number) for number in range(INSTANCES)))
+        await asyncio.gather(*(change_connection(number) for number in range(INSTANCES)))
         changes, chains = instances[0]
         await changes.flush_pending()
         stored = await changes.load()
@@ -78,7 +78,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
 
 async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaced items are deleted by the change itself; items that a crash has left behind, by a later change."""
-    async with accounts(COSMOS) as account:
+    async with open_accounts(COSMOS) as account:
         state = CosmosItemStore(account(), CATALOG, "CODE", "it")
         small = CosmosCatalogStore(account(), batch_bytes=1)
         events = [PendingEvent(f"id-{n}", "PlatformConfig", "admin", {"EntityID": str(n)}) for n in range(3)]
@@ -99,7 +99,7 @@ async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> No
 async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change that takes too long is rejected, because other changes may have deleted its new items meanwhile."""
     monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -1)
-    async with accounts(COSMOS) as account:
+    async with open_accounts(COSMOS) as account:
         store = CosmosCatalogStore(account(), batch_bytes=1)
         with pytest.raises(WorkspaceError) as caught:
             await store.save([], [], [PendingEvent("id", "PlatformConfig", "admin", {})], 0)

@@ -37,7 +37,7 @@ REQUEST_BYTES = 2 * 1024 * 1024
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
 
-def _record(**event: Any) -> ChainRecord:
+def _build_record(**event: Any) -> ChainRecord:
     members = {"ActionType": "A", "EntityType": "T", "EntityID": "1"} | event
     return seal_record(draft_event("u", members), 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "a" * 255)
 
@@ -50,7 +50,7 @@ def _measure_operation(record: ChainRecord) -> int:
 @given(entity=TEXT, description=TEXT, times=st.sampled_from([1, 100, 3_000]))
 def test_an_item_restores_its_record(entity: str, description: str, times: int) -> None:
     """A record with any text is restored exactly from its item, whose size is within the estimated weight."""
-    record = _record(EntityID=entity * times, Description=description * times)
+    record = _build_record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
     assert _measure_operation(record) <= compute_batch_weight(record.canonical)
 
@@ -59,7 +59,7 @@ def test_an_item_restores_its_record(entity: str, description: str, times: int) 
 def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     """A record with the most canonical bytes never exceeds a batch, with any content."""
     room = MAX_RECORD_BYTES - 700
-    record = _record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
+    record = _build_record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
     assert _measure_operation(record) <= compute_batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
@@ -70,7 +70,7 @@ def test_a_forged_item_is_returned_unchanged() -> None:
     """An item without content, with wrong types or with a false digest becomes a record that fails verification."""
     bare = record_from_item({"id": "000000000001"})
     assert bare == ChainRecord(1, b"", "", "", {})
-    false = record_to_item("p", _record(EntityID="x" * 5_000))
+    false = record_to_item("p", _build_record(EntityID="x" * 5_000))
     false["p"]["EntityID"] = "sha256:" + "0" * 64
     found = record_from_item(false)
     assert found is not None

@@ -25,7 +25,7 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     EVENT,
     MANY,
     create_database,
-    fill,
+    fill_chain,
     get_workspace_id,
     open_stores,
 )
@@ -48,7 +48,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
     """Provide a store with five records in a chain."""
     async with open_stores(server) as (opened,):
-        await fill(opened, COUNT)
+        await fill_chain(opened, COUNT)
         yield opened
 
 
@@ -91,7 +91,9 @@ async def test_a_damaged_item_is_reported_and_hides_no_other(
     assert list(answer.damaged) == ([format_record_id(3)] if damaged else [])
 
 
-async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: int, previous: str) -> ChainRecord:
+async def _store_forged_record(
+    store: CosmosChainStore, container: ContainerProxy, sequence: int, previous: str
+) -> ChainRecord:
     forged = seal_record(
         draft_event("u", EVENT), sequence, "2026-01-05T09:00:00.000000Z", previous, f"forged-{sequence}"
     )
@@ -102,10 +104,10 @@ async def _forge(store: CosmosChainStore, container: ContainerProxy, sequence: i
 async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """A record after the head item is reported by its RecordID, and a fork of the chain by its Hash."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
-    forged = await _forge(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
+    forged = await _store_forged_record(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
-    await _forge(store, container, COUNT + 1, records[-1].hash)
+    await _store_forged_record(store, container, COUNT + 1, records[-1].hash)
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.fork_detected, verdict.broken_at) == (True, format_record_id(COUNT + 1))
 
@@ -129,7 +131,7 @@ async def test_an_item_with_a_foreign_id_is_ignored(
     assert await store.find(CHAIN, Lookup.APPEND_ID, ["forged"]) == []
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
-    await fill(store, 1)
+    await fill_chain(store, 1)
     assert (await store.read_tip(CHAIN)).sequence == COUNT + 1
 
 

@@ -34,14 +34,14 @@ class ResourceManager:
         made.router.add_get(ROUTE, self._list)
         made.router.add_get(ROUTE + "/{name}", self._get)
         made.router.add_put(ROUTE + "/{name}", self._put)
-        made.router.add_get("/operations/{name}", self._status)
+        made.router.add_get("/operations/{name}", self._return_status)
         return made
 
     def add(self, name: str, *paths: str) -> None:
         """Add a container to the fake account."""
         self.containers[name] = {"id": name, "partitionKey": {"paths": list(paths), "kind": "Hash"}}
 
-    def _answer(self, name: str) -> dict[str, Any]:
+    def _build_reply(self, name: str) -> dict[str, Any]:
         return {"name": name, "properties": {"resource": self.containers[name]}}
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -51,16 +51,16 @@ class ResourceManager:
         names = sorted(self.containers, reverse=True)
         half = len(names) // 2
         if "page" in request.query:
-            return web.json_response({"value": [self._answer(name) for name in names[half:]]})
+            return web.json_response({"value": [self._build_reply(name) for name in names[half:]]})
         more = str(request.url.update_query(page="2"))
-        return web.json_response({"value": [self._answer(name) for name in names[:half]], "nextLink": more})
+        return web.json_response({"value": [self._build_reply(name) for name in names[:half]], "nextLink": more})
 
     async def _get(self, request: web.Request) -> web.Response:
         self.asked.append("get")
         name = request.match_info["name"]
         if name not in self.containers:
             return web.json_response({"code": "NotFound", "message": "no container"}, status=404)
-        return web.json_response(self._answer(name))
+        return web.json_response(self._build_reply(name))
 
     async def _put(self, request: web.Request) -> web.Response:
         self.asked.append("put")
@@ -71,7 +71,7 @@ class ResourceManager:
         status = str(request.url.with_path(f"/operations/{name}"))
         return web.json_response({"status": "Enqueued"}, status=202, headers={"Azure-AsyncOperation": status})
 
-    async def _status(self, _: web.Request) -> web.Response:
+    async def _return_status(self, _: web.Request) -> web.Response:
         self.asked.append("status")
         return web.json_response({"status": "Succeeded"})
 

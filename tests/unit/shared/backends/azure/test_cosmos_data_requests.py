@@ -17,14 +17,14 @@ from shared.errors import WorkspaceError
 from shared.runtime import Runtime
 
 
-async def sleep(_: float) -> None:
+async def return_at_once(_: float) -> None:
     """Return at once instead of waiting for a pause."""
 
 
-RUNTIME = Runtime(sleep=sleep)
+RUNTIME = Runtime(sleep=return_at_once)
 
 
-def reject(status: int, sub_status: int = 0) -> CosmosHttpResponseError:
+def build_rejection(status: int, sub_status: int = 0) -> CosmosHttpResponseError:
     """Return the error that the SDK raises for a rejected request."""
     error = CosmosHttpResponseError(status_code=status, message="x")
     error.sub_status = sub_status
@@ -34,17 +34,17 @@ def reject(status: int, sub_status: int = 0) -> CosmosHttpResponseError:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (reject(429), "THROTTLED"),
-        (reject(403), "DATA_PLANE_FORBIDDEN"),
-        (reject(403, 3), "DATA_STORE_UNAVAILABLE"),
-        (reject(401), "DATA_PLANE_FORBIDDEN"),
-        (reject(404), "DOCUMENT_NOT_FOUND"),
-        (reject(404, 1003), "TABLE_NOT_FOUND"),
-        (reject(412), "PRECONDITION_FAILED"),
-        (reject(413), "DOCUMENT_TOO_LARGE"),
-        (reject(400), "INVALID_REQUEST"),
-        (reject(503), None),
-        (reject(408), None),
+        (build_rejection(429), "THROTTLED"),
+        (build_rejection(403), "DATA_PLANE_FORBIDDEN"),
+        (build_rejection(403, 3), "DATA_STORE_UNAVAILABLE"),
+        (build_rejection(401), "DATA_PLANE_FORBIDDEN"),
+        (build_rejection(404), "DOCUMENT_NOT_FOUND"),
+        (build_rejection(404, 1003), "TABLE_NOT_FOUND"),
+        (build_rejection(412), "PRECONDITION_FAILED"),
+        (build_rejection(413), "DOCUMENT_TOO_LARGE"),
+        (build_rejection(400), "INVALID_REQUEST"),
+        (build_rejection(503), None),
+        (build_rejection(408), None),
         (TimeoutError(), None),
     ],
 )
@@ -56,7 +56,7 @@ def test_only_some_failures_prove_that_nothing_happened(error: Exception, code: 
 
 async def test_a_read_is_repeated_after_transient_failures() -> None:
     """A read is retried after transient errors, and a metric counts the retries."""
-    usage, failures = CosmosUsage(), [reject(503), reject(408)]
+    usage, failures = CosmosUsage(), [build_rejection(503), build_rejection(408)]
 
     async def read() -> str:
         if failures:
@@ -67,7 +67,9 @@ async def test_a_read_is_repeated_after_transient_failures() -> None:
     assert usage.read_retries == 2
 
 
-@pytest.mark.parametrize(("error", "attempts"), [(reject(404), 1), (reject(429), 1), (reject(503), ATTEMPTS)])
+@pytest.mark.parametrize(
+    ("error", "attempts"), [(build_rejection(404), 1), (build_rejection(429), 1), (build_rejection(503), ATTEMPTS)]
+)
 async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> None:
     """A read that the account rejects is not retried; during an outage a read fails after ten attempts."""
     calls: list[int] = []
@@ -85,9 +87,9 @@ async def test_an_uncertain_write_has_its_own_error() -> None:
     """If the outcome of a write is unknown, a separate error states that the document may have changed."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     for _ in range(ATTEMPTS - 1):
-        await retries.wait_after(reject(503), conditional=False)
+        await retries.wait_after(build_rejection(503), conditional=False)
     with pytest.raises(WorkspaceError) as raised:
-        await retries.wait_after(reject(503), conditional=False)
+        await retries.wait_after(build_rejection(503), conditional=False)
     assert (raised.value.code, retries.uncertain) == ("DOCUMENT_OUTCOME_UNKNOWN", True)
 
 
@@ -95,7 +97,7 @@ async def test_a_refused_write_is_not_repeated() -> None:
     """A write that the account rejects is not retried; its outcome is unknown only after an earlier attempt."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     with pytest.raises(WorkspaceError) as raised:
-        await retries.wait_after(reject(403), conditional=False)
+        await retries.wait_after(build_rejection(403), conditional=False)
     assert (raised.value.code, retries.uncertain) == ("DATA_PLANE_FORBIDDEN", False)
 
 
@@ -103,11 +105,11 @@ async def test_the_wait_grows_up_to_a_second() -> None:
     """The wait between attempts grows up to one second, plus a delay that the account requests."""
     waits: list[float] = []
 
-    async def record(seconds: float) -> None:
+    async def record_wait(seconds: float) -> None:
         waits.append(seconds)
 
     longest: Callable[[float, float], float] = lambda _, high: high  # noqa: E731  a constant
-    runtime = Runtime(sleep=record, uniform=longest)
+    runtime = Runtime(sleep=record_wait, uniform=longest)
     for failures in (1, 2, 30):
         await wait_with_backoff(failures, 0.5, runtime)
     assert waits == [0.52, 0.54, 1.5]

@@ -74,7 +74,7 @@ WRITES: dict[str, Call] = {
 }
 
 
-def _inject(server: CosmosServer, operation: str, fault: dict[str, Any], times: int = 1) -> InjectedFault:
+def _inject_fault(server: CosmosServer, operation: str, fault: dict[str, Any], times: int = 1) -> InjectedFault:
     return server.faults.add(InjectedFault(match=lambda request: request.operation == operation, times=times, **fault))
 
 
@@ -98,7 +98,7 @@ async def test_a_lost_reply_is_resolved(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
     """After a lost reply, the document is read, and the write is repeated only if the document lacks the change."""
-    fault = _inject(server, operation, OUTLASTED[name])
+    fault = _inject_fault(server, operation, OUTLASTED[name])
     etag = await WRITES[operation](store)
     assert fault.applied == 1
     assert await _count_successes(server, operation) == 1
@@ -112,10 +112,10 @@ async def test_conditional_writes_outlast_faults(server: CosmosServer, store: Co
     """A conditional write whose reply was lost is retried, and does not conflict with its own first attempt."""
     before = await store.read(LINE, KEY)
     assert before is not None
-    _inject(server, "replace_item", OUTLASTED[name])
+    _inject_fault(server, "replace_item", OUTLASTED[name])
     etag = await store.replace(LINE, KEY, build_document_text(KEY, 1), before.etag)
     server.faults.clear()
-    _inject(server, "delete_item", OUTLASTED[name])
+    _inject_fault(server, "delete_item", OUTLASTED[name])
     await store.delete(LINE, KEY, etag)
     assert await store.read(LINE, KEY) is None
 
@@ -132,7 +132,7 @@ async def test_rejections_have_their_own_codes(
         "read_item": lambda one: one.read(LINE, KEY),
         "query": lambda one: one.list(LINE, "l1", 10, None, all_partitions=False),
     }
-    applied = _inject(server, operation, fault)
+    applied = _inject_fault(server, operation, fault)
     with pytest.raises(WorkspaceError) as caught:
         await calls[operation](store)
     assert caught.value.code == code
@@ -148,7 +148,7 @@ async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: Cos
     before = await store.read(LINE, KEY)
     assert before is not None
     async with open_document_store(server) as other:
-        fault = _inject(server, "replace_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
+        fault = _inject_fault(server, "replace_item", {"kind": FaultKind.DELAY_AFTER_COMMIT, "seconds": 0.4})
         writing = asyncio.create_task(store.replace(LINE, KEY, build_document_text(KEY, 1), before.etag))
         async with asyncio.timeout(10):
             while not fault.applied or (await other.read(LINE, KEY)) == before:  # noqa: ASYNC110  another thread's doing

@@ -35,7 +35,7 @@ class Plant:
 
     async def count(self, state: CosmosItemStore | None = None) -> int:
         """Increment the number in the item and return it."""
-        item = await (state or self.state).change("n", "n", _increment)
+        item = await (state or self.state).change("n", "n", _increment_value)
         assert item is not None
         return int(item["count"])
 
@@ -56,7 +56,7 @@ def _is_batch(request: CosmosRequest) -> bool:
     return request.operation == "batch"
 
 
-def _increment(before: Item | None) -> Item:
+def _increment_value(before: Item | None) -> Item:
     return {"id": "n", "count": before["count"] + 1 if before else 1}
 
 

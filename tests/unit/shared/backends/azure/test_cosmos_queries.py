@@ -24,7 +24,7 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     MANY,
     build_batch,
     create_database,
-    fill,
+    fill_chain,
     open_stores,
 )
 
@@ -64,7 +64,7 @@ async def plant() -> AsyncIterator[Plant]:
         async with open_stores(server) as (chains,), open_document_store(server) as kept:
             account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
             states = CosmosItemStore(account, CATALOG, "CODE", "it")
-            tip = await fill(chains, COUNT)
+            tip = await fill_chain(chains, COUNT)
             await chains.append(OTHER, build_batch(tip, 1), await chains.read_tip(OTHER))
             for number in range(COUNT):
                 assert await states.put(None, {"id": f"s{number}", "scope": "s"})

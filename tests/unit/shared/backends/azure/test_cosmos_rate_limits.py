@@ -32,7 +32,7 @@ class Items:
         return lease
 
 
-async def call(limiter: RateLimiter, budget: Budget) -> bool:
+async def is_request_admitted(limiter: RateLimiter, budget: Budget) -> bool:
     """Send a request through the limiter; return whether it was admitted."""
     async with limiter.admit("p", budget) as admission:
         return admission.rejection is None
@@ -47,7 +47,7 @@ async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, 
     admitted: deque[float] = deque()
     for instance, count, pause in steps:
         for _ in range(count):
-            if await call(limiters[instance], budget):
+            if await is_request_admitted(limiters[instance], budget):
                 admitted.append(clock.seconds)
         while admitted and admitted[0] <= clock.seconds - 60:
             admitted.popleft()
@@ -62,7 +62,7 @@ async def test_the_item_stays_small_and_the_budget_is_used() -> None:
     let_in: list[Any] = []
     for second in range(180):
         for number in range(34):
-            let_in.append(await call(limiters[(second + number) % 4], budget))
+            let_in.append(await is_request_admitted(limiters[(second + number) % 4], budget))
             clock.advance(1 / 34)
     assert 970 <= sum(let_in[: 60 * 34]) <= 1000
     assert len(items.held["p"]) < 3_000

@@ -23,7 +23,7 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     MANY,
     build_batch,
     create_database,
-    fill,
+    fill_chain,
     get_workspace_id,
     open_logs,
     open_stores,
@@ -46,7 +46,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
     """Provide a store with three records in a chain."""
     async with open_stores(server, read_seconds=READ_SECONDS) as (opened,):
-        await fill(opened, 3)
+        await fill_chain(opened, 3)
         yield opened
 
 
@@ -166,12 +166,12 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
     tip = await store.read_tip(CHAIN)
     conditional: list[bool] = []
 
-    def note(request: CosmosRequest) -> bool:
+    def record_request(request: CosmosRequest) -> bool:
         if _is_batch(request):
             conditional.append(b'"ifMatch"' in request.body)
         return _is_batch(request) and len(conditional) == 1
 
-    server.faults.add(InjectedFault(FaultKind.STATUS, note, status=429, retry_after_ms=400))
+    server.faults.add(InjectedFault(FaultKind.STATUS, record_request, status=429, retry_after_ms=400))
     waiting = asyncio.create_task(store.append(CHAIN, build_batch(tip, 1, name="late"), tip))
     await _wait_until(lambda: store.usage.throttled == 1)
     await store.append(CHAIN, build_batch(tip, 1), tip)
@@ -198,7 +198,7 @@ async def test_an_unreachable_service_is_unavailable() -> None:
     async with CosmosServer() as server:
         await create_database(server)
         async with open_stores(server) as (store,):
-            tip = await fill(store, 1)
+            tip = await fill_chain(store, 1)
             await asyncio.to_thread(server.stop)
             # The first request may still be sent on a connection that closes.
             with contextlib.suppress(OutcomeUnknownError, WorkspaceError):

@@ -19,7 +19,7 @@ from tests.unit.shared.backends.azure.cosmos_stores import (
     MANY,
     build_batch,
     create_database,
-    fill,
+    fill_chain,
     get_workspace_id,
     open_logs,
     open_stores,
@@ -63,16 +63,16 @@ async def _read_segments(container: ContainerProxy) -> list[tuple[int, bool, int
 
 async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: ContainerProxy) -> None:
     """The batch that fills a segment seals it; the next append starts a new segment."""
-    await fill(store, 3)
+    await fill_chain(store, 3)
     assert await _read_segments(container) == [(1, True, 3)]
     assert (await store.read_tip(CHAIN)).sequence == 3
-    await fill(store, 4)
+    await fill_chain(store, 4)
     assert await _read_segments(container) == [(1, True, 3), (2, True, 3), (3, False, 1)]
 
 
 async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChainStore) -> None:
     """A new process reads, filters, skips and finds records in all segments of a chain."""
-    tip = await fill(store, 10)
+    tip = await fill_chain(store, 10)
     async with open_stores(server) as (other,):
         assert await other.read_tip(CHAIN) == tip
         assert await read_sequences(other) == list(range(1, 11))
@@ -104,17 +104,17 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
 
 async def test_a_reader_finds_later_segments(server: CosmosServer, store: CosmosChainStore) -> None:
     """A running process finds records that another process appended to new segments."""
-    await fill(store, 2)
+    await fill_chain(store, 2)
     async with open_stores(server) as (other,):
         assert await read_sequences(other) == [1, 2]
-        await fill(store, 6)
+        await fill_chain(store, 6)
         assert await read_sequences(other) == list(range(1, 9))
         assert (await other.read_tip(CHAIN)).sequence == 8
 
 
 async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: CosmosChainStore) -> None:
     """An append with an older tip is rejected; so is the second of two appends that start the same segment."""
-    before = await fill(store, 2)
+    before = await fill_chain(store, 2)
     sealed = await store.append(CHAIN, build_batch(before, 1), before)
     async with open_stores(server) as (unrolled,):
         with pytest.raises(TipMovedError):
@@ -131,7 +131,7 @@ async def test_a_new_segment_survives_lost_replies(
     server: CosmosServer, store: CosmosChainStore, kind: FaultKind, records: int
 ) -> None:
     """If the replies of the sealing batch and of the first batch of a segment are lost, no record is lost."""
-    tip = await fill(store, records)
+    tip = await fill_chain(store, records)
     fault = server.faults.add(InjectedFault(kind, lambda request: request.operation == "batch", times=2))
     with pytest.raises(OutcomeUnknownError):
         await store.append(CHAIN, build_batch(tip, 1, name="x"), tip)
@@ -155,7 +155,7 @@ async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> 
 
 async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStore, container: ContainerProxy) -> None:
     """A forged record in a later segment, or with an invalid id, changes no result."""
-    await fill(store, 5)
+    await fill_chain(store, 5)
     (first,) = build_batch((await store.read_tip(CHAIN)), 1, name="forged")
     item = record_to_item(compute_partition_key(CHAIN, 3), first) | {"id": "000000000002"}
     await container.create_item(item)
@@ -163,14 +163,14 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
     await container.create_item(odd)
     assert await read_sequences(store) == [1, 2, 3, 4, 5]
     assert len((await store.scan(CHAIN, Filters(), limit=9, max_bytes=MANY)).records) == 5
-    await fill(store, 2)
+    await fill_chain(store, 2)
     assert await read_sequences(store) == [1, 2, 3, 4, 5, 6, 7]
     assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
 async def test_a_damaged_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """A head item that lacks members causes no fork, and verification reports the item."""
-    await fill(store, 2)
+    await fill_chain(store, 2)
     key = compute_partition_key(CHAIN, 1)
     head = await container.read_item("head", key)
     await container.upsert_item({"id": "head", "chain": key, "append": "", "tip": 1, "scope": head["scope"]})
@@ -184,7 +184,7 @@ async def test_a_damaged_head_is_found(store: CosmosChainStore, container: Conta
 
 async def test_a_truncated_chain_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
     """If records or a whole segment are deleted, verification fails."""
-    await fill(store, 7)
+    await fill_chain(store, 7)
     await container.delete_item("000000000007", compute_partition_key(CHAIN, 3))
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000007")

@@ -14,7 +14,14 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_containers import create_containers
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE
-from tests.unit.shared.backends.storms import READ_SECONDS, ROOT, SEGMENT_BYTES, check, read_stored_records, run_storm
+from tests.unit.shared.backends.storms import (
+    READ_SECONDS,
+    ROOT,
+    SEGMENT_BYTES,
+    check_records,
+    read_stored_records,
+    run_storm,
+)
 
 CHAOS, READ_CHAOS = "0.3", "0.1"
 
@@ -46,5 +53,5 @@ async def test_faults_and_kills_lose_nothing(seconds: float) -> None:
         store = CosmosChainStore(CosmosAccount(address, DATABASE, key=DEFAULT_KEY), segment_bytes=SEGMENT_BYTES)
         records = await read_stored_records(store)
         await store.close()
-    check(records, answers)
+    check_records(records, answers)
     print(len(answers), "answers")  # noqa: T201  shown when it fails

@@ -11,7 +11,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 from shared.backends.azure.cosmos_transport import request_attributes
 from shared.observability import tracing
-from tests.adapters.cosmos import COSMOS, accounts
+from tests.adapters.cosmos import COSMOS, open_accounts
 
 ITEMS = "/dbs/workspace/colls/catalog/docs"
 
@@ -63,7 +63,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 async def test_requests_are_child_spans(exporter: InMemorySpanExporter) -> None:
     """The span of a request is a child of the current span, and does not count as failed if an item is missing."""
-    async with accounts(COSMOS) as opened:
+    async with open_accounts(COSMOS) as opened:
         store = CosmosCredentialStore(opened())
         exporter.clear()
         assert await store.find_token("none") is None

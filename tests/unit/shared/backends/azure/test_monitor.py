@@ -81,7 +81,7 @@ def ingestion() -> Iterator[Ingestion]:
     made.server.server_close()
 
 
-def run(**environment: str) -> list[str]:
+def run_program(**environment: str) -> list[str]:
     """Return the output of the program in a separate process."""
     given = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true"} | environment
     done = subprocess.run(
@@ -93,7 +93,7 @@ def run(**environment: str) -> list[str]:
 def test_spans_and_metrics_are_exported(ingestion: Ingestion) -> None:
     """After a delay at the start, the exporter is loaded and exports spans and metrics; before, it is not loaded."""
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
-    assert run(GIVEN=address) == ["True", "False", "False", "True"]
+    assert run_program(GIVEN=address) == ["True", "False", "False", "True"]
     assert [each["name"] for each in ingestion.data_of_type("RemoteDependencyData")] == [
         "a request",
         "an unsampled request",
@@ -111,21 +111,24 @@ def test_sampler_settings_of_the_host_change_nothing(ingestion: Ingestion) -> No
     """
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     settings = {"OTEL_TRACES_SAMPLER": "microsoft.fixed_percentage", "OTEL_TRACES_SAMPLER_ARG": "1.0"}
-    assert run(GIVEN=address, PYTHONWARNINGS="error", **settings) == ["True", "False", "False", "True"]
+    assert run_program(GIVEN=address, PYTHONWARNINGS="error", **settings) == ["True", "False", "False", "True"]
     assert len(ingestion.data_of_type("RemoteDependencyData")) == 2
     assert ingestion.data_of_type("MetricData")
 
 
 def test_nothing_is_exported_without_a_connection_string() -> None:
     """Without a connection string, no timer is started and nothing is loaded."""
-    assert run() == ["False", "False", "False", "False"]
+    assert run_program() == ["False", "False", "False", "False"]
 
 
 def test_a_collector_replaces_azure_monitor() -> None:
     """If another collector is configured, nothing is exported to Azure Monitor."""
-    assert run(GIVEN="InstrumentationKey=x", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")[:2] == ["False", "True"]
+    assert run_program(GIVEN="InstrumentationKey=x", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")[:2] == [
+        "False",
+        "True",
+    ]
 
 
 def test_an_invalid_connection_string_is_ignored() -> None:
     """With an invalid connection string the service runs normally and exports nothing."""
-    assert run(GIVEN="InstrumentationKey=no") == ["True", "False", "False", "False"]
+    assert run_program(GIVEN="InstrumentationKey=no") == ["True", "False", "False", "False"]

@@ -14,7 +14,7 @@ ROUNDS = 40
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
     """A process that opens a new file while another creates it waits, and then finds the tables and the WAL mode."""
 
-    def opened(path: Path, barrier: Barrier) -> tuple[str, int]:
+    def open_after_barrier(path: Path, barrier: Barrier) -> tuple[str, int]:
         barrier.wait()
         connection = connect(path)
         connection.executescript(SCHEMA)
@@ -26,5 +26,5 @@ def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(OPENERS) as pool:
         for number in range(ROUNDS):
             barrier = Barrier(OPENERS)
-            found = pool.map(lambda _: opened(tmp_path / f"{number}.sqlite", barrier), range(OPENERS))  # noqa: B023  used within the round
+            found = pool.map(lambda _: open_after_barrier(tmp_path / f"{number}.sqlite", barrier), range(OPENERS))  # noqa: B023  used within the round
             assert set(found) == {("wal", 3)}

@@ -28,7 +28,7 @@ def _build_key(name: str) -> DocumentKey:
     return DocumentKey(name, name[-1])
 
 
-async def _create(store: SqliteDocumentStore, name: str) -> None:
+async def _create_document(store: SqliteDocumentStore, name: str) -> None:
     await store.create(TABLE, _build_key(name), orjson.dumps({"id": name, "line": name[-1]}))
 
 
@@ -38,19 +38,19 @@ async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], 
     reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
     stable = [f"s{n * 7919 % count:06}" for n in range(count)]
     for start in range(0, count, 500):
-        await asyncio.gather(*(_create(writer, name) for name in stable[start : start + 500]))
+        await asyncio.gather(*(_create_document(writer, name) for name in stable[start : start + 500]))
     ended = asyncio.Event()
 
-    async def disturb(letter: str) -> int:
+    async def write_continuously(letter: str) -> int:
         turns = 0
         while not ended.is_set():
             name = f"{letter}{turns * 31 % count:06}x{turns % 10}"
-            await _create(writer, name)
+            await _create_document(writer, name)
             await writer.delete(TABLE, _build_key(name), None)
             turns += 1
         return turns
 
-    disturbing = [asyncio.create_task(disturb(letter)) for letter in "arstz"]
+    disturbing = [asyncio.create_task(write_continuously(letter)) for letter in "arstz"]
     seen: list[str] = []
     position: str | None = None
     while True:

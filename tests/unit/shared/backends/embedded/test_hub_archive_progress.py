@@ -21,7 +21,7 @@ async def hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
     await log.close()
 
 
-def read(path: Path, hub: str, group: str) -> None:
+def commit_as_read(path: Path, hub: str, group: str) -> None:
     """Commit all events of a hub as read by a consumer group."""
     reader = HubReader(path)
     for partition in reader.list_partitions(hub):
@@ -39,9 +39,9 @@ async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_nam
     """The archive is complete only when its consumer group has read all events; other groups have no effect."""
     await hub.send(hub_name, [MESSAGE])
     path = tmp_path / "hub.sqlite"
-    read(path, hub_name, "live")
+    commit_as_read(path, hub_name, "live")
     assert not await HubArchiveProgress(path).wait_until_archived(0)
-    read(path, hub_name, group)
+    commit_as_read(path, hub_name, group)
     assert await HubArchiveProgress(path).wait_until_archived(0)
 
 
@@ -51,10 +51,10 @@ async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: Hub
     await hub.send(TELEMETRY_HUB, [MESSAGE])
     waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))
     await hub.send(IMPULSES_HUB, [MESSAGE])
-    read(path, TELEMETRY_HUB, "$Default")
+    commit_as_read(path, TELEMETRY_HUB, "$Default")
     await asyncio.wait([waiting], timeout=0.5)
     assert not waiting.done()
-    read(path, IMPULSES_HUB, "archive")
+    commit_as_read(path, IMPULSES_HUB, "archive")
     await hub.send(TELEMETRY_HUB, [MESSAGE])
     assert await waiting
 

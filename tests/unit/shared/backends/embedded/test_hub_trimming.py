@@ -107,9 +107,9 @@ async def test_the_space_of_deleted_events_is_returned(
     """After trimming, the file has at most a quarter of free space."""
     await writer.send(HUB, build_messages(2_000, 4_000))
     reader.commit(HUB, "live", PARTITION, 1_990)
-    before = measure(path)
+    before = measure_file(path)
     trimmer.trim(now() + LATER, {HUB: ["live"]})
-    assert measure(path) < before / 10
+    assert measure_file(path) < before / 10
     assert len(read_all(reader)) == 10
 
 
@@ -123,11 +123,11 @@ async def test_an_earlier_file_is_converted(tmp_path: Path) -> None:
     writer = HubWriter(path)
     await writer.send(HUB, build_messages(2_000, 4_000))
     await writer.close()
-    before = measure(path)
+    before = measure_file(path)
     trimmer = HubTrimmer(path)
     assert trimmer.trim(now() + LATER, {HUB: []}) == 2_000
     trimmer.close()
-    assert measure(path) < before / 10
+    assert measure_file(path) < before / 10
 
 
 async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: HubWriter, reader: HubReader) -> None:
@@ -147,7 +147,7 @@ async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: 
     assert [event.sequence_number for event in read_all(reader)] == list(range(15_001, 20_041))
 
 
-def measure(path: Path) -> int:
+def measure_file(path: Path) -> int:
     """Return the size of the hub's file after the write-ahead log was copied into it."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

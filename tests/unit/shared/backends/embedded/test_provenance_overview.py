@@ -65,7 +65,7 @@ async def count_all(path: Path) -> None:
     await overview.close()
 
 
-async def start(name: str, path: Path) -> Process:
+async def start_process(name: str, path: Path) -> Process:
     """Start a process that runs a function of this module, and return it after its first line."""
     script = f"import asyncio, pathlib; from {MODULE} import *; asyncio.run({name})"
     process = await asyncio.create_subprocess_exec(
@@ -85,7 +85,7 @@ async def test_counts_are_exact_after_concurrent_appends_and_a_kill(tmp_path: Pa
         connection.execute("DELETE FROM pending_amendments")
     file = f"pathlib.Path({str(path)!r})"
     names = [f"append_all({file}, {APPENDED})"] * 3 + [f"count_all({file})"] * 2
-    processes = await asyncio.gather(*(start(name, path) for name in names))
+    processes = await asyncio.gather(*(start_process(name, path) for name in names))
     for killed in (processes[0], processes[3]):
         if killed.returncode is None:
             killed.send_signal(signal.SIGKILL)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.provenance import SqliteChainStore
-from tests.unit.shared.backends.storms import check, read_stored_records, run_storm
+from tests.unit.shared.backends.storms import check_records, read_stored_records, run_storm
 
 
 @pytest.mark.parametrize("seconds", [4.0, pytest.param(60.0, marks=pytest.mark.soak)])
@@ -19,4 +19,4 @@ async def test_kills_lose_nothing(tmp_path: Path, seconds: float) -> None:
     store = SqliteChainStore(file)
     records = await read_stored_records(store)
     await store.close()
-    check(records, answers)
+    check_records(records, answers)

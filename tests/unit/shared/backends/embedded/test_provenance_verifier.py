@@ -158,13 +158,13 @@ class StoreWithKilledVerifier(SqliteChainStore):
         """Return a verifier whose process is killed after its first result."""
         async with VerifierProcess(self._path) as process:
 
-            async def ask(request: WindowRequest) -> WindowResult:
+            async def verify_and_kill(request: WindowRequest) -> WindowResult:
                 answer = await process.verify(request)
                 os.kill(process.pid, signal.SIGKILL)
                 self.killed = True
                 return answer
 
-            yield ask
+            yield verify_and_kill
 
 
 class StoreWithStoppedVerifier(SqliteChainStore):

@@ -22,13 +22,13 @@ async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: 
     opened: list[sqlite3.Connection] = []
     genuine = sqlite.connect
 
-    def slow(path: Path, runtime: Runtime) -> sqlite3.Connection:
+    def connect_slowly(path: Path, runtime: Runtime) -> sqlite3.Connection:
         begun.set()
         go_on.wait()
         opened.append(genuine(path, runtime))
         return opened[0]
 
-    monkeypatch.setattr(sqlite, "connect", slow)
+    monkeypatch.setattr(sqlite, "connect", connect_slowly)
     database = SqliteDatabase(tmp_path / "a.sqlite", "")
     reading = asyncio.create_task(database.read(lambda connection: connection.execute("SELECT 1").fetchone()))
     await asyncio.to_thread(begun.wait)
@@ -61,7 +61,7 @@ def _read_rows(folder: Path) -> list[int]:
 async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Path) -> None:
     """A failed write raises its error and stores nothing; other writes of the batch are on disk."""
 
-    async def insert(n: int) -> str:
+    async def insert_row(n: int) -> str:
         def work(connection: sqlite3.Connection) -> str:
             connection.execute("INSERT INTO t VALUES (?, 1)", (n,))
             if n % 3 == 0:
@@ -72,7 +72,7 @@ async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Pat
         assert n in _read_rows(tmp_path)
         return done
 
-    outcomes = await asyncio.gather(*(insert(n) for n in range(30)), return_exceptions=True)
+    outcomes = await asyncio.gather(*(insert_row(n) for n in range(30)), return_exceptions=True)
     for n, outcome in enumerate(outcomes):
         assert isinstance(outcome, KeyError) if n % 3 == 0 else outcome == f"did {n}"
     assert _read_rows(tmp_path) == [n for n in range(30) if n % 3]
@@ -94,24 +94,26 @@ async def test_writes_share_commits(tmp_path: Path) -> None:
 async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
     """If a transaction fails, all writes of its batch get an error, and later writes succeed."""
 
-    def lose(connection: sqlite3.Connection) -> None:
+    def roll_back(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
 
-    def insert(connection: sqlite3.Connection) -> int:
+    def insert_row(connection: sqlite3.Connection) -> int:
         return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
 
-    outcomes = await asyncio.gather(*(writes.write(work) for work in (insert, lose, insert)), return_exceptions=True)
+    outcomes = await asyncio.gather(
+        *(writes.write(work) for work in (insert_row, roll_back, insert_row)), return_exceptions=True
+    )
     assert all(isinstance(outcome, sqlite3.Error) for outcome in outcomes[-2:])
-    assert await writes.write(insert) == 1
+    assert await writes.write(insert_row) == 1
 
 
 async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tmp_path: Path) -> None:
     """A caller that is cancelled while it waits does not prevent the writes of other callers."""
 
-    def insert(connection: sqlite3.Connection) -> int:
+    def insert_row(connection: sqlite3.Connection) -> int:
         return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
 
-    tasks = [asyncio.create_task(writes.write(insert)) for _ in range(5)]
+    tasks = [asyncio.create_task(writes.write(insert_row)) for _ in range(5)]
     await asyncio.sleep(0)
     tasks[2].cancel()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)

@@ -64,12 +64,12 @@ async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.
     """If the file cannot grow, the check of writing fails, but the check of the lock succeeds."""
     genuine = sqlite3.connect
 
-    def full(name: str, **options: Any) -> sqlite3.Connection:
+    def raise_disk_full(name: str, **options: Any) -> sqlite3.Connection:
         connection: sqlite3.Connection = genuine(name, **options)
         connection.execute("PRAGMA max_page_count=1")
         return connection
 
-    monkeypatch.setattr(sqlite3, "connect", full)
+    monkeypatch.setattr(sqlite3, "connect", raise_disk_full)
     await check_write_lock(path, SOON)
     with pytest.raises(sqlite3.OperationalError, match="full"):
         await check_write(path, SOON)

@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.sqlite"
 
 
-def fill(connection: sqlite3.Connection) -> None:
+def insert_and_delete_rows(connection: sqlite3.Connection) -> None:
     """Store rows of about a page each, and delete all of them."""
     connection.execute("CREATE TABLE t (b BLOB)")
     connection.executemany("INSERT INTO t VALUES (?)", [(b"x" * 3_500,)] * ROWS)
@@ -44,7 +44,7 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
     """Return a connection to a new file that can return space."""
     with closing(sqlite3.connect(path)) as opened:
         use_incremental_vacuum(opened)
-        fill(opened)
+        insert_and_delete_rows(opened)
         yield opened
 
 
@@ -67,7 +67,7 @@ def test_space_is_returned_in_steps(connection: sqlite3.Connection) -> None:
 def test_a_file_of_an_earlier_version_is_converted(path: Path) -> None:
     """A file of an earlier version is converted, so that its free pages can be returned to the disk."""
     with closing(sqlite3.connect(path)) as opened:
-        fill(opened)
+        insert_and_delete_rows(opened)
         release_free_pages(opened, lambda step: step())
         assert count_pages(opened) >= ROWS
         convert_to_incremental_vacuum(opened)

@@ -13,7 +13,8 @@ HEADER_PATTERN: Final = (
 )
 """Regular expression, for JSON Schema, of the header values that :func:`condition_from_headers` accepts."""
 
-_TAG = re.compile(r'(W/)?("[\x21\x23-\x7e\x80-\uffff]*")')
+# The negated class contains the same characters as HEADER_PATTERN, and compiles much faster.
+_TAG = re.compile(r'(W/)?("[^\x00-\x20\x22\x7f\U00010000-\U0010ffff]*")')
 _BETWEEN = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
 

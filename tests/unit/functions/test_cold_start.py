@@ -31,3 +31,10 @@ def test_start_imports_no_endpoint_group_and_no_heavy_package() -> None:
     assert {"functions.triggers", "shared.http.pipeline"} <= loaded
     assert loaded & HEAVY == set()
     assert [group.name for group in GROUPS if group._module in loaded] == []
+
+
+def test_garbage_collection_is_enabled_after_the_start() -> None:
+    """The garbage collection, which the start of the app disables, is enabled after the start."""
+    code = "import gc, function_app; print(gc.isenabled())"
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout == "True\n"

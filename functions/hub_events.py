@@ -24,6 +24,7 @@ IOT_HUB_DEVICE = "iothub-connection-device-id"
 
 _CACHED_TIMES = 1_024
 _TEXT = frozenset({str})
+_NUMBER = frozenset({int})
 _BINARY = "collection_bytes"
 """Type of the data of a trigger with many events whose data type is binary."""
 
@@ -150,7 +151,7 @@ def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] 
 
 def _read_sequence_numbers(places: Sequence[Mapping[str, Any]]) -> list[int]:
     numbers = [place.get("SequenceNumber") for place in places]
-    if not all(isinstance(number, int) for number in numbers):
+    if not set(map(type, numbers)) <= _NUMBER:
         raise ValueError("an event of the Event Hub batch lacks its sequence number")
     return cast("list[int]", numbers)
 

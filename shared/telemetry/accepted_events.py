@@ -5,12 +5,14 @@ module ``normalisation`` converts all other events; for these, both conversions 
 ``ingest``, so that the two conversions can be compared.
 """
 
+from datetime import datetime
+
 from shared.telemetry.impulses import encode_impulse_of_texts, is_shallow
 from shared.telemetry.layout import validate_id
 from shared.telemetry.models import HubEvent
 from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, are_complete_without_headers
 from shared.telemetry.routing import Route
-from shared.timestamps import is_canonical, parse_rfc3339
+from shared.timestamps import is_canonical
 
 _LONGEST_PAYLOAD = 300_000
 """Size in bytes up to which an impulse is certainly small enough for the hub; accepted messages are smaller."""
@@ -34,7 +36,7 @@ def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
     if not is_canonical(timestamp) or timestamp[_HOUR] == _END_OF_DAY or not is_shallow(payload):
         return None
     try:
-        parse_rfc3339(timestamp)
+        datetime.fromisoformat(timestamp)
         message_id, device_id = validate_id(properties[MESSAGE_ID]), validate_id(properties[DEVICE_ID])
         return encode_impulse_of_texts(message_id, timestamp, device_id, route.connection, route.surfaces, payload)
     except ValueError:

@@ -42,13 +42,13 @@ async def run_websockets_server(clients: int, messages: int) -> None:
     """Serve with the library websockets alone, wait for all clients, and send each message to all of them."""
     connected: set[ServerConnection] = set()
 
-    async def hold_connection(connection: ServerConnection) -> None:
+    async def wait_until_closed(connection: ServerConnection) -> None:
         connected.add(connection)
         await connection.wait_closed()
         connected.discard(connection)
 
     with _open_listener() as listener:
-        async with serve(hold_connection, sock=listener, compression=None):
+        async with serve(wait_until_closed, sock=listener, compression=None):
             await _wait_until(lambda: len(connected) == clients)
             text = MESSAGE.decode()
             for _ in range(messages):

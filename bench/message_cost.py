@@ -106,12 +106,12 @@ async def _run_round() -> dict[str, float]:
     accepted: list[Sequence[HubMessage]] = []
     impulses: list[Sequence[HubMessage]] = []
 
-    async def accept(body: bytes) -> None:
+    async def accept_body(body: bytes) -> None:
         value = await parse_body(body, SYSTEM_RUNTIME)
         await service.accept("line", value, size=len(body))
         accepted.append(stores.sent)
 
-    async def ingest(batch: TriggerBatch) -> None:
+    async def ingest_batch(batch: TriggerBatch) -> None:
         await ingestor.run("telemetry", read_hub_events(batch))
         impulses.append(stores.sent)
 
@@ -121,8 +121,10 @@ async def _run_round() -> dict[str, float]:
     async def publish(batch: TriggerBatch) -> None:
         await publisher.run(read_hub_events(batch), _INSTANT)
 
-    cost = {"accept": await _measure_step(accept, bodies)}
-    cost["ingest"] = await _measure_step(ingest, [_build_trigger(number, each) for number, each in enumerate(accepted)])
+    cost = {"accept": await _measure_step(accept_body, bodies)}
+    cost["ingest"] = await _measure_step(
+        ingest_batch, [_build_trigger(number, each) for number, each in enumerate(accepted)]
+    )
     batches = [_build_trigger(number, each) for number, each in enumerate(impulses)]
     cost["archive"] = await _measure_step(archive_batch, batches)
     cost["live"] = await _measure_step(publish, batches)

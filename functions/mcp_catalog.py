@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from pydantic import BaseModel, ConfigDict, StrictStr
 
 from functions.mcp_arguments import describe_arguments
-from functions.mcp_queries import name_nearest
+from functions.mcp_queries import build_unknown_name_error
 from functions.replies.connections import ConnectionSignal
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
@@ -99,7 +99,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
         named = {"lookup" if name == "connection" else name: value for name, value in arguments.items()}
         lookup = validate_model(DescribeArguments, named).lookup
         if lookup not in catalog.connections:
-            raise await name_nearest(build_connection_not_found_error(lookup), lookup, catalog.connections)
+            raise await build_unknown_name_error(build_connection_not_found_error(lookup), lookup, catalog.connections)
         return ToolResult(await _describe_connection(catalog, lookup))
 
     async def list_surfaces(_: Mapping[str, Any]) -> ToolResult:

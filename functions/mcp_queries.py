@@ -174,11 +174,11 @@ async def _run_query(
         if error.code != "WARM_QUERY_NOT_FOUND":
             raise
         approved = _NAMES.find_queries(await services().catalog.current()).values()
-        raise await name_nearest(error, lookup, [query.lookup for query in approved]) from None
+        raise await build_unknown_name_error(error, lookup, [query.lookup for query in approved]) from None
     return ToolResult(await _to_json(run))
 
 
-async def name_nearest(error: WorkspaceError, lookup: str, known: Iterable[str]) -> WorkspaceError:
+async def build_unknown_name_error(error: WorkspaceError, lookup: str, known: Iterable[str]) -> WorkspaceError:
     """Build the error for an unknown short name (lookup); its property `nearest` lists the most similar known names."""
     nearest = await services().runtime.run_in_thread(find_nearest_names, lookup, list(known))
     detail = f"{error.detail} The nearest are {', '.join(nearest)}." if nearest else error.detail
@@ -272,14 +272,14 @@ async def _select_connections(arguments: TailArguments, catalog: Catalog) -> set
     selected = set(catalog.connections)
     if arguments.connection is not None:
         if arguments.connection not in catalog.connections:
-            raise await name_nearest(
+            raise await build_unknown_name_error(
                 build_connection_not_found_error(arguments.connection), arguments.connection, catalog.connections
             )
         selected = {arguments.connection}
     if arguments.surface is not None:
         surface = catalog.surfaces.get(arguments.surface)
         if surface is None:
-            raise await name_nearest(
+            raise await build_unknown_name_error(
                 build_surface_not_found_error(arguments.surface), arguments.surface, catalog.surfaces
             )
         selected &= set(surface.value.connections)

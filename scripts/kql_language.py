@@ -123,7 +123,7 @@ def find_supported(language: Mapping[str, Any]) -> dict[str, set[str]]:
         supported[kind] = {
             symbol["name"]
             for symbol in language[kind]
-            if not _is_refused(_fill_call(query, symbol), construct.format(name=symbol["name"]))
+            if not _is_refused(_build_call(query, symbol), construct.format(name=symbol["name"]))
         }
     known = {kind for kind in language["operators"] if kind in OPERATORS}
     return {**supported, "operators": {kind for kind in known if _find_translation_error(OPERATORS[kind][1]) == ""}}
@@ -133,7 +133,7 @@ def _list_names(language: Mapping[str, Any], kind: str) -> list[str]:
     return [symbol["name"] for symbol in language[kind]]
 
 
-def _fill_call(query: str, symbol: Mapping[str, Any]) -> str:
+def _build_call(query: str, symbol: Mapping[str, Any]) -> str:
     if symbol["name"] in TABLE_FUNCTIONS:
         return f"{symbol['name']}('Telemetry')"
     return query.format(name=symbol["name"], arguments=", ".join(["1"] * symbol["least"]))
@@ -208,7 +208,7 @@ def _format_section(title: str, names: Mapping[str, str], supported: set[str], n
     full = [shown for name, shown in names.items() if name in supported and shown not in notes]
     limited = [shown for name, shown in names.items() if name in supported and shown in notes]
     missing = [name for name in names if name not in supported]
-    lines = [f"\n## {title}\n", f"Supported: {_join(full) or 'none'}.\n"]
+    lines = [f"\n## {title}\n", f"Supported: {_join_names(full) or 'none'}.\n"]
     if limited:
         lines += [
             "| Supported with a note | Note |",
@@ -222,7 +222,7 @@ def _format_section(title: str, names: Mapping[str, str], supported: set[str], n
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _join(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 

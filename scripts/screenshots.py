@@ -27,12 +27,12 @@ def main() -> None:
         service = Service(Path(folder) / "data", ROOT / "samples" / "workspace.yaml").start()
         try:
             with open_console(service, width=1280) as console:
-                _take_pictures(console.sign_in())
+                _save_screenshots(console.sign_in())
         finally:
             service.stop()
 
 
-def _take_pictures(console: Console) -> None:
+def _save_screenshots(console: Console) -> None:
     console.open("overview", "Overview")
     console.page.set_viewport_size({"width": 1280, "height": 1040})
     console.page.get_by_text("1 min", exact=True).click()

@@ -65,12 +65,12 @@ def generate_models(document: dict[str, Any]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder, "openapi.json"), Path(folder, "models.py")
         source.write_text(json.dumps(reduced), encoding="utf-8")
-        _run([str(GENERATOR), "--input", str(source), "--output", str(output), *_OPTIONS])
+        _run_command([str(GENERATOR), "--input", str(source), "--output", str(output), *_OPTIONS])
         text = output.read_text(encoding="utf-8")
-    return _format(_document_aliases(text, schemas))
+    return _format_code(_add_alias_docstrings(text, schemas))
 
 
-def _document_aliases(text: str, schemas: dict[str, Any]) -> str:
+def _add_alias_docstrings(text: str, schemas: dict[str, Any]) -> str:
     """Add a description to each name that the generator writes without one."""
 
     def add(match: re.Match[str]) -> str:
@@ -86,14 +86,16 @@ def _document_aliases(text: str, schemas: dict[str, Any]) -> str:
     )
 
 
-def _format(text: str) -> str:
+def _format_code(text: str) -> str:
     ruff = [sys.executable, "-m", "ruff"]
     named = ["--stdin-filename", str(TARGET), "-"]
-    fixed = _run([*ruff, "check", "--fix-only", "--unsafe-fixes", "--select", "D,I,UP,F401", "--quiet", *named], text)
-    return _run([*ruff, "format", *named], fixed)
+    fixed = _run_command(
+        [*ruff, "check", "--fix-only", "--unsafe-fixes", "--select", "D,I,UP,F401", "--quiet", *named], text
+    )
+    return _run_command([*ruff, "format", *named], fixed)
 
 
-def _run(command: list[str], text: str | None = None) -> str:
+def _run_command(command: list[str], text: str | None = None) -> str:
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr}")

@@ -24,7 +24,7 @@ _WORDS = (
 )
 
 
-def convert(text: str) -> str:
+def convert_module(text: str) -> str:
     """Convert a module of the asyncio client, and format the result."""
     for pattern, replacement in _WORDS:
         text = re.sub(pattern, replacement, text)
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     for path in sorted(SOURCE.glob("*.py")):
         if path.name in WRITTEN_BY_HAND:
             continue
-        text, target = convert(path.read_text(encoding="utf-8")), TARGET / path.name
+        text, target = convert_module(path.read_text(encoding="utf-8")), TARGET / path.name
         if path.name == "__init__.py":
             text = '"""Client without asyncio, derived from ``oi._async`` by scripts/make_sync.py."""\n'
         if not target.exists() or target.read_text(encoding="utf-8") != text:

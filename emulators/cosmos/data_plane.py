@@ -17,7 +17,7 @@ import orjson
 from emulators.cosmos.containers import CosmosContainer, CosmosItem, ItemList, Transaction
 from emulators.cosmos.indexing import check_sort
 from emulators.cosmos.items import ItemOperation, build_failed_results, execute_batch
-from emulators.cosmos.partition_keys import PartitionKey, key_from_header
+from emulators.cosmos.partition_keys import PartitionKey, parse_header_key
 from emulators.cosmos.sort_index import build_sort_entry
 from emulators.cosmos.sql_statement import SqlStatement, parse_statement
 from emulators.cosmos.sql_values import UNDEFINED, compare_sort_keys
@@ -189,7 +189,7 @@ def execute_item_operation(container: CosmosContainer, request: CosmosRequest) -
     kind = request.operation.removesuffix("_item")
     operation = ItemOperation(
         kind=kind,
-        key=key_from_header(request.read_header("x-ms-documentdb-partitionkey"), container.paths),
+        key=parse_header_key(request.read_header("x-ms-documentdb-partitionkey"), container.paths),
         item_id=request.item,
         body=request.json if request.body else None,
         if_match=request.read_header("if-match") or None,
@@ -213,7 +213,7 @@ def execute_batch_request(container: CosmosContainer, request: CosmosRequest) ->
     """
     if not request.has_flag("x-ms-cosmos-batch-atomic"):
         raise unsupported_error("batches that are not atomic")
-    key = key_from_header(request.read_header("x-ms-documentdb-partitionkey"), container.paths)
+    key = parse_header_key(request.read_header("x-ms-documentdb-partitionkey"), container.paths)
     minimal = request.read_header("prefer") == "return=minimal"
     status, results = execute_batch(container, key, request.json, minimal=minimal)
     charge = sum(result["requestCharge"] for result in results)
@@ -269,7 +269,7 @@ def _build_page_reply(container: CosmosContainer, page: QueryPage, identity: str
 def _parse_scope(container: CosmosContainer, request: CosmosRequest, statement: SqlStatement) -> QueryScope:
     key = request.read_header("x-ms-documentdb-partitionkey")
     if key:
-        return QueryScope(container, key=key_from_header(key, container.paths))
+        return QueryScope(container, key=parse_header_key(key, container.paths))
     range_id = request.read_header("x-ms-documentdb-partitionkeyrangeid") or None
     if range_id is not None and range_id not in [part.id for part in container.ranges]:
         raise CosmosError(410, f"Partition key range {range_id} is gone.", substatus=1002)

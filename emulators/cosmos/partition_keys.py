@@ -19,7 +19,7 @@ _MAX_VALUE_BYTES = 2048
 _MASK = (1 << 64) - 1
 
 
-def key_from_header(text: str, paths: Sequence[str]) -> PartitionKey:
+def parse_header_key(text: str, paths: Sequence[str]) -> PartitionKey:
     """Parse the partition key in a request header.
 
     Args:

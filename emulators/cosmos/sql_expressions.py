@@ -113,12 +113,12 @@ class ExpressionReader:
         """Return the error that reports invalid syntax at the next token."""
         return build_syntax_error(self.text, self.next.start)
 
-    def take_token(self) -> SqlToken:
+    def read_token(self) -> SqlToken:
         """Consume the next token and return it."""
         self.index += 1
         return self.tokens[self.index - 1]
 
-    def take_if_any(self, *words: str) -> bool:
+    def read_token_if(self, *words: str) -> bool:
         """Consume the next token and return True if the token is one of these keywords or symbols."""
         if self.next.kind in ("name", "symbol") and self.next.text.upper() in words:
             self.index += 1
@@ -127,47 +127,47 @@ class ExpressionReader:
 
     def expect_word(self, word: str) -> None:
         """Consume a required keyword or symbol; any other token is a syntax error."""
-        if not self.take_if_any(word):
+        if not self.read_token_if(word):
             raise self.build_error()
 
     def parse_name(self) -> str:
         """Parse a name that is not a reserved word."""
         if self.next.kind != "name" or self.next.text.upper() in _RESERVED:
             raise self.build_error()
-        return self.take_token().text
+        return self.read_token().text
 
     def parse_expression(self) -> SqlExpression:
         """Parse an expression; return a function that computes the value of the expression for a row."""
         parts = [self._parse_conjunction()]
-        while self.take_if_any("OR"):
+        while self.read_token_if("OR"):
             parts.append(self._parse_conjunction())
         return parts[0] if len(parts) == 1 else lambda row: _evaluate_operands(parts, row, decisive=True)
 
     def _parse_conjunction(self) -> SqlExpression:
         parts = [self._parse_negation()]
-        while self.take_if_any("AND"):
+        while self.read_token_if("AND"):
             parts.append(self._parse_negation())
         return parts[0] if len(parts) == 1 else lambda row: _evaluate_operands(parts, row, decisive=False)
 
     def _parse_negation(self) -> SqlExpression:
-        return _build_negation(self._parse_negation()) if self.take_if_any("NOT") else self._parse_comparison()
+        return _build_negation(self._parse_negation()) if self.read_token_if("NOT") else self._parse_comparison()
 
     def _parse_comparison(self) -> SqlExpression:
         left = self._parse_primary()
-        if self.take_if_any("="):
+        if self.read_token_if("="):
             right = self._parse_primary()
             return lambda row: compare_equal(left(row), right(row))
-        if self.take_if_any("!=", "<>"):
+        if self.read_token_if("!=", "<>"):
             other = self._parse_primary()
             return _build_negation(lambda row: compare_equal(left(row), other(row)))
         if self.next.kind == "symbol" and self.next.text in _ORDERS:
-            return _build_order_test(left, self.take_token().text, self._parse_primary())
-        if self.take_if_any("NOT"):
+            return _build_order_test(left, self.read_token().text, self._parse_primary())
+        if self.read_token_if("NOT"):
             return _build_negation(self._parse_in_or_between(left))
         return self._parse_in_or_between(left) if self.next.text.upper() in ("IN", "BETWEEN") else left
 
     def _parse_in_or_between(self, left: SqlExpression) -> SqlExpression:
-        if self.take_if_any("BETWEEN"):
+        if self.read_token_if("BETWEEN"):
             low = _build_order_test(left, ">=", self._parse_primary())
             self.expect_word("AND")
             bounds = [low, _build_order_test(left, "<=", self._parse_primary())]
@@ -185,11 +185,11 @@ class ExpressionReader:
 
     def _iterate_list(self, closing: str) -> Any:
         """Iterate over a list up to the symbol ``closing``; the caller must parse one element in each step."""
-        if self.take_if_any(closing):
+        if self.read_token_if(closing):
             return
         while True:
             yield
-            if self.take_if_any(closing):
+            if self.read_token_if(closing):
                 return
             self.expect_word(",")
 
@@ -197,7 +197,7 @@ class ExpressionReader:
         token = self.next
         if token.kind == "symbol":
             return self._parse_symbol_expression()
-        self.take_token()
+        self.read_token()
         match token.kind:
             case "number":
                 return _build_constant(json.loads(token.text))
@@ -215,16 +215,16 @@ class ExpressionReader:
                 raise build_syntax_error(self.text, token.start)
 
     def _parse_symbol_expression(self) -> SqlExpression:
-        if self.take_if_any("("):
+        if self.read_token_if("("):
             inner = self.parse_expression()
             self.expect_word(")")
             return inner
-        if self.take_if_any("-"):
-            number = self.take_token()
+        if self.read_token_if("-"):
+            number = self.read_token()
             if number.kind != "number":
                 raise build_syntax_error(self.text, number.start)
             return _build_constant(-json.loads(number.text))
-        if self.take_if_any("["):
+        if self.read_token_if("["):
             elements = [self.parse_expression() for _ in self._iterate_list("]")]
             return lambda row: [value for part in elements if (value := part(row)) is not UNDEFINED]
         self.expect_word("{")
@@ -232,7 +232,7 @@ class ExpressionReader:
         return lambda row: {name: value for name, part in members if (value := part(row)) is not UNDEFINED}
 
     def _parse_property(self) -> tuple[str, SqlExpression]:
-        token = self.take_token()
+        token = self.read_token()
         if token.kind not in ("string", "name"):
             raise build_syntax_error(self.text, token.start)
         self.expect_word(":")
@@ -240,7 +240,7 @@ class ExpressionReader:
 
     def _parse_named_value(self, token: SqlToken) -> SqlExpression:
         upper = token.text.upper()
-        if self.take_if_any("("):
+        if self.read_token_if("("):
             return self._parse_function_call(token, upper)
         if token.text == self.alias:
             return build_path_expression(self.parse_path())
@@ -252,13 +252,13 @@ class ExpressionReader:
         """Parse the path after the name of the document, as in `c.a[0]`: property names and array indexes."""
         steps: list[str | int] = []
         while self.next.text in (".", "["):
-            if self.take_if_any("."):
+            if self.read_token_if("."):
                 if self.next.kind != "name":
                     raise self.build_error()
-                steps.append(self.take_token().text)
+                steps.append(self.read_token().text)
                 continue
             self.expect_word("[")
-            steps.append(self._parse_path_step(self.take_token()))
+            steps.append(self._parse_path_step(self.read_token()))
             self.expect_word("]")
         return tuple(steps)
 

@@ -158,7 +158,7 @@ def parse_statement(text: str, parameters: Mapping[str, Any]) -> SqlStatement:
 class _StatementReader(ExpressionReader):
     def parse_query(self) -> SqlStatement:
         self.expect_word("SELECT")
-        top = self._parse_row_count() if self.take_if_any("TOP") else None
+        top = self._parse_row_count() if self.read_token_if("TOP") else None
         self._find_alias()
         start = self.next.start
         is_value = self.next.text.upper() == "VALUE"
@@ -182,7 +182,7 @@ class _StatementReader(ExpressionReader):
         start = self.index
         depth = 0
         while self.next.kind != "end":
-            token = self.take_token()
+            token = self.read_token()
             depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
             if depth == 0 and token.kind == "name" and token.text.upper() == "FROM":
                 self._parse_alias()
@@ -192,7 +192,7 @@ class _StatementReader(ExpressionReader):
 
     def _parse_alias(self) -> None:
         self.alias = self.parse_name()
-        if self.take_if_any("AS") or (
+        if self.read_token_if("AS") or (
             self.next.kind == "name" and self.next.text.upper() not in ("WHERE", "ORDER", "OFFSET", "JOIN", "GROUP")
         ):
             self.alias = self.parse_name()
@@ -202,12 +202,12 @@ class _StatementReader(ExpressionReader):
         self._parse_alias()
 
     def _parse_select(self) -> SqlExpression:
-        if self.take_if_any("*"):
+        if self.read_token_if("*"):
             return lambda row: row.document
-        if self.take_if_any("VALUE"):
+        if self.read_token_if("VALUE"):
             return self.parse_expression()
         fields = [self._parse_selected_field(1)]
-        while self.take_if_any(","):
+        while self.read_token_if(","):
             fields.append(self._parse_selected_field(len(fields) + 1))
         return lambda row: {name: value for name, part in fields if (value := part(row)) is not UNDEFINED}
 
@@ -215,24 +215,24 @@ class _StatementReader(ExpressionReader):
         start = self.index
         part = self.parse_expression()
         last = self.tokens[self.index - 1]
-        if self.take_if_any("AS"):
+        if self.read_token_if("AS"):
             return self.parse_name(), part
         is_path = self.tokens[start].text == self.alias and last.kind == "name" and self.index - start > 1
         return (last.text if is_path else f"${number}"), part
 
     def _parse_where(self) -> tuple[SqlExpression | None, str]:
-        if not self.take_if_any("WHERE"):
+        if not self.read_token_if("WHERE"):
             return None, ""
         start = self.next.start
         condition = self.parse_expression()
         return condition, self.text[start : self.next.start].strip()
 
     def _parse_order_by(self) -> tuple[SortKey, ...]:
-        if not self.take_if_any("ORDER"):
+        if not self.read_token_if("ORDER"):
             return ()
         self.expect_word("BY")
         keys = [self._parse_sort_key()]
-        while self.take_if_any(","):
+        while self.read_token_if(","):
             keys.append(self._parse_sort_key())
         return tuple(keys)
 
@@ -240,23 +240,23 @@ class _StatementReader(ExpressionReader):
         start = self.next.start
         if self.next.text != self.alias:
             raise self.build_error()
-        self.take_token()
+        self.read_token()
         path = self.parse_path()
         text = self.text[start : self.tokens[self.index - 1].end]
-        descending = self.take_if_any("DESC")
+        descending = self.read_token_if("DESC")
         if not descending:
-            self.take_if_any("ASC")
+            self.read_token_if("ASC")
         return SortKey(path, text, descending)
 
     def _parse_offset_and_limit(self) -> tuple[int | None, int | None]:
-        if not self.take_if_any("OFFSET"):
+        if not self.read_token_if("OFFSET"):
             return None, None
         offset = self._parse_row_count()
         self.expect_word("LIMIT")
         return offset, self._parse_row_count()
 
     def _parse_row_count(self) -> int:
-        token = self.take_token()
+        token = self.read_token()
         value = self.parameters.get(token.text) if token.kind == "parameter" else token.text
         if not str(value).isdecimal():
             raise CosmosError(400, f"'{token.text}' is not a valid number for TOP, OFFSET or LIMIT.")

@@ -177,7 +177,7 @@ def _commit_turn(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at
         return False
     connection.executemany("DELETE FROM messages WHERE number = ?", taken)
     if turn.continue_with is not None:
-        _continue_as_new(connection, found, turn, at)
+        _start_new_run(connection, found, turn, at)
         return True
     _store_turn(connection, found, turn, at)
     for child in turn.children:
@@ -224,7 +224,7 @@ def end_instance(connection: sqlite3.Connection, instance: str, at: datetime) ->
         rows.notify_parent(connection, ended, at)
 
 
-def _continue_as_new(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
+def _start_new_run(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
     """Start a new run of an instance; of the previous run, only undelivered external events are retained."""
     instance = found.start.instance
     connection.execute("DELETE FROM messages WHERE instance = ? AND kind != 'raised'", (instance,))

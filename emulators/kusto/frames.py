@@ -243,11 +243,11 @@ def _encode_dynamic(value: Any) -> Any:
     try:
         orjson.loads(value)
     except orjson.JSONDecodeError:
-        return _name_numbers(value) if value.startswith(("[", "{")) else value
+        return _replace_nonfinite_numbers(value) if value.startswith(("[", "{")) else value
     return orjson.Fragment(value)
 
 
-def _name_numbers(text: str) -> Any:
+def _replace_nonfinite_numbers(text: str) -> Any:
     """Parse JSON with numbers that are not finite, which become their names; return another text unchanged."""
     try:
         return json.loads(text, parse_constant=str)

@@ -99,7 +99,7 @@ async def _run_server(
     if consumer is not None:
         consumer.start()
     if arguments.exit_with_parent:
-        threading.Thread(target=_exit_with_input, args=(server, consumer), daemon=True).start()
+        threading.Thread(target=_stop_at_end_of_input, args=(server, consumer), daemon=True).start()
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -171,7 +171,7 @@ class _EndpointServer(uvicorn.Server):
         print(f"ready http://127.0.0.1:{self._listener.getsockname()[1]}", flush=True)
 
 
-def _exit_with_input(server: uvicorn.Server, consumer: HubConsumer | None) -> None:
+def _stop_at_end_of_input(server: uvicorn.Server, consumer: HubConsumer | None) -> None:
     """Wait for the end of standard input, then shut the server down; kill the process if this takes too long.
 
     Until then, each input announces events of the hub.

@@ -50,7 +50,7 @@ class KustoProcess:
         Raises:
             StartError: the process ends, or is not ready within a minute.
         """
-        process = self._process = await self._spawn_process()
+        process = self._process = await self._start_process()
         try:
             async with asyncio.timeout(_START_SECONDS):
                 address = await _read_address(process)
@@ -99,7 +99,7 @@ class KustoProcess:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
-    async def _spawn_process(self) -> Process:
+    async def _start_process(self) -> Process:
         hub = self._data_dir / "hub.sqlite"
         return await asyncio.create_subprocess_exec(
             *self._command,

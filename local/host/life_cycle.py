@@ -188,7 +188,7 @@ class Host:
         hub = self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
         if durable:
-            self._spawn_invoker(durable.run())
+            self._start_invoker_task(durable.run())
         data_dir = self._options.data_dir
         files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
         self._has_console = _CONSOLE in triggers.functions
@@ -226,7 +226,7 @@ class Host:
         durable = create_extension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
         add_probe("durable engine", durable.check_database)
-        self._spawn_task(delete_hourly("orchestrations", lambda: durable.purge_ended(_HISTORY_AGE), self._stopping))
+        self._start_task(delete_hourly("orchestrations", lambda: durable.purge_ended(_HISTORY_AGE), self._stopping))
         return durable
 
     async def _start_kusto(self, stack: AsyncExitStack) -> None:
@@ -236,10 +236,10 @@ class Host:
         child = KustoProcess(self._options.data_dir, retention_days=self._options.telemetry_retention_days)
         stack.push_async_callback(lambda: child.stop(self._compute_child_seconds_left()))
         os.environ["KUSTO_URI"] = await child.start()
-        stack.callback(_announce_impulses(self._options.data_dir / _HUB_FILE, child))
+        stack.callback(_build_impulse_notifier(self._options.data_dir / _HUB_FILE, child))
         # The workspace command in another process reads the address of the engine from this file.
         (self._options.data_dir / EMBEDDED_ENGINE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
-        self._spawn_task(child.supervise(self._stopping))
+        self._start_task(child.supervise(self._stopping))
 
     def _configure_web_pubsub(self, listener: socket.socket) -> bool:
         """Make the app use the Web PubSub emulator, unless a real service is configured; return whether it is used."""
@@ -253,7 +253,7 @@ class Host:
         statuses = TimerStatusFile(self._options.data_dir / "timers.json")
         timers = {setting.function.name: Timer(setting, statuses, self._stopping) for setting in triggers.timers}
         for timer in timers.values():
-            self._spawn_invoker(timer.run())
+            self._start_invoker_task(timer.run())
         return timers
 
     def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
@@ -262,25 +262,25 @@ class Host:
         for setting in triggers.event_hubs:
             for partition in range(PARTITIONS):
                 loop = PartitionLoop(setting, str(partition), hub, host_json.max_event_batch_size, self._stopping)
-                self._spawn_invoker(loop.run())
-        self._spawn_task(hub.watch_file(self._stopping))
+                self._start_invoker_task(loop.run())
+        self._start_task(hub.watch_file(self._stopping))
         groups = triggers.collect_consumer_groups()
-        self._spawn_task(delete_hourly("hub events", lambda: hub.trim_events(groups), self._stopping))
+        self._start_task(delete_hourly("hub events", lambda: hub.trim_events(groups), self._stopping))
         return hub
 
     async def _start_http(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
         server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)
-        self._spawn_task(server.serve([listener]))
-        self._spawn_task(server.exit_on(self._closing, self._compute_drain_seconds_left))
+        self._start_task(server.serve([listener]))
+        self._start_task(server.exit_on(self._closing, self._compute_drain_seconds_left))
         await server.listening.wait()
 
-    def _spawn_invoker(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_invoker_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a task that invokes functions, which may call this host."""
-        task = self._spawn_task(work)
+        task = self._start_task(work)
         self._invokers.add(task)
         task.add_done_callback(self._invokers.discard)
 
-    def _spawn_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_task_done)
@@ -334,15 +334,15 @@ def _to_connect_address(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  compared, not bound
 
 
-def _announce_impulses(hub_file: Path, child: KustoProcess) -> Callable[[], None]:
+def _build_impulse_notifier(hub_file: Path, child: KustoProcess) -> Callable[[], None]:
     """Wake the Kusto emulator for the telemetry events that this process sends; return a function that ends this."""
     loop = asyncio.get_running_loop()
 
-    def wake_child(places: Collection[HubPlace]) -> None:
+    def notify_child(places: Collection[HubPlace]) -> None:
         if any(hub == IMPULSES_HUB for hub, _ in places):
             loop.call_soon_threadsafe(child.announce_events)
 
-    return HUB_SIGNALS.subscribe(hub_file, wake_child)
+    return HUB_SIGNALS.subscribe(hub_file, notify_child)
 
 
 def _send_directly(live: LiveStreamGateway) -> None:

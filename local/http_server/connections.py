@@ -150,7 +150,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of the request body (callback of the parser)."""
-        self._sizes.note_output()
+        self._sizes.record_output()
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
@@ -169,7 +169,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Record that a request is complete (callback of the parser)."""
-        self._sizes.note_output()
+        self._sizes.record_output()
         self._stage = _Stage.NOTHING
         super().on_message_complete()
 

@@ -123,9 +123,9 @@ class HeadSizeCounter:
     def begin_request(self) -> None:
         """Reset the counters for a new request."""
         self._target = self._headers = self._header_bytes = 0
-        self.note_output()
+        self.record_output()
 
-    def note_output(self) -> None:
+    def record_output(self) -> None:
         """Record that the parser has returned data: the bytes that it buffers are counted from 0 again."""
         self._has_output = True
 
@@ -135,7 +135,7 @@ class HeadSizeCounter:
         Raises:
             HeadTooLarge: the target is too long.
         """
-        self.note_output()
+        self.record_output()
         self._target += len(part)
         if self._target > MAX_TARGET:
             raise self._build_too_large_error(target_too_long_error())
@@ -146,7 +146,7 @@ class HeadSizeCounter:
         Raises:
             HeadTooLarge: there are too many headers, or they are too large.
         """
-        self.note_output()
+        self.record_output()
         self._headers += 1
         self._header_bytes += compute_header_size(name, value)
         if self._headers > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:

@@ -36,7 +36,7 @@ class SignInCodes:
 
     async def redeem(self, code: str) -> str | None:
         """Use up a code; return the id of the member whom it signs in, or None if it is unknown, used or expired."""
-        return await asyncio.to_thread(self._use_file, code)
+        return await asyncio.to_thread(self._consume_file, code)
 
     def _store_code(self, code: str, member: str) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ class SignInCodes:
         content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
         durable_files.create_file(path, durable_files.write_draft(path, content.encode(), 0o600), self._folder)
 
-    def _use_file(self, code: str) -> str | None:
+    def _consume_file(self, code: str) -> str | None:
         digest = _hash_code(code)
         found = None
         # All names are compared in constant time, so that timing reveals no code.

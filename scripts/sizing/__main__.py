@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from scripts.sizing.load import EXAMPLES, Load
-from scripts.sizing.model import calculate_costs, calculate_quantities, find_exceeded_limits, size_deployment
+from scripts.sizing.model import calculate_costs, calculate_quantities, compute_deployment_sizes, find_exceeded_limits
 from scripts.sizing.prices import read_prices
 from scripts.sizing.report import Costs, build_json_report, build_text_report
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     base = EXAMPLES[options["example"]] if options["example"] else Load()
     given = {field.name: options[field.name] for field in fields(Load) if options[field.name] is not None}
     try:
-        sizes = size_deployment(replace(base, **given))
+        sizes = compute_deployment_sizes(replace(base, **given))
         quantities = calculate_quantities(sizes)
         costs = None
         if options["prices"]:

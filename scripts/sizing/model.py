@@ -14,13 +14,13 @@ from scripts.sizing.services import (
     EventHubsSize,
     LiveStreamSize,
     ScalingGroup,
-    size_archive,
-    size_background,
-    size_cosmos,
-    size_data_explorer,
-    size_event_hubs,
-    size_functions,
-    size_live_stream,
+    compute_archive_size,
+    compute_background_load,
+    compute_cosmos_size,
+    compute_data_explorer_size,
+    compute_event_hubs_size,
+    compute_function_sizes,
+    compute_live_stream_size,
 )
 
 MB_PER_GB = 1_024
@@ -54,18 +54,18 @@ class Sizes:
     live_stream: LiveStreamSize
 
 
-def size_deployment(load: Load) -> Sizes:
+def compute_deployment_sizes(load: Load) -> Sizes:
     """Compute the sizes of the services of one deployment, which processes its part of the load."""
-    hubs, background = size_event_hubs(load), size_background(load)
+    hubs, background = compute_event_hubs_size(load), compute_background_load(load)
     return Sizes(
         load,
         hubs,
-        size_functions(load, hubs, background),
+        compute_function_sizes(load, hubs, background),
         background,
-        size_cosmos(load, hubs, background),
-        size_data_explorer(load),
-        size_archive(load, hubs, background),
-        size_live_stream(load),
+        compute_cosmos_size(load, hubs, background),
+        compute_data_explorer_size(load),
+        compute_archive_size(load, hubs, background),
+        compute_live_stream_size(load),
     )
 
 

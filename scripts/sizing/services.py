@@ -184,7 +184,7 @@ def compute_partition_rate(connections: int, partitions: int) -> float:
     return facts.BATCH_EVENTS / seconds
 
 
-def size_event_hubs(load: Load) -> EventHubsSize:
+def compute_event_hubs_size(load: Load) -> EventHubsSize:
     """Compute the size of the Event Hubs namespace.
 
     The number of units follows from events and bytes in both directions, that of partitions from bytes and the capacity
@@ -230,7 +230,7 @@ def _compute_partitions_by_time(connections: int, messages_per_second: float) ->
     ]
 
 
-def size_functions(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> dict[str, ScalingGroup]:
+def compute_function_sizes(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> dict[str, ScalingGroup]:
     """Compute the sizes of the scaling groups: HTTP functions, orchestrations, and one for each other function.
 
     An instance reads whole partitions, so that a function that reads a hub has at most as many instances as partitions.
@@ -240,11 +240,11 @@ def size_functions(load: Load, hubs: EventHubsSize, background: BackgroundLoad) 
     batches = compute_batch_rate(load, hubs)
     readers = ("ingest", "archive", "live") if load.listeners else ("ingest", "archive")
     return {
-        **{name: _size_group(load, name, busy, batches) for name in readers},
-        "http": _size_group(load, "http", ceil(facts.HEADROOM * at_once), load.requests_each),
+        **{name: _compute_group_size(load, name, busy, batches) for name in readers},
+        "http": _compute_group_size(load, "http", ceil(facts.HEADROOM * at_once), load.requests_each),
         # Orchestrations of downloads, whose executions the model does not count.
-        "durable": _size_group(load, "durable", 1, 0),
-        "background": _size_group(load, "background", 1, 1 / background.tick_seconds),
+        "durable": _compute_group_size(load, "durable", 1, 0),
+        "background": _compute_group_size(load, "background", 1, 1 / background.tick_seconds),
     }
 
 
@@ -256,7 +256,7 @@ def compute_batch_rate(load: Load, hubs: EventHubsSize) -> float:
     return min(load.messages_each, max(hubs.partitions / load.batch_seconds, load.messages_each / facts.BATCH_EVENTS))
 
 
-def _size_group(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
+def _compute_group_size(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
     """Compute the number of instances and the billed time of one scaling group.
 
     Azure bills each execution for at least a second. The sum is at most that of all instances running continuously.
@@ -267,7 +267,7 @@ def _size_group(load: Load, name: str, needed: int, executions_per_second: float
     return ScalingGroup(instances, executions_per_second, billed)
 
 
-def size_background(load: Load) -> BackgroundLoad:
+def compute_background_load(load: Load) -> BackgroundLoad:
     """Compute the load that the background timer causes; a job cannot run more often than the timer."""
     settings = Settings.read({})
     schedules = {
@@ -307,7 +307,7 @@ def _interpolate_request_units(points: tuple[float, float], kilobytes: float) ->
     return least + (max(kilobytes, smallest) - smallest) * (most - least) / (largest - smallest)
 
 
-def size_cosmos(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> CosmosDbSize:
+def compute_cosmos_size(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> CosmosDbSize:
     """Compute the size of Cosmos DB: audit records, connection states, rate limits, checkpoints and leases."""
     appends, record_kb = load.audit_rate_per_deployment, load.audit_record_bytes / facts.BYTES_PER_KB
     # Each process writes one batch per chain at a time; records that arrive meanwhile form the next batch.
@@ -343,7 +343,7 @@ def size_cosmos(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> 
     )
 
 
-def size_data_explorer(load: Load) -> DataExplorerSize:
+def compute_data_explorer_size(load: Load) -> DataExplorerSize:
     """Compute the size of the Data Explorer cluster, from the data in its cache and the ingestion rate of a core."""
     mb_per_second = load.messages_each * compute_impulse_bytes(load) / facts.BYTES_PER_MB
     gb_per_day = mb_per_second * facts.SECONDS_PER_DAY * facts.BYTES_PER_MB / facts.BYTES_PER_GB
@@ -361,7 +361,7 @@ def size_data_explorer(load: Load) -> DataExplorerSize:
     raise AssertionError("No machine size was chosen, although the loop always chooses the last one.")
 
 
-def size_archive(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> ArchiveSize:
+def compute_archive_size(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> ArchiveSize:
     """Compute the size of the cold archive, which has one merged blob for each connection and hour."""
     blobs = load.connections_each * 24.0 * load.archive_days
     rows_gb_per_day = load.messages_each * facts.SECONDS_PER_DAY * compute_impulse_bytes(load) * facts.ARCHIVED_SHARE
@@ -380,7 +380,7 @@ def size_archive(load: Load, hubs: EventHubsSize, background: BackgroundLoad) ->
     )
 
 
-def size_live_stream(load: Load) -> LiveStreamSize:
+def compute_live_stream_size(load: Load) -> LiveStreamSize:
     """Compute the size of Web PubSub, from the number of listeners and the messages in and out."""
     if not load.listeners:
         return LiveStreamSize(0.0, 0.0, 0, 0.0)

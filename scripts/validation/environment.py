@@ -50,11 +50,11 @@ def describe_environment(root: Path) -> Environment:
 
 
 def _describe_commit(root: Path) -> str:
-    commit = _ask_git(root, "rev-parse", "HEAD")
+    commit = _run_git(root, "rev-parse", "HEAD")
     if commit is None:
         return "unknown: the folder is no Git repository"
-    changes = _ask_git(root, "diff", "HEAD") or ""
-    new_files = (_ask_git(root, "ls-files", "-z", "--others", "--exclude-standard") or "").split("\0")
+    changes = _run_git(root, "diff", "HEAD") or ""
+    new_files = (_run_git(root, "ls-files", "-z", "--others", "--exclude-standard") or "").split("\0")
     hashes = [f"{name} {_hash_file(root / name)}" for name in new_files if (root / name).is_file()]
     if not changes and not hashes:
         return commit
@@ -62,7 +62,7 @@ def _describe_commit(root: Path) -> str:
     return f"{commit}, with changes that are not committed (SHA-256 of the changes: {digest})"
 
 
-def _ask_git(root: Path, *arguments: str) -> str | None:
+def _run_git(root: Path, *arguments: str) -> str | None:
     try:
         run = subprocess.run(  # noqa: S603  fixed arguments
             ["git", "-C", str(root), *arguments],  # noqa: S607

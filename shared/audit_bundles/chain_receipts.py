@@ -55,7 +55,7 @@ class ChainReceipts:
             size: number of records that the newest checkpoint covers, including these records.
         """
         root = await self._roots.load(self._chain, size)
-        if not await self._lead_to_root(sequences, root):
+        if not await self._proofs_match_root(sequences, root):
             _LOG.warning("a chain of a bundle gets no receipts", extra=logs.fields(target=self._chain.target))
             return
         proofs = self._open_proofs(size)
@@ -65,7 +65,7 @@ class ChainReceipts:
             content = root.signature.encode_inclusion_receipt(size, proof.leaf_index, proof.hashes)
             await file.write(f"{folder}{format_record_id(sequence)}.cbor", content)
 
-    async def _lead_to_root(self, sequences: Sequence[int], root: SignedRoot) -> bool:
+    async def _proofs_match_root(self, sequences: Sequence[int], root: SignedRoot) -> bool:
         checkpoint = root.checkpoint
         proofs = self._open_proofs(checkpoint.size)
         for number, sequence in enumerate(sequences):

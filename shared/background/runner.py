@@ -115,7 +115,7 @@ class BackgroundRunner:
 
     async def _run_claimed_job(self, job: BackgroundJob, at: datetime) -> None:
         work = asyncio.ensure_future(job.run())
-        keeper = asyncio.create_task(self._keep_lease(job.name, work))
+        keeper = asyncio.create_task(self._extend_lease_while_running(job.name, work))
         due_at = at
         try:
             if await work is not UNFINISHED:
@@ -140,7 +140,7 @@ class BackgroundRunner:
         except WorkspaceError as error:
             _LOG.warning("a background job's lease was not released and will expire: %s", error, extra=fields(job=job))
 
-    async def _keep_lease(self, job: str, work: asyncio.Future[object]) -> None:
+    async def _extend_lease_while_running(self, job: str, work: asyncio.Future[object]) -> None:
         """Extend a job's lease while the job runs; cancel the job if another instance has taken the lease over."""
         while True:
             await self._runtime.sleep(LEASE.total_seconds() / 3)

@@ -200,7 +200,7 @@ def plan_items(
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _check_workspace_id(declared, stored_items)
     comparison = _Comparison(stored_items, frozenset(drafts), existing)
-    entries = [*_plan_declared(declared, comparison), *_plan_undeclared(declared, comparison)]
+    entries = [*_plan_declared_items(declared, comparison), *_plan_undeclared_items(declared, comparison)]
     changes = [entry for entry in entries if isinstance(entry, ItemChange)]
     retained = [entry for entry in entries if isinstance(entry, RetainedItem)]
     return CatalogPlan(
@@ -251,12 +251,12 @@ class _Comparison:
             if item is not None and item.definition != definition:
                 before = add_defaults(item)
             keeps_approval = kind == ItemKind.WARM_QUERY and key not in self._drafts
-            after = _keep_approval_or_rejection(definition, before) if keeps_approval else definition
+            after = _copy_approval_or_rejection(definition, before) if keeps_approval else definition
             self._pairs[kind, key] = before, after
         return self._pairs[kind, key]
 
 
-def _plan_declared(
+def _plan_declared_items(
     declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
 ) -> Iterator[ItemChange | RetainedItem]:
     constraints = _build_constraints(declared, comparison)
@@ -264,7 +264,7 @@ def _plan_declared(
         item = comparison.stored_items.get((kind, key))
         before, after = comparison.compare_definitions(kind, key, definition)
         if item is not None and item.origin is ItemOrigin.API:
-            same = _drop_rejection(before) == definition
+            same = _remove_rejection(before) == definition
             yield RetainedItem(
                 kind,
                 key,
@@ -309,7 +309,7 @@ def _is_query_retained(
     return before != after and constraints.find_conflict(ItemKind.WARM_QUERY, key, after) is not None
 
 
-def _plan_undeclared(
+def _plan_undeclared_items(
     declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
 ) -> Iterator[ItemChange | RetainedItem]:
     constraints = ApiItemConstraints(comparison.stored_items.values(), existing=comparison.existing)
@@ -332,12 +332,12 @@ def add_defaults(item: CatalogItem) -> dict[str, Any]:
         return item.definition
 
 
-def _drop_rejection(definition: Mapping[str, Any] | None) -> dict[str, Any]:
+def _remove_rejection(definition: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a saved query's definition without the rejection by an approver, which documents cannot declare."""
     return {name: value for name, value in (definition or {}).items() if name != "rejection"}
 
 
-def _keep_approval_or_rejection(definition: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+def _copy_approval_or_rejection(definition: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
     if before is None or definition["approval"] is not None:
         return definition
     decisions = {name: before[name] for name in ("approval", "rejection") if name in before}

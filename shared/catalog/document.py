@@ -210,7 +210,7 @@ def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> 
     """
     messages: dict[Path, list[str]] = {}
     unknown = {located.drop_missing_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}
-    for detail in _drop_redundant_errors(errors):
+    for detail in _remove_redundant_errors(errors):
         field = ("kind",) if detail["type"].startswith("union_tag") else ()
         names_missing = bool(field) or detail["type"] == "missing"
         texts = messages.setdefault(
@@ -222,7 +222,7 @@ def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> 
         yield located.build_problem(path, "; ".join(texts), of_name=path in unknown)
 
 
-def _drop_redundant_errors(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+def _remove_redundant_errors(errors: list[ErrorDetails]) -> list[ErrorDetails]:
     """Drop "too short" errors of lists in which an item is itself invalid."""
     parents = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
     return [detail for detail in errors if detail["type"] != "too_short" or detail["loc"] not in parents]

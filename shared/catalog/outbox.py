@@ -16,11 +16,11 @@ type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
 """Announces changes to other parts of the service, by their events. An event may be announced more than once."""
 
 
-async def announce_nothing(events: Sequence[PendingEvent]) -> None:
+async def ignore_events(events: Sequence[PendingEvent]) -> None:
     """Ignore stored audit events; used when no part of the service needs their announcement."""
 
 
-async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: Announce = announce_nothing) -> int:
+async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: Announce = ignore_events) -> int:
     """Append pending audit events to their audit chains, oldest first, announce them, and return their number.
 
     An event is deleted from the outbox after the append and the announcement. If the process ends in between, both are

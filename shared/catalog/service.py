@@ -9,7 +9,7 @@ from shared.catalog.commits import build_commit
 from shared.catalog.diff import CatalogPlan, ItemChange
 from shared.catalog.document_plans import plan_document_of_command
 from shared.catalog.models import WorkspaceDocument
-from shared.catalog.outbox import Announce, announce_nothing, flush_outbox
+from shared.catalog.outbox import Announce, flush_outbox, ignore_events
 from shared.catalog.ports import CatalogStore, ItemOrigin, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
@@ -54,7 +54,7 @@ class CatalogService:
         audit_log: AuditLog,
         *,
         on_change: Callable[[], None] = lambda: None,
-        announce: Announce = announce_nothing,
+        announce: Announce = ignore_events,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._store = store

@@ -104,7 +104,7 @@ class LongTextSpill:
             WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
         """
         for rows in stream_rows(file, [*self._others, *self._spilled], length):
-            self._pending.append(self._spill_texts(rows))
+            self._pending.append(self._write_texts_to_file(rows))
             if sum(each.num_rows for each in self._pending) >= ROWS:
                 self._insert_rows()
 
@@ -122,7 +122,7 @@ class LongTextSpill:
             for first, last in self._split_batch(batch):
                 yield self._restore_texts(batch.slice(first, last - first))
 
-    def _spill_texts(self, rows: "pa.RecordBatch") -> "pa.RecordBatch":
+    def _write_texts_to_file(self, rows: "pa.RecordBatch") -> "pa.RecordBatch":
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
         import pyarrow.compute as pc  # noqa: PLC0415  as above
 

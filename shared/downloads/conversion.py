@@ -84,12 +84,12 @@ def write_csv(
         first = next(slice_batches(rows()), None)
         leaves = known if first is None else known | flatteners.find_leaves(first)
         check_column_count(leaves)
-        files = _try_write_csv(flatteners, connection, rows, folder, leaves, limit)
+        files = _write_csv_or_none(flatteners, connection, rows, folder, leaves, limit)
         if files is None:
             for found in map_in_order(flatteners.find_leaves, slice_batches(rows())):
                 leaves |= found
                 check_column_count(leaves)
-            files = _try_write_csv(flatteners, connection, rows, folder, leaves, limit)
+            files = _write_csv_or_none(flatteners, connection, rows, folder, leaves, limit)
         assert files is not None  # noqa: S101  all leaves are known after the scan
         return files, leaves
 
@@ -163,11 +163,11 @@ class FlattenerPool:
             self._idle.put(flattener)
 
 
-def _try_write_csv(
+def _write_csv_or_none(
     flatteners: FlattenerPool, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[KeyPath], limit: int
 ) -> tuple[WrittenFile, ...] | None:
     """Write the CSV files; return None if a payload has a value without a column."""
-    columns = name_columns(leaves)
+    columns = build_column_names(leaves)
     head = format_header([name for name, _ in columns])
     paths = [path for _, path in columns]
 
@@ -201,7 +201,7 @@ def _write_bytes(file: HashingFile, data: bytes) -> None:
     file.write(data)
 
 
-def name_columns(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
+def build_column_names(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
     """Return unique column names for payload paths, each with its path, in the order of the columns."""
     named: dict[str, KeyPath] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):

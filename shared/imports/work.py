@@ -140,7 +140,7 @@ class ImportRunner:
             await self._fail_unless_retryable(job_id, error)
             return RunResult.ENDED
         finally:
-            await self._stores.leases.release(_name_lease(job), job.id, self._runtime.now())
+            await self._stores.leases.release(_build_lease_name(job), job.id, self._runtime.now())
         return RunResult.ENDED if has_ended else RunResult.WORKING
 
     async def fail(self, job_id: str) -> None:
@@ -159,7 +159,7 @@ class ImportRunner:
     async def _reserve_connection(self, job: Job) -> bool:
         """Reserve the connection for this import, so that two imports of the same rows do not both store them."""
         at = self._runtime.now()
-        claim = await self._stores.leases.claim(_name_lease(job), job.id, at, at + LEASE, at)
+        claim = await self._stores.leases.claim(_build_lease_name(job), job.id, at, at + LEASE, at)
         return claim.granted
 
     async def _run_reserved_steps(self, job: Job) -> bool:
@@ -208,7 +208,7 @@ class ImportRunner:
         current = await self._stores.jobs.get(job.id)
         if current is None or not current.unfinished:
             raise JobEndedError
-        if not await self._stores.leases.extend(_name_lease(job), job.id, self._runtime.now() + LEASE):
+        if not await self._stores.leases.extend(_build_lease_name(job), job.id, self._runtime.now() + LEASE):
             raise WorkspaceError(
                 Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The import lost its reservation of the connection; retry."
             )
@@ -313,7 +313,7 @@ class ImportRunner:
             await self._quota.release_job(job.owner, job_id)
 
 
-def _name_lease(job: Job) -> str:
+def _build_lease_name(job: Job) -> str:
     return f"import-{job.connections[0]}"
 
 

@@ -53,7 +53,7 @@ def _describe_next_call(problem: Mapping[str, Any], tool: Tool, tools: Collectio
     name, purpose = _LISTS.get(code, ("", ""))
     if name in tools:
         nearest = problem.get("nearest")
-        again = f"Call {tool.name} again with {_join(nearest)}, or call" if nearest else "Call"
+        again = f"Call {tool.name} again with {_join_names(nearest)}, or call" if nearest else "Call"
         return f"{again} {name} {purpose}."
     correction = _CORRECTIONS.get(code, "with corrected arguments" if name else _LATER)
     return f"Call {tool.name} again {correction}. {describe_arguments(tool.input_schema)}"
@@ -66,5 +66,5 @@ def describe_arguments(schema: Schema) -> str:
     return f"Its arguments: {', '.join(names)}." if names else "It has no arguments."
 
 
-def _join(names: Collection[str]) -> str:
+def _join_names(names: Collection[str]) -> str:
     return " or ".join(f"`{name}`" for name in names)

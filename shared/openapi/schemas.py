@@ -125,10 +125,10 @@ class SchemaRegistry:
     def _add_definition(self, name: str, schema: Schema) -> None:
         """Register the schema of a named type, and the enumerations of its properties."""
         if "properties" in schema:
-            schema = {**schema, "properties": self._name_member_enums(name, schema["properties"])}
+            schema = {**schema, "properties": self._replace_member_enums(name, schema["properties"])}
         self._add_schema(name, schema)
 
-    def _name_member_enums(self, owner: str, members: Mapping[str, Schema]) -> Schema:
+    def _replace_member_enums(self, owner: str, members: Mapping[str, Schema]) -> Schema:
         # The title of a property is derived from its name; only types have titles of their own.
         untitled = {
             member: {key: value for key, value in schema.items() if key != "title" or "enum" not in schema}

@@ -122,7 +122,7 @@ class Appender:
         try:
             while self.waiting:
                 await self._load_tip_or_provision_chain()
-                batch = self._take_batch()
+                batch = self._remove_next_batch()
                 attributes = {"workspace.chain.target": self.chain.target.value, "workspace.chain.records": len(batch)}
                 with open_batch_span("append a batch to an audit chain", [entry.caller for entry in batch], attributes):
                     await self._store_all(batch)
@@ -161,7 +161,7 @@ class Appender:
         self._tips[self.chain] = tip
         self._tips.move_to_end(self.chain)
 
-    def _take_batch(self) -> list[PendingAppend]:
+    def _remove_next_batch(self) -> list[PendingAppend]:
         """Take the next batch of waiting appends from the queue, in order; abandoned appends are dropped."""
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
@@ -191,7 +191,7 @@ class Appender:
         deadline = self._runtime.monotonic() + self._give_up_seconds
         attempt = 0
         try:
-            while batch and not await self._try_to_store_or_wait(batch):
+            while batch and not await self._store_once_or_wait(batch):
                 if self._runtime.monotonic() > deadline:
                     _fail_all(
                         batch,
@@ -209,20 +209,20 @@ class Appender:
     def _compute_backoff(self, attempt: int) -> float:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
-    async def _try_to_store_or_wait(self, batch: list[PendingAppend]) -> bool:
+    async def _store_once_or_wait(self, batch: list[PendingAppend]) -> bool:
         """Try to store a batch once; return False if the batch must be stored again.
 
         While the outcome of an earlier attempt is unknown, the batch is also tried again if the store is unavailable.
         """
         try:
-            return await self._try_to_store(batch)
+            return await self._store_once(batch)
         except WorkspaceError as error:
             if error.kind is not Kind.UNAVAILABLE or not any(entry.sent for entry in batch):
                 raise
             self._tips.pop(self.chain, None)
             return False
 
-    async def _try_to_store(self, batch: list[PendingAppend]) -> bool:
+    async def _store_once(self, batch: list[PendingAppend]) -> bool:
         """Try to store a batch of appends once; return False if another process appended or the outcome is unknown.
 
         Entries that are already stored, rejected or abandoned are removed from the batch.
@@ -235,7 +235,7 @@ class Appender:
         if not batch:
             return True
         records = self._seal_records(batch, tip)
-        self._put_back(batch, len(records))
+        self._return_to_queue(batch, len(records))
         try:
             self._cache_tip(await self._store.append(self.chain, records, tip))
         except TipMovedError:
@@ -298,7 +298,7 @@ class Appender:
             previous = record.hash
         return records
 
-    def _put_back(self, batch: list[PendingAppend], count: int) -> None:
+    def _return_to_queue(self, batch: list[PendingAppend], count: int) -> None:
         """Move all appends of a batch except the first ``count`` back to the front of the queue."""
         self.waiting.extendleft(reversed(batch[count:]))
         del batch[count:]

@@ -87,7 +87,7 @@ class ChainLog:
             detail = "Too many appends are waiting; retry after the stated time."
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_BUSY", detail, retryAfter=1)
         future: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
-        entry = PendingAppend(draft, append_id or self._new_id(), future, bool(append_id), check, exclusive)
+        entry = PendingAppend(draft, append_id or self._create_append_id(), future, bool(append_id), check, exclusive)
         self._queued_bytes += draft.size
         try:
             with open_call_span(
@@ -106,7 +106,7 @@ class ChainLog:
             await asyncio.wait(self._tasks)
         await self._store.close()
 
-    def _new_id(self) -> str:
+    def _create_append_id(self) -> str:
         """Create a new append id. The ids of one process sort together, which avoids random writes to the index."""
         return self._run_id + str(next(self._numbers))
 

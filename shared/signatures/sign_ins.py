@@ -76,7 +76,7 @@ class SignInRegistry:
         """Record the use of a sign-in by a decision that is about to be appended.
 
         Args:
-            name: name of the sign-in, from :func:`name_sign_in`.
+            name: name of the sign-in, from :func:`build_sign_in_name`.
             append_id: id under which the decision is appended.
             chain: key of the audit chain of the decision.
 
@@ -106,12 +106,12 @@ class SignInRegistry:
         """
         until = self._runtime.now() + LEASE
 
-        def extend(known: SignInUse | None) -> SignInUse:
+        def extend_claim(known: SignInUse | None) -> SignInUse:
             if known is None or known.append_id != append_id:
                 raise build_used_error()
             return replace(known, leased_until=until)
 
-        await self._change_use(name, extend)
+        await self._change_use(name, extend_claim)
 
     async def finish(self, name: str, append_id: str, chain: ChainKey) -> None:
         """Record that a decision was appended, so that its sign-in is used up."""
@@ -121,11 +121,11 @@ class SignInRegistry:
     async def release(self, name: str, append_id: str) -> None:
         """Allow a sign-in to sign again, because its decision was rejected."""
 
-        def free(known: SignInUse | None) -> SignInUse | None:
+        def free_claim(known: SignInUse | None) -> SignInUse | None:
             is_own = known is not None and known.append_id == append_id and not known.is_decided
             return replace(known, append_id="") if known is not None and is_own else None
 
-        await self._change_use(name, free)
+        await self._change_use(name, free_claim)
 
     async def _change_use(self, name: str, change: Callable[[SignInUse | None], SignInUse | None]) -> SignInUse | None:
         """Change the stored record of a sign-in's use; return the record before the change."""
@@ -150,16 +150,16 @@ def _build_claim(use: SignInUse, abandoned: str, at: datetime) -> Callable[[Sign
         at: current time.
     """
 
-    def claim(known: SignInUse | None) -> SignInUse | None:
+    def add_claim(known: SignInUse | None) -> SignInUse | None:
         if known is None or known.append_id in ("", use.append_id):
             return use
         is_abandoned = known.append_id == abandoned and not known.is_decided and known.leased_until <= at
         return use if is_abandoned else None
 
-    return claim
+    return add_claim
 
 
-def name_sign_in(member: str, sign_in_id: str, at: datetime) -> str:
+def build_sign_in_name(member: str, sign_in_id: str, at: datetime) -> str:
     """Return the name under which the use of a member's sign-in is stored."""
     return hashlib.sha256(f"{member}\n{sign_in_id or rfc3339(at)}".encode()).hexdigest()
 

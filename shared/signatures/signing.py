@@ -17,7 +17,7 @@ from shared.provenance.models import MAX_STATEMENT
 from shared.provenance.ports import ChainKey
 from shared.provenance.signatures import DecisionSignature, SigningSession
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.signatures.sign_ins import SIGNATURE_TOKEN_USED, SignInRegistry, name_sign_in
+from shared.signatures.sign_ins import SIGNATURE_TOKEN_USED, SignInRegistry, build_sign_in_name
 from shared.signatures.suspicion import AttemptCounter
 
 FIELD: Final = "signature"
@@ -143,7 +143,7 @@ class Signing:
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
         async with self.count_refusals(principal):
             auth_time = await self._authorize_request(request, append_id, chain)
-        name = name_sign_in(principal.member_id, principal.sign_in.sign_in_id, auth_time)
+        name = build_sign_in_name(principal.member_id, principal.sign_in.sign_in_id, auth_time)
         session = SigningSession(_build_signature(request, wanted, auth_time))
         if request.is_single_use:
             session.confirm = partial(self._sign_ins.confirm, name, append_id)
@@ -198,7 +198,7 @@ class Signing:
             )
             raise WorkspaceError(Kind.FORBIDDEN, "SIGNATURE_NOT_PERSONAL", detail)
         if request.is_single_use:
-            name = name_sign_in(principal.member_id, sign_in.sign_in_id, auth_time)
+            name = build_sign_in_name(principal.member_id, sign_in.sign_in_id, auth_time)
             await self._sign_ins.claim(name, append_id, chain)
         return auth_time
 

@@ -102,8 +102,8 @@ def find_nearest_name(misspelt: str, known: Iterable[str]) -> str | None:
 
     Letter case, underscores and hyphens are ignored.
     """
-    folded = {_fold_name(name): name for name in known}
-    close = get_close_matches(_fold_name(misspelt[:MAX_COMPARED]), folded, n=1)
+    folded = {_normalise_name(name): name for name in known}
+    close = get_close_matches(_normalise_name(misspelt[:MAX_COMPARED]), folded, n=1)
     return folded[close[0]] if close else None
 
 
@@ -112,10 +112,10 @@ def find_nearest_names(misspelt: str, known: Iterable[str]) -> list[str]:
 
     Letter case, underscores and hyphens are ignored. Thousands of names take a tenth of a second.
     """
-    folded = {_fold_name(name): name for name in known}
-    close = get_close_matches(_fold_name(misspelt[:MAX_COMPARED]), folded, n=_MAX_NEAREST, cutoff=_MIN_SIMILARITY)
+    folded = {_normalise_name(name): name for name in known}
+    close = get_close_matches(_normalise_name(misspelt[:MAX_COMPARED]), folded, n=_MAX_NEAREST, cutoff=_MIN_SIMILARITY)
     return [folded[name] for name in close]
 
 
-def _fold_name(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()

@@ -23,8 +23,8 @@ from shared.warm_queries.time_ranges import (
     TimeRange,
     build_time_condition,
     build_time_parameters,
+    find_time_parameter,
     is_fixed_time_range,
-    name_time_parameter,
 )
 
 MAX_RESULTS: Final = 512
@@ -209,7 +209,7 @@ class WarmQueries:
         declarations = [f"{parameter.name}:{parameter.type}" for parameter in query.parameters]
         statements = ""
         if time_range is not None:
-            kql_text.check_time_range(query.kql, name_time_parameter(time_range))
+            kql_text.check_time_range(query.kql, find_time_parameter(time_range))
             limits = build_time_parameters(time_range, at)
             declarations += [f"{name}:datetime" for name in limits]
             bound = {**bound, **limits}

@@ -96,7 +96,7 @@ def is_fixed_time_range(time_range: TimeRange | None) -> bool:
     return not isinstance(time_range, timedelta)
 
 
-def name_time_parameter(time_range: TimeRange) -> str:
+def find_time_parameter(time_range: TimeRange) -> str:
     """Return the request parameter that set a time range, ``timeRange`` or ``from``, for error messages."""
     return "timeRange" if isinstance(time_range, timedelta) else "from"
 

@@ -58,14 +58,14 @@ class DeliveryLog:
         check_enabled(await self._service.get(endpoint_id))
         at = self._runtime.now()
 
-        def change(before: Delivery) -> Delivery | None:
+        def reschedule_delivery(before: Delivery) -> Delivery | None:
             if before.lease:
                 return None  # an attempt runs at this moment
             retries = before.retries if before.status is DeliveryStatus.PENDING else len(RETRY_DELAYS)
             updates = {"status": DeliveryStatus.PENDING, "retries": retries, "next_attempt_at": at, "scheduled_at": at}
             return before.model_copy(update=updates)
 
-        delivery = await self._store.change(endpoint_id, delivery_id, change)
+        delivery = await self._store.change(endpoint_id, delivery_id, reschedule_delivery)
         if delivery is None:
             raise WorkspaceError(Kind.NOT_FOUND, "DELIVERY_NOT_FOUND", "The webhook has no delivery with this id.")
         self._wake()

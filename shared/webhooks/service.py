@@ -137,7 +137,7 @@ class WebhookService:
             subscribed_at=dict.fromkeys(definition.event_types, at),
         )
 
-        def change(listed: EndpointList) -> EndpointList | None:
+        def add_to_list(listed: EndpointList) -> EndpointList | None:
             if endpoint_id in listed.endpoints:
                 return None
             if len(listed.endpoints) >= MAX_ENDPOINTS:
@@ -146,7 +146,7 @@ class WebhookService:
             changed = put_endpoint(listed, made)
             return add_audit(changed, "Created", None, made, user_id=user_id, append_id=append_id)
 
-        listed = await self._change_endpoints(change)
+        listed = await self._change_endpoints(add_to_list)
         await self._prepare_event_sources()
         return await self._decrypt_secret(listed.endpoints[endpoint_id])
 
@@ -163,7 +163,7 @@ class WebhookService:
             await self.check_url(definition.url)
         at, append_id = self._runtime.now(), self._runtime.new_id()
 
-        def change(listed: EndpointList) -> EndpointList | None:
+        def replace_in_list(listed: EndpointList) -> EndpointList | None:
             stored = _get_endpoint(listed, endpoint_id, condition)
             condition.check_write(stored.etag)
             enabled = stored.enabled if definition.enabled is None else definition.enabled
@@ -187,7 +187,7 @@ class WebhookService:
             changed = put_endpoint(listed, after)
             return add_audit(changed, "Updated", stored, after, user_id=user_id, append_id=append_id)
 
-        listed = await self._change_endpoints(change)
+        listed = await self._change_endpoints(replace_in_list)
         await self._prepare_event_sources()
         return listed.endpoints[endpoint_id]
 
@@ -199,14 +199,14 @@ class WebhookService:
         """
         append_id = self._runtime.new_id()
 
-        def change(listed: EndpointList) -> EndpointList:
+        def remove_from_list(listed: EndpointList) -> EndpointList:
             before = _get_endpoint(listed, endpoint_id, condition)
             condition.check_write(before.etag)
             left = {key: value for key, value in listed.endpoints.items() if key != endpoint_id}
             changed = listed.model_copy(update={"endpoints": left})
             return add_audit(changed, "Removed", before, None, user_id=user_id, append_id=append_id)
 
-        await self._change_endpoints(change)
+        await self._change_endpoints(remove_from_list)
 
     async def rotate_secret(
         self, user_id: str, endpoint_id: str, condition: Condition = UNCONDITIONAL, *, append_id: str = ""
@@ -220,7 +220,7 @@ class WebhookService:
         made = await self._create_secret(endpoint_id, append_id)
         until = self._runtime.now() + OVERLAP
 
-        def change(listed: EndpointList) -> EndpointList | None:
+        def replace_secret(listed: EndpointList) -> EndpointList | None:
             before = _get_endpoint(listed, endpoint_id, condition)
             if before.secrets[0].append_id == append_id:
                 return None
@@ -230,7 +230,7 @@ class WebhookService:
             changed = put_endpoint(listed, after)
             return add_audit(changed, "SecretRotated", before, after, user_id=user_id, append_id=append_id)
 
-        return await self._decrypt_secret((await self._change_endpoints(change)).endpoints[endpoint_id])
+        return await self._decrypt_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
 
     async def send_test(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
         """Store a test event for one endpoint, whatever its event types, and return the delivery.

@@ -123,14 +123,14 @@ class DeliveryWorker:
         self._tasks.add(task)
         self._sending[endpoint] += 1
 
-        def end(ended: asyncio.Task[None]) -> None:
+        def end_task(ended: asyncio.Task[None]) -> None:
             self._tasks.discard(ended)
             self._sending[endpoint] -= 1
             if not self._sending[endpoint]:
                 del self._sending[endpoint]
             self._woken.set()
 
-        task.add_done_callback(end)
+        task.add_done_callback(end_task)
 
     async def _deliver_claimed(self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str) -> None:
         try:
@@ -199,7 +199,7 @@ class DeliveryWorker:
             return
         append_id = self._runtime.new_id()
 
-        def change(listed: EndpointList) -> EndpointList | None:
+        def change_health(listed: EndpointList) -> EndpointList | None:
             before = listed.endpoints.get(endpoint.id)
             if before is None or not before.enabled or before.url != endpoint.url:
                 return None
@@ -212,4 +212,4 @@ class DeliveryWorker:
             changed = put_endpoint(listed, after)
             return add_audit(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
 
-        await self._registry.change(change)
+        await self._registry.change(change_health)

@@ -21,7 +21,7 @@ RAISERS = {
     "invalid",
     "invalid_fields",
     "call_vault",
-    "unavailable_on_failure",
+    "convert_failures",
 }
 
 

@@ -43,11 +43,11 @@ class Component(ABC):
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the simulated clients of the component, which run concurrently while faults are injected."""
 
-    async def settle(self) -> None:  # noqa: B027  a component may have nothing to finish
+    async def complete_work(self) -> None:  # noqa: B027  a component may have nothing to finish
         """Complete unfinished work after the last injected fault."""
 
     @abstractmethod
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check the invariants on the stored data without the code of the service.
 
         Args:

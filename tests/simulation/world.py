@@ -154,11 +154,11 @@ class World:
             self._aims.clear()
             seconds = max(each.settle_seconds for each in self.components)
             deadline = self.scheduler.now + seconds * MICROSECONDS
-            self._run_all([each.settle() for each in self.components], deadline)
+            self._run_all([each.complete_work() for each in self.components], deadline)
             if self.account is not None:
                 self.account.export(self.folder)
             for component in self.components:
-                component.judge(self.folder)
+                component.check_invariants(self.folder)
             self.trace(f"end after {self.scheduler.steps} steps")
         finally:
             for instance in self._instances:

@@ -45,13 +45,13 @@ def install() -> None:
     """Add percentiles and the aggregates that return several columns to the KQL translator library."""
     for name in (*_SINGLE, *_SEVERAL, *_ARRAYS, "arg_max", "arg_min"):
         AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, "")
-    replace_attribute(translate, "arg_max_names", lambda _: _name_columns)
+    replace_attribute(translate, "arg_max_names", lambda _: _build_column_names)
     replace_attribute(translate, "_render_arg_max", lambda _: _render_columns)
     replace_attribute(translate, "_render_aggregate_call", _patch_render_aggregate_call)
     replace_attribute(naming, "_aggregate_name", _patch_aggregate_name)
 
 
-def _name_columns(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) -> list[str] | None:
+def _build_column_names(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) -> list[str] | None:
     columns = _render_columns(agg, keys, cols)
     return None if columns is None else [name for name, _ in columns]
 

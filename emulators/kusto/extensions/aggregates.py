@@ -128,13 +128,13 @@ class OrderedSummarize(ir.Summarize):
 def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         query = default(*args)
-        _mark_ordered_lists(query, {}, set())
+        _replace_sorted_summarize(query, {}, set())
         return query
 
     return lower_query
 
 
-def _mark_ordered_lists(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
+def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
     """Replace each ``summarize`` over sorted rows by `OrderedSummarize`, in a query and its subqueries.
 
     Returns:
@@ -142,9 +142,9 @@ def _mark_ordered_lists(query: ir.Query, sorted_lets: Mapping[str, bool], seen: 
     """
     known = dict(sorted_lets)
     for name, bound in query.lets:
-        known[name] = isinstance(bound, ir.Query) and _mark_ordered_lists(bound, known, seen)
+        known[name] = isinstance(bound, ir.Query) and _replace_sorted_summarize(bound, known, seen)
     for inner in _find_queries((query.source, query.operators), seen):
-        _mark_ordered_lists(inner, known, seen)
+        _replace_sorted_summarize(inner, known, seen)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
         if type(op) is ir.Summarize and is_sorted and is_order_sensitive(op):

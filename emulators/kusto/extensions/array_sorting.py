@@ -13,7 +13,7 @@ from duckdb_kql import ir, lower
 
 from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.library import replace_attribute, writer
-from emulators.kusto.extensions.multi_results import GeneratedName, name_generated
+from emulators.kusto.extensions.multi_results import GeneratedName, number_generated_names
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.sql import render_expression
@@ -122,7 +122,7 @@ def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]
     def lower_operator(node: Any) -> Any:
         op = default(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=name_generated(_expand_calls(op.expressions)))
+            return dataclasses.replace(op, expressions=number_generated_names(_expand_calls(op.expressions)))
         return op
 
     return lower_operator
@@ -132,7 +132,7 @@ def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], 
     def lower_source(node: Any) -> ir.Source:
         source = default(node)
         if isinstance(source, ir.PrintSource):
-            return dataclasses.replace(source, expressions=name_generated(_expand_calls(source.expressions)))
+            return dataclasses.replace(source, expressions=number_generated_names(_expand_calls(source.expressions)))
         return source
 
     return lower_source

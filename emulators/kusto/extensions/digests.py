@@ -77,7 +77,7 @@ def _round_weight(weight: float) -> float:
 def merge_digests(digests: Sequence[str | None] | None) -> Any:
     """Merge t-digests, which are JSON texts, into one; null if no text is a t-digest."""
     found = [orjson.loads(each) for each in digests or () if each is not None]
-    valid = [each for each in map(_try_digest, found) if each is not None]
+    valid = [each for each in map(_parse_digest_or_none, found) if each is not None]
     if not valid:
         return {"merged": None}
     # One conversion of all pairs would hold the interpreter for too long.
@@ -86,7 +86,7 @@ def merge_digests(digests: Sequence[str | None] | None) -> Any:
     return {"merged": _build_digest(pairs[:, 0], pairs[:, 1])}
 
 
-def _try_digest(digest: Any) -> Pairs | None:
+def _parse_digest_or_none(digest: Any) -> Pairs | None:
     """Parse the values and weights of a t-digest; return None if it is not valid."""
     try:
         return _read_digest(digest)
@@ -127,14 +127,14 @@ def summarize_hashes(hashes: Hashes | None) -> Any:
 def _build_hash_set(hashes: Hashes) -> str:
     if len(hashes) <= MAX_HASHES:
         return orjson.dumps([_SET_VERSION, [str(each) for each in np.sort(hashes).tolist()], []]).decode()
-    return _dump_registers(_fill_registers(hashes, np.zeros(_REGISTERS, np.int64)))
+    return _dump_registers(_add_to_registers(hashes, np.zeros(_REGISTERS, np.int64)))
 
 
 def _dump_registers(registers: Hashes) -> str:
     return orjson.dumps([_SET_VERSION, [], registers.tolist()]).decode()
 
 
-def _fill_registers(hashes: Hashes, registers: Hashes) -> Hashes:
+def _add_to_registers(hashes: Hashes, registers: Hashes) -> Hashes:
     """Add hashes to the registers of a HyperLogLog sketch, and return the registers."""
     values = hashes.view(np.uint64)
     index, rest = values >> np.uint64(_REST_BITS), values & np.uint64((1 << _REST_BITS) - 1)
@@ -174,7 +174,7 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
     if not is_valid:
         return None
     listed = np.array(sorted(hashes), np.int64)
-    return _build_hash_set(listed) if registers is None else _dump_registers(_fill_registers(listed, registers))
+    return _build_hash_set(listed) if registers is None else _dump_registers(_add_to_registers(listed, registers))
 
 
 def merge_hashes(sets: Sequence[str | None] | None) -> Any:
@@ -214,10 +214,10 @@ def _describe_type(value: Any) -> Any:
         for each in value:
             inner = _merge_schemas(inner, _describe_type(each))
         return {"`indexer`": inner if inner is not None else {}}
-    return _name_type(value)
+    return _find_type_name(value)
 
 
-def _name_type(value: Any) -> str | None:
+def _find_type_name(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, bool):

@@ -127,7 +127,9 @@ class FindRows(PipelineOperator):
     def _find_named(self) -> list[str]:
         """Return those columns of a table that the condition of ``find`` names."""
         nodes = iterate_nodes(self.predicate)
-        named = [node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _names_column(node)]
+        named = [
+            node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)
+        ]
         existing = {name for columns in self._list_columns() for name in columns}
         return [name for name in dict.fromkeys(named) if name in existing]
 
@@ -143,7 +145,7 @@ class FindRows(PipelineOperator):
         return [schema.output_columns(branch, known) for branch in self.branches]
 
 
-def _names_column(node: Any) -> bool:
+def _is_column_name(node: Any) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 

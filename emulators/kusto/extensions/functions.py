@@ -183,7 +183,7 @@ def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callab
     def declare_function(decl: Any, scalars: dict[str, ir.Expr]) -> None:
         function = _read_declaration(decl, scalars)
         if not _returns_rows(function):
-            with _hide_inner_functions(function.name):
+            with _remove_inner_functions(function.name):
                 default(decl, scalars)
             if not function.parameters:
                 # Such a function can also be called without parentheses.
@@ -199,7 +199,7 @@ def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callab
 
 
 @contextlib.contextmanager
-def _hide_inner_functions(name: str) -> Iterator[None]:
+def _remove_inner_functions(name: str) -> Iterator[None]:
     """Context manager: forget the functions that the body of a function declares; ``name`` is the outer function."""
     functions = reader.LET_FUNCTIONS_STATE.get()
     before = dict(functions)

@@ -23,20 +23,20 @@ def to_vector(point: Sequence[float]) -> Vector:
     return math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)
 
 
-def dot(left: Vector, right: Vector) -> float:
+def compute_dot_product(left: Vector, right: Vector) -> float:
     """Compute the scalar product of two vectors."""
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
-def cross(left: Vector, right: Vector) -> Vector:
+def compute_cross_product(left: Vector, right: Vector) -> Vector:
     """Return the vector product of two vectors."""
     (a, b, c), (d, e, f) = left, right
     return b * f - c * e, c * d - a * f, a * e - b * d
 
 
 def _measure_angle(left: Vector, right: Vector) -> float:
-    across = cross(left, right)
-    return math.atan2(math.sqrt(dot(across, across)), dot(left, right))
+    across = compute_cross_product(left, right)
+    return math.atan2(math.sqrt(compute_dot_product(across, across)), compute_dot_product(left, right))
 
 
 def _iterate_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
@@ -63,13 +63,19 @@ def _measure_distance(longitude: float, latitude: float, shape: Any) -> float:
 def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
     """Compute the angle between a point on the globe and the nearest point of a segment of a great circle."""
     nearest_end = min(_measure_angle(point, start), _measure_angle(point, end))
-    normal = cross(start, end)
-    length = math.sqrt(dot(normal, normal))
+    normal = compute_cross_product(start, end)
+    length = math.sqrt(compute_dot_product(normal, normal))
     if length == 0:
         return nearest_end
     # The foot of the point is on the segment if it is on the inner side of the planes through both ends.
-    is_beside = dot(cross(normal, start), point) >= 0 >= dot(cross(normal, end), point)
-    return abs(math.asin(max(-1.0, min(1.0, dot(normal, point) / length)))) if is_beside else nearest_end
+    is_beside = (
+        compute_dot_product(compute_cross_product(normal, start), point)
+        >= 0
+        >= compute_dot_product(compute_cross_product(normal, end), point)
+    )
+    return (
+        abs(math.asin(max(-1.0, min(1.0, compute_dot_product(normal, point) / length)))) if is_beside else nearest_end
+    )
 
 
 CALLS = (

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from emulators.kusto.extensions.geo_lines import Vector, cross, dot, to_vector
+from emulators.kusto.extensions.geo_lines import Vector, compute_cross_product, compute_dot_product, to_vector
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
 
 _RADIUS = 6_371_010.0
@@ -43,7 +43,10 @@ def _measure_ring(ring: Sequence[Vector]) -> float:
 
 def _measure_triangle(a: Vector, b: Vector, c: Vector) -> float:
     """Return the solid angle of a triangle, negative if it is clockwise."""
-    return 2 * math.atan2(dot(a, cross(b, c)), 1 + dot(a, b) + dot(b, c) + dot(c, a))
+    return 2 * math.atan2(
+        compute_dot_product(a, compute_cross_product(b, c)),
+        1 + compute_dot_product(a, b) + compute_dot_product(b, c) + compute_dot_product(c, a),
+    )
 
 
 def _measure_area(shape: Any) -> float:
@@ -87,18 +90,18 @@ class _GnomonicProjection:
     def __init__(self, centre: Vector) -> None:
         self._centre = centre
         axis = (0.0, 0.0, 1.0) if abs(centre[2]) < 0.9 else (1.0, 0.0, 0.0)  # noqa: PLR2004  not parallel to the centre
-        east = cross(axis, centre)
+        east = compute_cross_product(axis, centre)
         length = math.hypot(*east)
         self._east = (east[0] / length, east[1] / length, east[2] / length)
-        self._north = cross(centre, self._east)
+        self._north = compute_cross_product(centre, self._east)
 
     def project(self, vector: Vector) -> Point:
-        depth = dot(vector, self._centre)
+        depth = compute_dot_product(vector, self._centre)
         if depth <= 0:
             raise ValueError("the polygons are larger than a hemisphere")
-        return dot(vector, self._east) / depth, dot(vector, self._north) / depth
+        return compute_dot_product(vector, self._east) / depth, compute_dot_product(vector, self._north) / depth
 
-    def lift(self, x: float, y: float) -> Vector:
+    def unproject(self, x: float, y: float) -> Vector:
         a, b, c = (self._centre[i] + x * self._east[i] + y * self._north[i] for i in range(3))
         length = math.hypot(a, b, c)
         return a / length, b / length, c / length
@@ -138,7 +141,7 @@ def _measure_slab(projection: _GnomonicProjection, edges: Sequence[Edge], left: 
         inside ^= {index}
         if len(inside) > 1:
             corners = [(left, left1), (right, right1), (right, right2), (left, left2)]
-            a, b, c, d = (projection.lift(*corner) for corner in corners)
+            a, b, c, d = (projection.unproject(*corner) for corner in corners)
             total += (len(inside) - 1) * abs(_measure_triangle(a, b, c) + _measure_triangle(a, c, d))
     return total
 

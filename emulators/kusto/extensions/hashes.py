@@ -107,7 +107,7 @@ _ENCODERS: Mapping[str, Callable[[str], bytes]] = {
 }
 
 
-def _take_remainder(value: int | None, divisor: int | None) -> int | None:
+def _compute_remainder(value: int | None, divisor: int | None) -> int | None:
     if value is None or divisor is None or divisor <= 0:
         return None
     return (value & _MASK) % divisor
@@ -124,7 +124,7 @@ def _combine_hashes(values: list[int | None]) -> int | None:
 
 functions: tuple[PythonFunction, ...] = (
     PythonFunction("kql_hash_text", compute_hash, ("VARCHAR", "VARCHAR"), "BIGINT"),
-    PythonFunction("kql_hash_rest", _take_remainder, ("BIGINT", "BIGINT"), "BIGINT"),
+    PythonFunction("kql_hash_rest", _compute_remainder, ("BIGINT", "BIGINT"), "BIGINT"),
     PythonFunction("kql_hash_combined", _combine_hashes, ("BIGINT[]",), "BIGINT"),
 )
 macros: tuple[str, ...] = (

@@ -146,7 +146,7 @@ def can_be_nan(expr: ir.Expr) -> bool:
 def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
     """Return all names that a query or operator may assign to a value; None if it has an unknown operator."""
     names: set[str] = set()
-    for node in _walk_nodes(root):
+    for node in _iterate_nodes(root):
         if isinstance(node, str):
             names.add(node)
         elif _is_unknown_operator(node):
@@ -158,7 +158,7 @@ def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
     return names
 
 
-def _walk_nodes(root: Any) -> Iterator[Any]:
+def _iterate_nodes(root: Any) -> Iterator[Any]:
     """Yield a node of a query and the nodes and texts below it, without the texts that name no new column."""
     stack: list[Any] = [root]
     seen: set[int] = set()
@@ -176,11 +176,11 @@ def _walk_nodes(root: Any) -> Iterator[Any]:
 
 def _may_number_columns(root: ir.Query | ir.Operator) -> bool:
     """Return whether a query or operator may append a number to the name of a column, if two have the same name."""
-    for node in _walk_nodes(root):
+    for node in _iterate_nodes(root):
         if isinstance(node, ir.Join | ir.Lookup):
             return True
         if isinstance(node, ir.Project | ir.Summarize):
-            names = [each.name for each in _walk_nodes(node) if isinstance(each, ir.ColumnRef)]
+            names = [each.name for each in _iterate_nodes(node) if isinstance(each, ir.ColumnRef)]
             if len(set(names)) < len(names):
                 return True
     return False

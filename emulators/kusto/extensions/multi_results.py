@@ -67,7 +67,7 @@ def add_multi_result_function(
         read: returns the expression for an output (see `read_property`).
     """
     _FUNCTIONS[name] = _MultiResultFunction(tuple(outputs), arities, read)
-    MULTI_RESULT_FUNCTIONS[name] = lambda named: list(_name_results(named, named.names))
+    MULTI_RESULT_FUNCTIONS[name] = lambda named: list(_build_result_expressions(named, named.names))
 
 
 def read_property(bag: str) -> Reader:
@@ -111,7 +111,7 @@ class GeneratedName(ir.NamedExpr):
     """Output of a function with several outputs, for which the query states no name."""
 
 
-def name_generated(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, ...]:
+def number_generated_names(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, ...]:
     """Append a number to each `GeneratedName` that already occurs among the expressions of an operator."""
     listed = list(expressions)
     taken = {each.name for each in listed if not isinstance(each, GeneratedName)}
@@ -129,7 +129,7 @@ def name_generated(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, .
 
 
 def _expand_calls(expressions: Sequence[ir.NamedExpr], *, every: bool) -> tuple[ir.NamedExpr, ...]:
-    return name_generated(_iterate_results(expressions, every=every))
+    return number_generated_names(_iterate_results(expressions, every=every))
 
 
 def _iterate_results(expressions: Sequence[ir.NamedExpr], *, every: bool) -> Iterator[ir.NamedExpr]:
@@ -137,7 +137,9 @@ def _iterate_results(expressions: Sequence[ir.NamedExpr], *, every: bool) -> Ite
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
             names = (named.name,) if named.name else ()
-            yield from _add_unnamed_results(_name_results(named, names), every=every or not names, call=call)
+            yield from _add_unnamed_results(
+                _build_result_expressions(named, names), every=every or not names, call=call
+            )
         elif isinstance(named, SeriesOutputExpr):
             yield from _add_unnamed_results(iter([named]), every=every and named.last >= 0, call=named.call)
         else:
@@ -167,7 +169,7 @@ def _find_argument_name(call: ir.FunctionCall) -> str:
         return ""  # Data Explorer gives such a column a random name
 
 
-def _name_results(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
+def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
     """Yield an expression for each name and its output; the last expression also has the index of its output."""
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it

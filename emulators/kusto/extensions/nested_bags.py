@@ -129,7 +129,7 @@ def _render_to_json(render_call: Callable[[ir.FunctionCall], str], call: ir.Func
 
 def _patch_render_path(default: Callable[[ir.PathAccess], str]) -> Callable[[ir.PathAccess], str]:
     def render_path(node: ir.PathAccess) -> str:
-        steps = tuple(map(_name_step, node.steps))
+        steps = tuple(map(_convert_step_to_name, node.steps))
         indexes = [step.index for step in steps if step.index is not None]
         if all(isinstance(each, ir.Literal | ir.UnaryOp) or infer_static_type(each) in NUMBERS for each in indexes):
             return default(ir.PathAccess(node.base, steps))
@@ -184,10 +184,10 @@ def _read_step(node: Any) -> ir.PathStep:
     if get_rule_name(node) == "FunctionCallOrPathPathOperation":
         return ir.PathStep(name=reader.find_names(node)[0])
     index = reader.lower_expr(get_child_rules(node)[0])
-    return _name_step(ir.PathStep(index=index))
+    return _convert_step_to_name(ir.PathStep(index=index))
 
 
-def _name_step(step: ir.PathStep) -> ir.PathStep:
+def _convert_step_to_name(step: ir.PathStep) -> ir.PathStep:
     """Return a step by name if the index is a string, such as the argument of a function."""
     if isinstance(step.index, ir.Literal) and step.index.kind == "string":
         return ir.PathStep(name=str(step.index.value))

@@ -139,7 +139,7 @@ def _parse_search(node: Any, rest: list[Any]) -> ir.Query:
 def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:
     """Return all views and tables; only tables with a column of the condition, if it searches no other columns."""
     nodes = list(iterate_nodes(predicate))
-    named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _names_column(node)}
+    named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)}
     views = call_views("*")
     everywhere = any(isinstance(node, SearchTerm) and node.column is None for node in nodes)
     if everywhere or not named or not views:
@@ -148,7 +148,7 @@ def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:
     return [*views, *(ir.TableRef(name) for name in sorted(tables) if named & set(tables[name]))]
 
 
-def _names_column(node: Any) -> bool:
+def _is_column_name(node: Any) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 

@@ -28,7 +28,7 @@ _POLYNOMIAL = SeriesFunction(
     f"{_MODULE}.regression:fit_polynomial",
 )
 _PARTS = {"real": "series", "imag": "series"}
-_FFT = SeriesFunction("series_fft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:transform")
+_FFT = SeriesFunction("series_fft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:compute_transform")
 _IFFT = SeriesFunction("series_ifft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:transform_back")
 
 series_functions: tuple[SeriesFunction, ...] = (_TWO_LINES, _POLYNOMIAL, _FFT, _IFFT)

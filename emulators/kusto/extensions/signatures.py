@@ -24,7 +24,7 @@ from emulators.kusto.extensions.static_types import (
     TEMPORAL,
     Parameters,
     Types,
-    accepts,
+    accepts_argument_types,
     find_different_types,
     find_signatures,
     infer_static_type,
@@ -68,7 +68,7 @@ def _find_signature_error(kind: str, name: str, args: Sequence[ir.Expr]) -> Quer
     if not signatures or not args or any(isinstance(arg, ir.Wildcard) for arg in args):
         return None
     types = [infer_static_type(arg) for arg in args]
-    accepted = [each["parameters"] for each in signatures if accepts(each["parameters"], types)]
+    accepted = [each["parameters"] for each in signatures if accepts_argument_types(each["parameters"], types)]
     if accepted:
         return _find_constant_error(name, accepted, args) or _find_common_error(name, accepted, types)
     named = ", ".join(each or "unknown" for each in types)
@@ -183,7 +183,7 @@ def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr],
             if refused := _CONDITIONS.get().get(id(node)):
                 failure = render_error("SEM0001", "A condition must have the type bool")
                 rendered = add_guard(render_type_test(rendered, tuple(refused)), failure, rendered)
-        return _guard_key(node, rendered) if id(node) in _KEYS.get() else rendered
+        return _add_dynamic_check(node, rendered) if id(node) in _KEYS.get() else rendered
 
     return render_expr
 
@@ -248,7 +248,7 @@ def _check_dynamic(expr: ir.Expr) -> None:
         raise semantic_error(f"A value of type {kind} has no elements; a dynamic is expected", inner="SEM0001")
 
 
-def _guard_key(node: ir.Expr, rendered: str) -> str:
+def _add_dynamic_check(node: ir.Expr, rendered: str) -> str:
     """Add a check to the SQL of a grouping key that rejects the query if the key is dynamic."""
     kind = infer_static_type(node)
     if kind in DYNAMICS:

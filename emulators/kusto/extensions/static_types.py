@@ -124,7 +124,9 @@ def _find_widest(types: Types) -> str | None:
 def _infer_call(call: ir.FunctionCall) -> str | None:
     types = [infer_static_type(arg) for arg in call.args]
     signatures = find_signatures("functions", call.name)
-    results = [_find_result(call.name, each, types) for each in signatures if accepts(each["parameters"], types)]
+    results = [
+        _find_result(call.name, each, types) for each in signatures if accepts_argument_types(each["parameters"], types)
+    ]
     if not results or (None in types and len(set(results)) > 1):
         return None
     return results[0]
@@ -149,7 +151,7 @@ def _find_common(types: Types) -> str | None:
     return types[-1] if len(set(types)) == 1 else _find_widest(types)
 
 
-def accepts(parameters: Parameters, types: Types) -> bool:
+def accepts_argument_types(parameters: Parameters, types: Types) -> bool:
     """Return whether the parameters of a signature accept arguments of these types; True if this is unclear."""
     if len(types) < sum(each.get("least", 1) for each in parameters):
         return False

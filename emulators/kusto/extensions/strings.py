@@ -199,13 +199,13 @@ def _patch_extract_all(default: Callable[[ir.FunctionCall], str]) -> Callable[[i
     def render_extract_all(call: ir.FunctionCall) -> str:
         if len(call.args) == 3:  # noqa: PLR2004
             pattern, groups, text = call.args
-            call = ir.FunctionCall(call.name, (pattern, _number_groups(pattern, groups), text))
+            call = ir.FunctionCall(call.name, (pattern, _convert_group_names_to_numbers(pattern, groups), text))
         return default(call)
 
     return render_extract_all
 
 
-def _number_groups(pattern: ir.Expr, groups: ir.Expr) -> ir.Expr:
+def _convert_group_names_to_numbers(pattern: ir.Expr, groups: ir.Expr) -> ir.Expr:
     """Return an array of capture groups with numbers instead of names."""
     source = translate.constant_string(pattern)
     if source is None or not isinstance(groups, ir.Literal) or groups.kind != "dynamic":

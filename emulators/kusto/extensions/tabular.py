@@ -337,13 +337,15 @@ def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
                 before = ir.Query(query.source, list(query.operators[:index]))
                 lets = [*query.lets, (operator.name, before)]
                 rest = list(query.operators[index + 1 :])
-                return _lower_names(ir.Query(ir.TableRef(operator.name), rest, lets, list(query.parameters)))
+                return _convert_names_to_lower_case(
+                    ir.Query(ir.TableRef(operator.name), rest, lets, list(query.parameters))
+                )
         return query
 
     return lower_query
 
 
-def _lower_names(query: ir.Query) -> ir.Query:
+def _convert_names_to_lower_case(query: ir.Query) -> ir.Query:
     return _patch_lower(lambda: query)()
 
 

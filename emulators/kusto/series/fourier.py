@@ -7,14 +7,14 @@ import numpy as np
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
+def compute_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
     """Return real and imaginary part of the transform; None if the parts differ in length or a point is missing."""
     points = _to_complex(real, imaginary)
     return None if points is None else _to_parts(np.fft.fft(points) if len(points) else points)
 
 
 def transform_back(real: Numbers | None, imaginary: Numbers | None) -> Any:
-    """Return real and imaginary part of the inverse transform; None as for `transform`."""
+    """Return real and imaginary part of the inverse transform; None as for `compute_transform`."""
     points = _to_complex(real, imaginary)
     return None if points is None else _to_parts(np.fft.ifft(points) if len(points) else points)
 

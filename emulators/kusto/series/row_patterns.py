@@ -37,7 +37,7 @@ def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, d
         threshold: minimum share of the rows.
         dimensions: maximum number of values that define a pattern.
     """
-    table = _shape_codes(codes, columns)
+    table = _reshape_codes(codes, columns)
     if table is None:
         return None
     found = [
@@ -53,7 +53,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
 
     The score of a pattern is the weighted geometric mean of the share of its rows and the share of its values.
     """
-    table = _shape_codes(codes, columns)
+    table = _reshape_codes(codes, columns)
     if table is None:
         return None
     total = weights.sum()
@@ -80,7 +80,7 @@ def compute_differences(
         threshold: minimum difference of the shares.
         dimensions: maximum number of values that define a pattern.
     """
-    table = _shape_codes(codes, columns)
+    table = _reshape_codes(codes, columns)
     if table is None or not weights.sum() or not others.sum():
         return None
     # A pattern with this difference has at least this share of one of the sets.
@@ -97,7 +97,7 @@ def compute_differences(
     return _to_result([each[2] for each in chosen], counts)
 
 
-def _shape_codes(codes: Any, columns: float) -> Codes | None:
+def _reshape_codes(codes: Any, columns: float) -> Codes | None:
     if codes is None or not len(codes):
         return None
     table: Codes = np.asarray(codes, dtype=np.int64).reshape(int(columns), -1)

@@ -70,13 +70,13 @@ def request_attributes(method: str, path: str, headers: Mapping[str, str]) -> di
     attributes: dict[str, str | int] = {
         "db.system.name": SYSTEM,
         "azure.cosmosdb.connection.mode": "gateway",
-        "db.operation.name": _name_operation(method, segments, headers),
+        "db.operation.name": _build_operation_name(method, segments, headers),
     }
     optional = {"db.namespace": names.get("dbs"), "db.collection.name": names.get("colls")}
     return attributes | {name: value for name, value in optional.items() if value}
 
 
-def _name_operation(method: str, segments: list[str], headers: Mapping[str, str]) -> str:
+def _build_operation_name(method: str, segments: list[str], headers: Mapping[str, str]) -> str:
     kind = segments[(len(segments) - 1) // 2 * 2] if segments else _ACCOUNT
     if kind != "docs":
         return f"{method.lower()}_{kind}"

@@ -132,11 +132,11 @@ async def _send_group(producer: Producer, key: str, messages: Sequence[HubMessag
     for message in messages:
         event = EventData(message.body)
         event.properties.update(message.properties)
-        if not _try_add(batch, event):
+        if not _add_if_fits(batch, event):
             if len(batch):
                 await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
                 batch = await producer.create_batch(partition_key=key)
-            if not _try_add(batch, event):
+            if not _add_if_fits(batch, event):
                 raise WorkspaceError(
                     Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", "A message is larger than the event hub allows."
                 )
@@ -144,7 +144,7 @@ async def _send_group(producer: Producer, key: str, messages: Sequence[HubMessag
         await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
 
 
-def _try_add(batch: Any, event: Any) -> bool:
+def _add_if_fits(batch: Any, event: Any) -> bool:
     """Add an event to an SDK batch if the event fits into it; return whether it was added."""
     try:
         batch.add(event)

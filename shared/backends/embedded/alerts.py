@@ -7,7 +7,7 @@ from datetime import datetime
 
 from shared.alerts.models import Alert, RuleState
 from shared.alerts.ports import AlertFilter, AlertPlace, RuleRecord
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.timestamps import rfc3339
 
 SCHEMA = """
@@ -124,4 +124,4 @@ def _alert_to_row(alert: Alert) -> tuple[str | int | None, ...]:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("ALERTS_UNAVAILABLE", "the store of alerts")
+    return convert_failures("ALERTS_UNAVAILABLE", "the store of alerts")

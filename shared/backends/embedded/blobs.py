@@ -113,7 +113,7 @@ class FolderBlobStore:
             draft = durable_files.write_draft(self._create_draft_path(path.name), content)
             return durable_files.create_file(path, draft, self._folder)
 
-        return _place_in_folder(path.parent, create_from_draft)
+        return _call_with_folder(path.parent, create_from_draft)
 
     def _copy_blob(self, path: Path, source: Path) -> None:
         draft = durable_files.write_draft(self._create_draft_path(path.name), b"")
@@ -121,7 +121,7 @@ class FolderBlobStore:
             shutil.copyfileobj(content, file, 1024 * 1024)
             file.flush()
             os.fsync(file.fileno())
-        _place_in_folder(path.parent, lambda: draft.replace(path))
+        _call_with_folder(path.parent, lambda: draft.replace(path))
         durable_files.sync_folders(path, self._folder)
 
     def _create_draft_path(self, name: str) -> Path:
@@ -176,7 +176,7 @@ def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
     yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
-def _place_in_folder[T](folder: Path, place: Callable[[], T]) -> T:
+def _call_with_folder[T](folder: Path, place: Callable[[], T]) -> T:
     """Create a folder and call a function that places a file in it; repeat if the empty folder was removed meanwhile.
 
     Raises:

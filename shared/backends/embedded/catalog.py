@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.catalog.ports import CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.timestamps import parse_rfc3339, rfc3339
@@ -83,7 +83,7 @@ class SqliteCatalogStore:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("CATALOG_UNAVAILABLE", "the catalog")
+    return convert_failures("CATALOG_UNAVAILABLE", "the catalog")
 
 
 def _read_version(connection: sqlite3.Connection) -> int:

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
 from shared.timestamps import parse_rfc3339, rfc3339
@@ -52,11 +52,11 @@ class SqliteConnectionStates:
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
         if arrivals:
-            with unavailable_on_failure(*_NAMES):
+            with convert_failures(*_NAMES):
                 await self._database.write(lambda connection: _record_arrivals(connection, arrivals))
 
     async def set_status(self, connection: str, status: str) -> None:
-        with unavailable_on_failure(*_NAMES):
+        with convert_failures(*_NAMES):
             await self._database.write(
                 lambda database: database.execute(
                     "INSERT INTO connection_states (connection, status) VALUES (?, ?)"
@@ -66,7 +66,7 @@ class SqliteConnectionStates:
             )
 
     async def load_states(self) -> Mapping[str, ConnectionState]:
-        with unavailable_on_failure(*_NAMES):
+        with convert_failures(*_NAMES):
             return await self._database.read(self._read_states)
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from shared.auth.ports import ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import binding_from_json
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.timestamps import parse_rfc3339, rfc3339
 
 SCHEMA = """
@@ -136,7 +136,7 @@ def _build_creators_statement(key: ApiKey) -> _Statement:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("CREDENTIALS_UNAVAILABLE", "the credential store")
+    return convert_failures("CREDENTIALS_UNAVAILABLE", "the credential store")
 
 
 def _read_version(connection: sqlite3.Connection) -> int:

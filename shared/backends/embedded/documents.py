@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher, unavailable_on_failure
+from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher, convert_failures
 from shared.conditional_requests import precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.errors import (
@@ -172,7 +172,7 @@ class SqliteDocumentStore:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("DATA_STORE_UNAVAILABLE", "the data store")
+    return convert_failures("DATA_STORE_UNAVAILABLE", "the data store")
 
 
 def _build_place_key(table: Table) -> tuple[str, str, str]:

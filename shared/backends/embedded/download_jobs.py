@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.downloads.models import Job
 from shared.timestamps import rfc3339
 
@@ -71,4 +71,4 @@ def _read_job(connection: sqlite3.Connection, job_id: str) -> Job | None:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("DOWNLOADS_UNAVAILABLE", "the store of downloads")
+    return convert_failures("DOWNLOADS_UNAVAILABLE", "the store of downloads")

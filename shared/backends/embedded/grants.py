@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, Final
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.oauth.grants import Grant, StoredGrant, grant_from_json, grant_to_json
 from shared.timestamps import rfc3339
 
@@ -106,4 +106,4 @@ def _grant_from_row(row: tuple[Any, ...]) -> Grant:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("CREDENTIALS_UNAVAILABLE", "the credential store")
+    return convert_failures("CREDENTIALS_UNAVAILABLE", "the credential store")

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.idempotency.keys import Claim
 from shared.idempotency.replies import BeginResult
 from shared.timestamps import rfc3339
@@ -96,4 +96,4 @@ class SqliteReplyStore:
 
 
 def _store_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys")
+    return convert_failures("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys")

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.background.ports import JobClaim, limit_stored_time
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -58,4 +58,4 @@ class SqliteJobLeaseStore:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")
+    return convert_failures("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.fair_use.ports import Purpose, QuotaReservation
 
 SCHEMA = """
@@ -90,4 +90,4 @@ def _has_place(connection: sqlite3.Connection, principal: str, purpose: Purpose,
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("QUOTAS_UNAVAILABLE", "the store of quotas")
+    return convert_failures("QUOTAS_UNAVAILABLE", "the store of quotas")

@@ -28,7 +28,7 @@ from shared.backends.embedded.provenance_schema import (
     tip_from_row,
 )
 from shared.backends.embedded.provenance_verifier import VerifierProcess
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.head_checks import MAX_ORPHANS, can_be_earliest
@@ -135,7 +135,7 @@ class SqliteChainStore:
             with closing(connection.execute(sql, (find_chain_number(connection, chain), first, last))) as rows:
                 work(rows)
 
-        with unavailable_on_failure(CODE, "the audit log"):
+        with convert_failures(CODE, "the audit log"):
             await self._verifying.read(decode_leniently(stream_rows))
 
     @asynccontextmanager
@@ -216,7 +216,7 @@ class SqliteChainStore:
         return await self._read_in_thread(select_decisions)
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
-        with unavailable_on_failure(CODE, "the audit log"):
+        with convert_failures(CODE, "the audit log"):
             return await self._verifying.read(lambda connection: find_misplaced(connection, chain))
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
@@ -245,7 +245,7 @@ class SqliteChainStore:
         await asyncio.gather(self._writing.close(), self._reading.close(), self._verifying.close())
 
     async def _read_in_thread[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with unavailable_on_failure(CODE, "the audit log"):
+        with convert_failures(CODE, "the audit log"):
             return await self._reading.read(decode_leniently(work))
 
 

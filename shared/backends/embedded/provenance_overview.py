@@ -14,7 +14,7 @@ from shared.backends.embedded.provenance_schema import (
     record_from_row,
     tip_from_row,
 )
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.provenance.overview_ports import ChainSummary, PendingEntry, PendingPlace, StoredVerdict
 from shared.provenance.ports import ChainKey, Target
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -174,11 +174,11 @@ class SqliteChainOverview:
         await self._database.close()
 
     async def _run_read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with unavailable_on_failure("PROVENANCE_UNAVAILABLE", "the audit log"):
+        with convert_failures("PROVENANCE_UNAVAILABLE", "the audit log"):
             return await self._database.read(decode_leniently(work))
 
     async def _run_write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with unavailable_on_failure("PROVENANCE_UNAVAILABLE", "the audit log"):
+        with convert_failures("PROVENANCE_UNAVAILABLE", "the audit log"):
             return await self._database.write(work)
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Final
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.rate_limits.limiter import LEASE_SECONDS
 from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
@@ -37,7 +37,7 @@ class SqliteLeaseStore:
         self._database = database
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
-        with unavailable_on_failure("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
+        with convert_failures("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
             return await self._database.write(
                 lambda connection: _grant_lease(connection, request, at, self._database.runtime)
             )

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.provenance.ports import ChainKey
 from shared.signatures.ports import Change, IndexedSignature, SignatureFilter, Value
 from shared.timestamps import rfc3339
@@ -150,4 +150,4 @@ def _select_attempts(connection: sqlite3.Connection, member: str) -> Value | Non
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("SIGNATURES_UNAVAILABLE", "the store of signatures")
+    return convert_failures("SIGNATURES_UNAVAILABLE", "the store of signatures")

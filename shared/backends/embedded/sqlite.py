@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from shared.backends.embedded.sqlite_space import use_incremental_vacuum
+from shared.backends.embedded.sqlite_space import enable_incremental_vacuum
 from shared.errors import Kind, WorkspaceError
 from shared.observability.tracing import get_current_span_context, open_batch_span, open_call_span
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -52,8 +52,8 @@ def connect(path: Path, runtime: Runtime = SYSTEM_RUNTIME, *, incremental_vacuum
     try:
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         if incremental_vacuum:
-            use_incremental_vacuum(connection)
-        _use_wal(connection, runtime)
+            enable_incremental_vacuum(connection)
+        _enable_wal(connection, runtime)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
@@ -63,7 +63,7 @@ def connect(path: Path, runtime: Runtime = SYSTEM_RUNTIME, *, incremental_vacuum
     return connection
 
 
-def _use_wal(connection: sqlite3.Connection, runtime: Runtime) -> None:
+def _enable_wal(connection: sqlite3.Connection, runtime: Runtime) -> None:
     """Switch a SQLite file to WAL mode (write-ahead log), with retries.
 
     SQLite's busy timeout does not apply when several processes open a new file at the same time.
@@ -86,7 +86,7 @@ def build_span_attributes(path: Path, operation: str) -> dict[str, str | int]:
 
 
 @contextmanager
-def unavailable_on_failure(code: str, store: str) -> Iterator[None]:
+def convert_failures(code: str, store: str) -> Iterator[None]:
     """Convert failures of a SQLite file (locked too long, disk full, damaged, unreachable) to UNAVAILABLE errors.
 
     Args:

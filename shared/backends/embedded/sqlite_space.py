@@ -14,7 +14,7 @@ _INCREMENTAL = 2
 _KEPT_SHARE = 4
 
 
-def use_incremental_vacuum(connection: sqlite3.Connection) -> None:
+def enable_incremental_vacuum(connection: sqlite3.Connection) -> None:
     """Set incremental vacuum for a new file, before its change to WAL mode; an existing file is not changed."""
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.sqlite import SqliteDatabase, unavailable_on_failure
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.timestamps import rfc3339
 from shared.webhooks.models import Delivery, DeliveryStatus
 from shared.webhooks.ports import DeliveryPlace
@@ -161,7 +161,7 @@ class SqliteWebhookStore:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return unavailable_on_failure("WEBHOOKS_UNAVAILABLE", "the store of webhooks")
+    return convert_failures("WEBHOOKS_UNAVAILABLE", "the store of webhooks")
 
 
 def _read_document(connection: sqlite3.Connection, name: str) -> str | None:

@@ -7,20 +7,20 @@ def test_a_stored_delivery_is_recognised_once() -> None:
     """A repeated delivery with the same packet id, topic and text is recognised once."""
     mark = build_mark(7, "a/b", b"{}")
     known = Redeliveries([build_mark(6, "a/b", b"{}") + mark], 10)
-    assert not known.take(build_mark(7, "a/c", b"{}"))
-    assert not known.take(build_mark(7, "a/b", b"{ }"))
-    assert known.take(mark)
-    assert not known.take(mark)
+    assert not known.remove_if_known(build_mark(7, "a/c", b"{}"))
+    assert not known.remove_if_known(build_mark(7, "a/b", b"{ }"))
+    assert known.remove_if_known(mark)
+    assert not known.remove_if_known(mark)
 
 
 def test_old_deliveries_are_not_recognised() -> None:
     """An old delivery is not recognised, because its packet id may belong to another message now."""
     marks = [build_mark(number, "a", b"{}") for number in range(1, 6)]
     known = Redeliveries(marks, 2)
-    assert [known.take(each) for each in marks] == [False, False, False, True, True]
+    assert [known.remove_if_known(each) for each in marks] == [False, False, False, True, True]
 
 
 def test_the_last_use_of_a_packet_id_counts() -> None:
     """A repeated delivery is compared with the newest message that used its packet id."""
     first, second = build_mark(1, "a", b"1"), build_mark(1, "a", b"2")
-    assert [Redeliveries([first, second], 10).take(each) for each in (first, second)] == [False, True]
+    assert [Redeliveries([first, second], 10).remove_if_known(each) for each in (first, second)] == [False, True]

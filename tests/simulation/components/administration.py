@@ -67,7 +67,7 @@ class AdministrationComponent(Component):
         else:
             self.world.require(reply.status == 412, f"{wanted} was answered by {reply.status} {reply.reply.body!r}")
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Make one more change, which also appends the audit event of the previous change."""
         before = 0
         while not before:
@@ -81,7 +81,7 @@ class AdministrationComponent(Component):
                 self._acknowledged.add(wanted)
                 before = wanted
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check that the audit events have each number from 1 to the stored number, so that none is lost."""
         events = [
             record

@@ -169,7 +169,7 @@ class AlertsComponent(Component):
         if reply is not None:
             self.world.require(reply.status in {200, 201, 412}, f"a rule got {reply.status} {reply.reply.body!r}")
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Raise and lower the measured value once more, and wait for the alerts and for all announcements."""
         await send_until_done(self.world, "ann@t", "PUT", f"{_RULES}/edited", _build_rule(is_enabled=True))
         for value, state in ((_HOT, "firing"), (_COLD, "resolved")):
@@ -255,7 +255,7 @@ class AlertsComponent(Component):
         resolved = {alert["id"] for alert in self._final.values() if alert["state"] == "resolved"}
         self.world.require(len(found) == len(set(found)) and resolved <= set(found), f"pages contain {found}")
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check the acknowledgements of alerts, their audit events, and the number of alerts."""
         events: dict[str, list[Any]] = defaultdict(list)
         for record in read_chains(self.world, folder):

@@ -96,7 +96,7 @@ class AmendmentsComponent(Component):
         known = self._decided.setdefault((scope, record_id), decision)
         self.world.require(known == decision, f"{amendment} was decided twice: {known}, {decision}")
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Decide about each pending amendment, so that afterwards no amendment is pending."""
         for amendment, (scope, record_id, author) in list(self._created.items()):
             member = next(each for each in _MEMBERS if each != author)
@@ -109,7 +109,7 @@ class AmendmentsComponent(Component):
         known = {(scope, record_id) for scope, record_id, _ in self._created.values()}
         self.world.require(not listed & known, f"decided amendments are listed as pending: {listed & known}")
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check the stored amendments and decisions against the acknowledged ones."""
         authors: dict[tuple[str, str], str] = {}
         texts: dict[str, list[str]] = defaultdict(list)

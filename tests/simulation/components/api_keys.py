@@ -103,7 +103,7 @@ class ApiKeysComponent(Component):
             self.world.require(reply.status == 204, f"the revocation of {name} was answered by {reply.status}")
             self._revoked.setdefault(key_id, self.world.scheduler.now)
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Use every API key once more, after the documented delay of revocations."""
         await self.world.sleep(_IN_FORCE_SECONDS + 1)
         listed = (await send_until_done(self.world, "ann@t", "GET", _PATH)).json["keys"]
@@ -116,7 +116,7 @@ class ApiKeysComponent(Component):
                 self.world.require(known[key_id]["revokedAt"] is not None, f"{name} is not listed as revoked")
             await self._use_key(name)
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check the audit events of API keys, and the number of API keys."""
         events = Counter(
             (record["ActionType"], record["EntityID"])

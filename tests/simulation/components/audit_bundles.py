@@ -182,7 +182,7 @@ class AuditBundlesComponent(Component):
         self.world.require(status != "cancelled" or order.is_cancelled, f"nobody cancelled bundle {job}")
         order.status = status
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Wait until all bundles have ended, request one more bundle, and wait until all bundles have expired."""
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
@@ -208,7 +208,7 @@ class AuditBundlesComponent(Component):
     async def _read_status(self, member: str, job: str) -> str:
         return str((await send_until_done(self.world, member, "GET", f"{_PATH}/{job}")).json["status"])
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Compare the records, checkpoints and proofs of all bundles with the stored chains."""
         require_nothing_left(self.world, folder)
         leaves = {scope: read_hashes(folder, "DomainEvents", scope) for scope in _SCOPES}

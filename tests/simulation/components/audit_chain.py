@@ -78,14 +78,14 @@ class AuditChainComponent(Component):
         self.world.require(known == (content["RecordID"], content["Hash"]), f"{text} got two different replies")
         self._unknown.discard(text)
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Append one event to each chain, which must be possible after all faults."""
         for target, scope in _TARGETS:
             while f"last {target} {scope}" not in self._acknowledged:
                 await self._append_event(f"last {target} {scope}", target, scope, has_key=True)
                 await self.world.sleep(1)
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check each chain, and that each event is stored as often as the replies about it permit."""
         stored: dict[str, list[tuple[str, str]]] = {}
         for record in read_chains(self.world, folder):

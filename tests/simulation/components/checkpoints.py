@@ -75,7 +75,7 @@ class CheckpointsComponent(Component):
         self.world.require(known == root, f"two checkpoints of {scope} with size {size} differ")
         return size
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Wait until each chain has a checkpoint of all its records."""
         for scope in _SCOPES:
             query = f"oi-api/provenance/events/query?target=DomainEvents&scopeKey={scope}&limit=1"
@@ -88,7 +88,7 @@ class CheckpointsComponent(Component):
                 if size == (int(records[0]["RecordID"]) if records else 0):
                     break
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Compare the root of each checkpoint with the root that is computed from the stored records."""
         for scope, found in self._known.items():
             leaves = read_hashes(folder, "DomainEvents", scope)

@@ -222,7 +222,7 @@ class DownloadsComponent(TelemetryComponent):
     def _is_wanted(self, order: _Order, name: str) -> bool:
         return self._sent[name] in order.connections and order.start <= self._times[name] < order.end
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Deliver all messages, wait until all downloads have ended, download everything, and wait for the expiry."""
         await self._deliver_all()
         for member in _MEMBERS:
@@ -261,7 +261,7 @@ class DownloadsComponent(TelemetryComponent):
             listed = await send_until_done(self.world, member, "GET", _PATH)
             self.world.require(not listed.json["downloads"], f"expired downloads are left: {listed.json}")
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check that no job, file or reservation of a download remains."""
         require_nothing_left(self.world, folder)
 

@@ -231,7 +231,7 @@ class ImportsComponent(TelemetryComponent):
             if other is not file and other.is_started and not other.names.isdisjoint(file.names)
         ]
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Wait until all imports have ended, read all messages, and wait until all imports have expired."""
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
@@ -262,7 +262,7 @@ class ImportsComponent(TelemetryComponent):
                 await send_until_done(self.world, member, "DELETE", f"{_PATH}/{job}")
             await self.world.sleep(2)
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check that the archive has the messages of all completed imports, and that no uploaded file remains."""
         require_nothing_left(self.world, folder)
         stored: Counter[str] = Counter()

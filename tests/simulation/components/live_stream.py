@@ -197,7 +197,7 @@ class LiveStreamComponent(TelemetryComponent):
         }
         self.world.require(wanted <= received, f"a stream lacks messages: {wanted - received}")
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Deliver all messages, then open a last stream and replay all messages to it."""
         await self._deliver_all()
         await self.world.sleep(_LONGEST_LAG_SECONDS)
@@ -209,7 +209,7 @@ class LiveStreamComponent(TelemetryComponent):
             if listener.stream.is_open:
                 self._check_replay(listener)
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Do nothing, because the streams were already checked during the run."""
 
 

@@ -235,7 +235,7 @@ class OAuthComponent(Component):
             self.world.require(family.may_end or not is_certain, "an access token of an active family is rejected")
         return None if reply.status in TRANSIENT else reply.status == 200
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Refresh each token family once more; after all documented delays, use all access tokens."""
         for family in self._families:
             while (reply := await self._send_refresh(family.newest)) is None:
@@ -256,7 +256,7 @@ class OAuthComponent(Component):
                 is_wrong = works and family.is_refused
                 self.world.require(not is_wrong, "an access token of a refused family still works")
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check the audit events of issued tokens and of ended grants."""
         events = Counter(
             (record["ActionType"], record["EntityID"])

@@ -122,7 +122,7 @@ class RateBudgetsComponent(Component):
         else:
             self._admitted.append(_Admission(self.world.scheduler.now, self.world.clock_shift))
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Send requests to each process until one is admitted."""
         for _ in range(4):
             last = self.world.scheduler.now + _WAIT
@@ -130,7 +130,7 @@ class RateBudgetsComponent(Component):
                 self.world.require(self.world.scheduler.now < last, "a caller that waits as told is not admitted")
                 await self.world.sleep(1 if seconds is None else seconds)
 
-    def judge(self, folder: Path) -> None:  # noqa: ARG002  the invariants concern replies only
+    def check_invariants(self, folder: Path) -> None:  # noqa: ARG002  the invariants concern replies only
         """Check the number of admitted requests in each minute."""
         slices = len(self._limiters) * _LIMITERS * max(1, self._budget.requests // _LARGEST_SHARE)
         most = self._budget.requests + slices

@@ -205,7 +205,7 @@ class TelemetryComponent(Component):
         self.world.require({name for name, _ in found} <= self._sent.keys(), "a reader gets messages that nobody sent")
         return True
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Deliver all remaining events, compact all hours, and read all connections."""
         await self._deliver_all()
         while any(count > 1 for count in self._count_blobs().values()):
@@ -238,7 +238,7 @@ class TelemetryComponent(Component):
     def _count_blobs(self) -> Counter[Path]:
         return Counter(path.parent for path in (self.world.folder / "blobs" / "cold").glob("impulses/**/*.parquet"))
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check the rows of all blobs of the archive."""
         stored: Counter[tuple[str, str, int]] = Counter()
         names: set[str] = set()

@@ -159,7 +159,7 @@ class WarmQueriesComponent(Component):
             self.world.require(text == known[0], f"{lookup} runs {text!r}, but {known[0]!r} was acknowledged")
         return True
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Execute the stored queries, and make one more change, which appends the event of the previous change."""
         await self.world.sleep(_VISIBLE / MICROSECONDS + 1)
         listed = await send_until_done(self.world, "ann@t", "GET", _PATH)
@@ -174,7 +174,7 @@ class WarmQueriesComponent(Component):
         body = {"name": "Last", "surface": "hall", "kql": "print Text = 'last'"}
         await send_until_done(self.world, "ann@t", "PUT", f"{_PATH}/last", body)
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check the stored events: a version has at most one decision, by a member who is not its author."""
         authors: dict[str, str] = {}
         decided: Counter[str] = Counter()

@@ -62,7 +62,7 @@ class WebhooksComponent(Component):
         }
         await send_until_final(self.world, "ann@t", "POST", "oi-api/provenance/amendments", body, key=text)
 
-    async def settle(self) -> None:
+    async def complete_work(self) -> None:
         """Wait until every event was received; after many failures, the next attempt of a delivery is hours later."""
         self.world.slow_ticks()
         listed = await send_until_done(self.world, "ann@t", "GET", "oi-api/webhooks")
@@ -86,7 +86,7 @@ class WebhooksComponent(Component):
             ids[data["scopeKey"], data["recordId"]].add(message)
         return ids
 
-    def judge(self, folder: Path) -> None:
+    def check_invariants(self, folder: Path) -> None:
         """Check the ids and contents of the received messages."""
         for message, bodies in self.world.receiver.received.items():
             texts = {json.dumps(body, sort_keys=True) for body in bodies}

@@ -51,14 +51,14 @@ def send(lookup: str, file: IO[str], as_json: bool) -> None:
     except (click.UsageError, ApiError, UnicodeDecodeError) as error:
         accepted += getattr(error, "accepted", 0)
         if accepted:
-            click.echo(f"{_count(accepted)} accepted before the error", err=True)
+            click.echo(f"{_describe_count(accepted)} accepted before the error", err=True)
         if isinstance(error, UnicodeDecodeError):
             raise click.UsageError("the input is not UTF-8 text") from None
         raise
-    print_json({"accepted": accepted}) if as_json else click.echo(f"{_count(accepted)} accepted")
+    print_json({"accepted": accepted}) if as_json else click.echo(f"{_describe_count(accepted)} accepted")
 
 
-def _count(messages: int) -> str:
+def _describe_count(messages: int) -> str:
     return f"{messages} message{'s'[: messages != 1]}"
 
 

@@ -112,11 +112,11 @@ class _Display:
         if self.shown >= self._count:
             return
         self.shown += 1
-        self._show(f"{self.shown:>3}  {delivery.address}  {self._describe(delivery)}")
+        self._show(f"{self.shown:>3}  {delivery.address}  {self._describe_delivery(delivery)}")
         if self.shown == self._count:
             self.finished.set()
 
-    def _describe(self, delivery: Delivery) -> str:
+    def _describe_delivery(self, delivery: Delivery) -> str:
         try:
             target = self._settings.routes.find(delivery.address)
             if target is None:

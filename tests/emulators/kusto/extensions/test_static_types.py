@@ -3,7 +3,7 @@
 import pytest
 from duckdb_kql import ir
 
-from emulators.kusto.extensions.static_types import accepts, find_signatures, infer_static_type
+from emulators.kusto.extensions.static_types import accepts_argument_types, find_signatures, infer_static_type
 
 INT, LONG, REAL = ir.Literal(1, "int"), ir.Literal(1, "long"), ir.Literal(1.5, "real")
 DATE, SPAN, TEXT = ir.Literal("2024-01-02", "datetime"), ir.Literal("1h", "timespan"), ir.Literal("a", "string")
@@ -58,4 +58,4 @@ def test_types_of_expressions(expr: ir.Expr, kind: str | None) -> None:
 def test_arguments_of_a_signature(function: str, types: list[str | None], accepted: bool) -> None:  # noqa: FBT001  parametrized
     """A signature accepts arguments by number and type; an argument of unknown type is always accepted."""
     (signature,) = find_signatures("aggregates", function)
-    assert accepts(signature["parameters"], types) is accepted
+    assert accepts_argument_types(signature["parameters"], types) is accepted

@@ -150,7 +150,7 @@ def test_buffered_input_is_limited() -> None:
     """Input that the parser buffers without producing output is limited; any output resets the count."""
     sizes = HeadSizeCounter()
     assert sizes.add_data(MAX_HEADER_BYTES)
-    sizes.note_output()
+    sizes.record_output()
     assert sizes.add_data(10 * MAX_HEADER_BYTES)
     assert sizes.add_data(MAX_HEADER_BYTES)
     assert not sizes.add_data(1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scripts.sizing.load import Load
-from scripts.sizing.model import find_exceeded_limits, size_deployment
+from scripts.sizing.model import compute_deployment_sizes, find_exceeded_limits
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "how-to" / "size-a-deployment.md"
@@ -32,11 +32,11 @@ PAGE = ROOT / "docs" / "how-to" / "size-a-deployment.md"
 )
 def test_an_exceeded_limit_has_a_remedy(limit: str, load: Load) -> None:
     """Each exceeded limit is reported by name with a remedy, and docs/how-to/size-a-deployment.md lists it."""
-    found = {each.name: each for each in find_exceeded_limits(size_deployment(load))}
+    found = {each.name: each for each in find_exceeded_limits(compute_deployment_sizes(load))}
     assert limit in found
     assert found[limit].remedy
     assert f"| `{limit}` |" in PAGE.read_text(encoding="utf-8")
     # The defaults exceed only the limit of long chains, so the load above exceeds this one.
     assert limit not in {
-        each.name for each in find_exceeded_limits(size_deployment(Load(audit_events_per_second=0.001)))
+        each.name for each in find_exceeded_limits(compute_deployment_sizes(Load(audit_events_per_second=0.001)))
     }

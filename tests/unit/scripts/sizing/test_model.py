@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scripts.sizing import facts
 from scripts.sizing.load import MAX_VALUE, Load
-from scripts.sizing.model import Sizes, calculate_quantities, size_deployment
+from scripts.sizing.model import Sizes, calculate_quantities, compute_deployment_sizes
 from scripts.sizing.prices import METERS
 from scripts.sizing.services import compute_partition_rate
 
@@ -70,7 +70,7 @@ def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -
     """If one part of the load grows, no size of the deployment shrinks, except the units for connection states."""
     grown = getattr(load, field) * factor
     larger = replace(load, **{field: type(getattr(load, field))(min(grown, MAX_VALUE))})
-    before, after = size_deployment(load), size_deployment(larger)
+    before, after = compute_deployment_sizes(load), compute_deployment_sizes(larger)
     for name, capacity in _compute_capacities(before).items():
         allowance = before.cosmos.ru_per_second["connection states"] if name == "request units" else 0
         assert _compute_capacities(after)[name] >= capacity * (1 - 1e-9) - allowance, name
@@ -79,7 +79,7 @@ def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -
 @given(LOADS)
 def test_partitions_suffice(load: Load) -> None:
     """The computed partitions process the load with a reserve, but one partition less would not."""
-    hubs = size_deployment(load).event_hubs
+    hubs = compute_deployment_sizes(load).event_hubs
     needed = facts.HEADROOM * load.messages_each
     assert hubs.partitions * compute_partition_rate(load.connections_each, hubs.partitions) >= needed * (1 - 1e-9)
 
@@ -87,7 +87,7 @@ def test_partitions_suffice(load: Load) -> None:
 @given(LOADS)
 def test_every_quantity_has_a_meter(load: Load) -> None:
     """Each quantity is positive and finite, and belongs to a known meter."""
-    for meter, quantity in calculate_quantities(size_deployment(load)).items():
+    for meter, quantity in calculate_quantities(compute_deployment_sizes(load)).items():
         assert meter in METERS
         assert 0 < quantity < float("inf")
 
@@ -99,16 +99,18 @@ def test_equal_deployments_have_equal_sizes(count: int) -> None:
     shared = ("connections", "messages_per_second", "listeners", "http_requests_per_second", "audit_events_per_second")
     totals = (*shared, "audit_scopes", "log_gb_per_day")
     many = replace(one, deployments=count, **{name: getattr(one, name) * count for name in totals})
-    assert _compute_capacities(size_deployment(many)) == pytest.approx(_compute_capacities(size_deployment(one)))
-    quantities = calculate_quantities(size_deployment(one))
-    assert calculate_quantities(size_deployment(many)) == pytest.approx(
+    assert _compute_capacities(compute_deployment_sizes(many)) == pytest.approx(
+        _compute_capacities(compute_deployment_sizes(one))
+    )
+    quantities = calculate_quantities(compute_deployment_sizes(one))
+    assert calculate_quantities(compute_deployment_sizes(many)) == pytest.approx(
         {name: count * each for name, each in quantities.items()}
     )
 
 
 def test_the_timer_ticks_less_often_without_simulators() -> None:
     """Without simulators the timer ticks every five seconds, and costs a fifth of the executions."""
-    without, with_simulators = (size_deployment(Load(simulators=each, listeners=1)) for each in (False, True))
+    without, with_simulators = (compute_deployment_sizes(Load(simulators=each, listeners=1)) for each in (False, True))
     assert (without.background.tick_seconds, with_simulators.background.tick_seconds) == (5, 1)
     assert "simulators" not in without.background.runs_per_month
     ticks = [sizes.functions["background"].executions_per_second for sizes in (without, with_simulators)]

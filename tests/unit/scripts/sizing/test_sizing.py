@@ -12,7 +12,7 @@ import pytest
 from scripts.sizing import facts
 from scripts.sizing.__main__ import WRONG_OPTIONS, main
 from scripts.sizing.load import EXAMPLES, Load
-from scripts.sizing.model import size_deployment
+from scripts.sizing.model import compute_deployment_sizes
 from shared.oauth.grant_ending import SCHEDULE as GRANTS_SCHEDULE
 from shared.settings import Settings
 
@@ -84,7 +84,7 @@ def test_the_page_shows_every_example() -> None:
 def test_the_page_shows_the_timer_of_the_settings() -> None:
     """docs/how-to/size-a-deployment.md has a row for each background job with its schedule and its monthly runs."""
     text = PAGE.read_text(encoding="utf-8")
-    runs = size_deployment(Load(simulators=True, listeners=1)).background.runs_per_month
+    runs = compute_deployment_sizes(Load(simulators=True, listeners=1)).background.runs_per_month
     schedules = {
         "simulators": Settings.read({}).simulator_schedule,
         "live-streams": Settings.read({}).live_schedule,

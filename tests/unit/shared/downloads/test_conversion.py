@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.downloads import conversion
-from shared.downloads.conversion import name_columns, write_csv, write_jsonl, write_parquet
+from shared.downloads.conversion import build_column_names, write_csv, write_jsonl, write_parquet
 from shared.downloads.flattening import find_leaves_singly, read_values_singly
 from shared.downloads.output_files import WrittenFile
 from shared.errors import WorkspaceError
@@ -118,7 +118,7 @@ def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str,
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == sorted(header[4:])
     assert len(set(header)) == len(header)
-    paths = [path for _, path in name_columns(leaves)]
+    paths = [path for _, path in build_column_names(leaves)]
     for number, (row, payload) in enumerate(zip(rows, payloads, strict=True)):
         instant = rfc3339(BEGIN + timedelta(seconds=number))
         assert row[:4] == [instant, "pump", f'd,"{number}', f"m\\{number}\n"]
@@ -271,7 +271,7 @@ def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
 
 def test_colliding_column_names_get_a_prefix() -> None:
     """A key that collides with a fixed column or another path gets a prefix."""
-    found = name_columns({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
+    found = build_column_names({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
     assert found == [
         ("a.b", ("a", "b")),
         ("connection.x", ("connection", "x")),

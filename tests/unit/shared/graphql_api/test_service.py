@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.graphql_list import CALLER, QUERY, CountingStores, build_catalog, build_service, lift_limits
+from bench.graphql_list import CALLER, QUERY, CountingStores, build_catalog, build_service, disable_limits
 
 DEEP = (
     "{ connections(first: 1000) { nodes { status stats { messagesReceived } surfaces { connections { status } "
@@ -15,7 +15,7 @@ async def test_number_of_reads_is_independent_of_the_list_length(query: str, rea
     """The number of store reads of a list is the same for many connections as for one connection."""
     for connections, surfaces in ((1, 1), (200, 10)):
         stores = CountingStores(build_catalog(connections, surfaces))
-        with lift_limits():
+        with disable_limits():
             answer = await build_service(stores).run(CALLER, query, {}, None)
         assert (answer.executed, "errors" in answer.body) == (True, False)
         assert stores.count == reads

@@ -12,8 +12,8 @@ from shared.warm_queries.time_ranges import (
     TimeInterval,
     build_time_condition,
     build_time_parameters,
+    find_time_parameter,
     is_fixed_time_range,
-    name_time_parameter,
     parse_time,
     select_time_range,
 )
@@ -90,4 +90,4 @@ def test_fixed_ranges_can_be_cached() -> None:
         True,
         False,
     )
-    assert (name_time_parameter(TimeInterval(NOW)), name_time_parameter(HOUR)) == ("from", "timeRange")
+    assert (find_time_parameter(TimeInterval(NOW)), find_time_parameter(HOUR)) == ("from", "timeRange")

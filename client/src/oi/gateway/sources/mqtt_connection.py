@@ -212,7 +212,7 @@ class MqttConnection:
             receiver.put(Delivery(topic, payload))
         else:
             mark = build_mark(packet_id, topic, payload)
-            if publication.is_repeated and self._redeliveries.take(mark):
+            if publication.is_repeated and self._redeliveries.remove_if_known(mark):
                 metrics.count("repeated_messages_total")
                 self._client.ack(packet_id, publication.qos)
                 return

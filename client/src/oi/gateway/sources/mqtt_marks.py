@@ -33,7 +33,7 @@ class Redeliveries:
         together = b"".join(marks)[-window * _MARK.size :]
         self._known = dict(_MARK.iter_unpack(together))
 
-    def take(self, mark: bytes) -> bool:
+    def remove_if_known(self, mark: bytes) -> bool:
         """Return whether a delivery repeats an earlier one; each earlier delivery is recognised once."""
         packet_id, digest = _MARK.unpack(mark)
         if self._known.get(packet_id) != digest:

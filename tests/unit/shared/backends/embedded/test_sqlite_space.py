@@ -11,8 +11,8 @@ import pytest
 from shared.backends.embedded.sqlite_space import (
     STEP_PAGES,
     convert_to_incremental_vacuum,
+    enable_incremental_vacuum,
     release_free_pages,
-    use_incremental_vacuum,
 )
 
 ROWS = 3_000
@@ -43,7 +43,7 @@ def count_pages(connection: sqlite3.Connection) -> int:
 def connection(path: Path) -> Iterator[sqlite3.Connection]:
     """Return a connection to a new file that can return space."""
     with closing(sqlite3.connect(path)) as opened:
-        use_incremental_vacuum(opened)
+        enable_incremental_vacuum(opened)
         insert_and_delete_rows(opened)
         yield opened
 

@@ -211,6 +211,39 @@ def _is_plus(node: Any) -> bool:
     return get_rule_name(node) == "InvocationExpression" and len(rules) == 1 and node.getText().startswith("+")
 
 
+def _patch_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def lower_function_call(node: Any) -> ir.Expr:
+        lowered = default(node)
+        if isinstance(lowered, ir.FunctionCall) and lowered.args:
+            name, *args = get_child_rules(node)
+            if lowered.name == name.getText() and len(lowered.args) == len(args):
+                _check_parentheses(lowered.name, args)
+        return lowered
+
+    return lower_function_call
+
+
+def _check_parentheses(name: str, args: Sequence[Any]) -> None:
+    """Reject a constant in parentheses where all signatures require a constant, as the language service does.
+
+    Args:
+        name: name of the function.
+        args: parse tree node of each argument.
+    """
+    signatures = find_signatures("functions", name)
+    lists = [each for one in signatures for each in list_parameters(one["parameters"], len(args))]
+    for index, arg in enumerate(args):
+        if lists and all(each[index].get("constant") for each in lists) and _has_parentheses(arg):
+            raise semantic_error(
+                f"{name}(): a constant argument must not contain parentheses", inner="SEM0219", subject=f"{name}()"
+            )
+
+
+def _has_parentheses(node: Any) -> bool:
+    """Return whether an expression has parentheses other than those of its calls."""
+    return get_rule_name(node) == "ParenthesizedExpression" or any(map(_has_parentheses, get_child_rules(node)))
+
+
 def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
     """Context manager: reject a condition that is a column if DuckDB finds that the column has one of the ``types``."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
@@ -297,5 +330,6 @@ macros: tuple[str, ...] = ()
 def install() -> None:
     """Make the translator library check the arguments of calls, conditions and keys."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
+    replace_attribute(lower, "_lower_function_call", _patch_function_call)
     replace_attribute(translate, "render_expr", _patch_render_expr)
     replace_attribute(translate, "render_operator", _patch_render_operator)

@@ -51,6 +51,8 @@ REJECTED = [
     "project x = extract(s, 1, s)",
     "project x = replace_regex(s, s, 'a')",
     "project x = indexof_regex(s, s)",
+    "project x = format_bytes(r, (-1))",
+    "project x = round(r, 1 + toint((1)))",
     "project x = array_sort_asc(j, b)",
     "project x = array_sort_desc(j[0] <= 3)",
     "where pi()",
@@ -68,6 +70,8 @@ REJECTED = [
     "extend k = array_concat(j) | project x = k / 2",
 ]
 ACCEPTED: list[tuple[str, list[Any]]] = [
+    ("project x = format_bytes((r), -1), y = extract('(a)', (1), s)", ["2 Bytes", "a"]),
+    ("project x = round((r), 1 - toint(1))", [2.0]),
     ("extend c = l > 3 | where c and b | count", [1]),
     ("extend c = b | where c | count", [1]),
     ("project x = +l, y = -(+l)", [7, -7]),

@@ -23,6 +23,8 @@ _SORTING = (ir.Sort, ir.Top)
 _UNORDERED = (ir.Summarize, ir.Join, ir.Lookup, ir.Union, ir.Distinct, ir.Count, DistinctRows)
 _CONSTANT = re.compile(r"CAST\(-?\d+ AS \w+\)|-?\d+|\$\w+")
 """SQL of a number or of a query parameter."""
+_UNSORTABLE = re.compile(r"'(?:[^']|'')*'|true|false|null", re.IGNORECASE)
+"""SQL of a literal by which DuckDB does not sort."""
 _MAX_ELEMENTS = 1_048_576
 """Maximum length of an aggregated list or set in Kusto."""
 
@@ -220,7 +222,8 @@ class ListAggregate(AggregateSpec):
             conditions.append(args[self.predicate])
         where = f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
         if self.distinct:
-            return f"list(DISTINCT {args[0]} ORDER BY {args[0]}){where}"
+            order = "" if _UNSORTABLE.fullmatch(args[0]) else f" ORDER BY {args[0]}"
+            return f"list(DISTINCT {args[0]}{order}){where}"
         order = f" ORDER BY {ORDER_COLUMN}" if _ORDERED.get() else ""
         return f"list({args[0]}{order}){where}"
 

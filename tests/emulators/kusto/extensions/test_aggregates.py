@@ -70,6 +70,7 @@ ROWS: list[tuple[str, list[Any]]] = [
         ["03:00:00", "01:30:00", "01:00:00", "02:00:00"],
     ),
     ("datatable(d:timespan)[] | summarize sum(d), avg(d)", ["00:00:00", None]),
+    ("print s = 'b' | summarize make_set('a', 3), make_set_if(true, s == 'b'), make_set(1)", [["a"], [True], [1]]),
     ("datatable(d:real)[] | summarize sum(d), avg(d), stdev(d), make_list(d), make_set(d)", [0.0, "NaN", 0.0, [], []]),
     (
         "datatable(d:datetime)[datetime(2020-01-01)] | summarize make_list(d), make_set(d), take_any(d), avg(d)",

@@ -15,7 +15,7 @@ import orjson
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _SLICE: Final = 64 * 1024
-"""Number of characters of small elements that are parsed in one call."""
+"""Number of characters that are parsed in one call: those of a short text, or of small elements."""
 _LONG_NUMBER: Final = re.compile(r"[0-9]{19}")
 """Digits of a number that the fast parser may not return exactly."""
 _BETWEEN: Final = ("],[", "},{")
@@ -33,6 +33,8 @@ def loads_in_slices(text: str, levels: int) -> Any:
     Raises:
         ValueError: the text is not JSON.
     """
+    if len(text) <= _SLICE:
+        return json.loads(text)
     value, end = _parse_value(text, _skip_whitespace(text, 0), levels)
     if _skip_whitespace(text, end) != len(text):
         raise json.JSONDecodeError("Extra data", text, end)

@@ -18,7 +18,11 @@ VALUES = st.recursive(
 @given(VALUES, st.integers(0, 4), st.sampled_from([None, 2]))
 def test_the_result_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
     """The result equals that of the standard library for any number of sliced levels and any white space."""
-    assert loads_in_slices(json.dumps(value, indent=indent), levels) == value
+    text = json.dumps(value, indent=indent)
+    assert loads_in_slices(text, levels) == value
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_slices, "_SLICE", 0)
+        assert loads_in_slices(text, levels) == value
 
 
 ROWS = st.lists(
@@ -65,7 +69,10 @@ def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.Monkey
     "text", ["", "[", "[1,]", "[1 2]", '{"a"}', '{"a":1,}', "{1:2}", '{"a":1', "[1] x", '["a', "[,]"]
 )
 def test_invalid_json_is_rejected(text: str) -> None:
-    """A text that is not JSON raises an error at every level."""
+    """A text that is not JSON raises an error at every level, whether it is parsed in one call or in slices."""
     for levels in range(3):
         with pytest.raises(ValueError, match="line 1"):
+            loads_in_slices(text, levels)
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(ValueError, match="line 1"):
+            patch.setattr(json_slices, "_SLICE", -1)
             loads_in_slices(text, levels)

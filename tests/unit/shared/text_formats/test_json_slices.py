@@ -68,11 +68,10 @@ def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "text", ["", "[", "[1,]", "[1 2]", '{"a"}', '{"a":1,}', "{1:2}", '{"a":1', "[1] x", '["a', "[,]"]
 )
-def test_invalid_json_is_rejected(text: str) -> None:
-    """A text that is not JSON raises an error at every level, whether it is parsed in one call or in slices."""
+@pytest.mark.parametrize("size", [-1, json_slices._SLICE])
+def test_invalid_json_is_rejected(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that is not JSON raises an error at every level, whether it is parsed in slices or in one call."""
+    monkeypatch.setattr(json_slices, "_SLICE", size)
     for levels in range(3):
         with pytest.raises(ValueError, match="line 1"):
-            loads_in_slices(text, levels)
-        with pytest.MonkeyPatch.context() as patch, pytest.raises(ValueError, match="line 1"):
-            patch.setattr(json_slices, "_SLICE", -1)
             loads_in_slices(text, levels)

@@ -79,7 +79,7 @@ def add_administrator(console: Console, member: str) -> str:
     find_field(page, "Role").select_option("Admin")
     press_button(page, "Add member")
     open_heading(page, "New administrator")
-    page.get_by_role("link", name="Create one on the page Keys and tokens").click()
+    page.get_by_role("link", name="Create an API key on the page Keys and tokens").click()
     press_button(page, "Create an API key")
     find_field(page, "Name").fill("first key")
     find_field(page, "Belongs to").fill(member)

@@ -47,7 +47,7 @@ def test_record_is_amended_by_one_and_approved_by_another(
     append_events(editor, "two people", 2)
     console.sign_in(EDITOR).open("audit/DomainEvents/two people?record=2", "Audit log")
     page = console.page
-    page.get_by_role("link", name="Amend it").click()
+    page.get_by_role("link", name="Amend this record").click()
     amended = page.get_by_label("Amended record")
     expect(page.get_by_label("Original record")).to_have_value(re.compile('"setpoint": 5.5'))
     expect(page.get_by_label("Original record")).not_to_be_editable()
@@ -66,7 +66,7 @@ def test_record_is_amended_by_one_and_approved_by_another(
     own = page.get_by_role("article", name="Amendment 000000000001")
     expect(own.get_by_role("button", name="Approve")).to_be_disabled()
     expect(own.get_by_role("button", name="Reject")).to_be_disabled()
-    expect(own).to_contain_text("You made this amendment; another person must decide it.")
+    expect(own).to_contain_text("You made this amendment; another person must approve or reject it.")
     with console.open_second() as second:
         other = open_pending_amendments(second.sign_in(ADMIN), "two people")
         second.check_appearance("amendments-queue")

@@ -163,7 +163,7 @@ def test_an_altered_record_is_unmistakable(console: Console, editor: httpx.Clien
     banner.get_by_text("What to do now").click()
     console.check_appearance("audit-altered")
     console.check_fits_a_phone("audit-altered-phone")
-    record.get_by_role("button", name="Verify it and the chain").click()
+    record.get_by_role("button", name="Verify this record and its chain").click()
     verdict = find_dialog(page, "Verification of Plant events of altered")
     expect(verdict.get_by_role("img", name=re.compile("000000000002 was altered or damaged"))).to_be_visible()
     expect(verdict.get_by_role("listitem").filter(has_text="000000000001")).to_contain_text("sound")
@@ -231,7 +231,7 @@ def test_read_only_token_reads_and_proves(service: Service, editor: httpx.Client
         page.get_by_role("button", name="Prove this record").click()
         expect(page.get_by_text("Proven", exact=True)).to_be_visible()
         page.keyboard.press("Escape")
-        for missing in ("Verify", "Export", "Write an event", "Amend it"):
+        for missing in ("Verify", "Export", "Write an event", "Amend this record"):
             expect(page.get_by_role("main").get_by_text(missing)).to_have_count(0)
         console.check_no_errors()
 

@@ -35,7 +35,7 @@ def test_existing_container_cannot_be_removed(console: Console) -> None:
     dialog.get_by_label("Partition key path").fill("/line")
     dialog.get_by_role("button", name="Create").click()
     expect(dialog).to_have_count(0)
-    expect(table.get_by_role("row").filter(has_text=name)).to_contain_text("provisioned")
+    expect(table.get_by_role("row").filter(has_text=name)).to_contain_text("exists")
     page.get_by_role("button", name=f"Remove {name}").click()
     page.get_by_role("button", name="Remove the record").click()
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("CONTAINER_PROVISIONED")

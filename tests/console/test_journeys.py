@@ -92,7 +92,7 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
         expect(page.get_by_role("main")).to_contain_text("Draft, until another person approves it")
         console.check_fits_in_both_themes(f"engineer-draft-{width}")
         console.open(f"audit/DomainEvents/{scope}?record=2", "Audit log")
-        page.get_by_role("link", name="Amend it").click()
+        page.get_by_role("link", name="Amend this record").click()
         page.get_by_label("Amended record").fill('{"setpoint": 5.25, "unit": "bar"}')
         page.get_by_label("Reason in words").fill("The valve was set to 5.25.")
         press_button(page, "Review")

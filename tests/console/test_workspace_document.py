@@ -177,7 +177,7 @@ def test_a_file_is_chosen_or_dropped(console: Console, admin: httpx.Client, tmp_
     binary = tmp_path / "binary.yaml"
     binary.write_bytes(b"\xff\xfe\x00")
     page.get_by_label("File of the document").set_input_files(binary)
-    expect(page.get_by_text("binary.yaml is not a text in UTF-8.")).to_be_visible()
+    expect(page.get_by_text("binary.yaml is not a UTF-8 text.")).to_be_visible()
     page.once("dialog", lambda asked: asked.accept())
     drop_file(page, "dropped.yaml", "workspace: {id: dropped}\n")
     expect(editor).to_have_value("workspace: {id: dropped}\n")

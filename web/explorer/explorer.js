@@ -24,6 +24,8 @@ document.getElementById("other").addEventListener("click", () => {
   form.hidden = false;
   document.getElementById("credential").focus();
 });
+/** Number of attempts to open the operations; only the reply to the newest one counts. */
+let attempts = 0;
 const session = readSession();
 if (session === undefined) {
   form.hidden = false;
@@ -55,14 +57,25 @@ function readStorage(read) {
 /** Show the operations of a credential, or why it was rejected. */
 async function open(credential) {
   problem.textContent = "";
+  attempts += 1;
+  const mine = attempts;
   try {
     const token = credential.startsWith(KEY_PREFIX) ? await exchangeKey(credential) : credential;
-    const [spec, who] = await Promise.all([fetchJson("/oi-api/openapi", token), fetchJson("/workspace/api/keys/whoami", token)]);
+    const [spec, who] = await Promise.all([
+      fetchJson("/oi-api/openapi", token),
+      fetchJson("/workspace/api/keys/whoami", token),
+    ]);
+    if (mine !== attempts) {
+      return;
+    }
     document.getElementById("who").textContent = who.name || who.principal || "a service";
     signedIn.hidden = false;
     form.hidden = true;
     showDocument(spec, token);
   } catch (error) {
+    if (mine !== attempts) {
+      return;
+    }
     problem.textContent = error.message;
     signedIn.hidden = true;
     form.hidden = false;

@@ -74,14 +74,14 @@ const TEXTS: Record<string, Text> = {
   },
   WORKSPACE_ID_FIXED: {
     title: "The document belongs to another workspace.",
-    advice: "The id of a workspace cannot change. Correct `workspace.id`, or sign in to that workspace.",
+    advice: "The ID of a workspace cannot be changed. Correct `workspace.id`, or sign in to that workspace.",
   },
   CATALOG_CHANGED: {
     title: "Other persons changed the workspace at the same time.",
     advice: "Try again.",
   },
   PARTITION_KEY_IMMUTABLE: {
-    title: "The partition key path of a container cannot change.",
+    title: "The partition key path of a container cannot be changed.",
     advice: "Create another container instead.",
   },
   PRECONDITION_FAILED: {

@@ -1,5 +1,5 @@
 import type { RefObject } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError, api, isOutdated } from "@/api/index.ts";
 import { type ItemChange, type StoredItem, storeItem } from "@/api/items.ts";
 import type { Conflict } from "@/components/ConflictBanner.tsx";
@@ -79,22 +79,27 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
   const hasChanges = !isEqual(draft, base.draft);
   const isNew = base.stored === null;
   const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
+  // A reply arrives later than the rendering that sent the request; the user may have typed meanwhile.
+  const current = useRef(draft);
+  current.current = draft;
   useUnsavedWarning(hasChanges);
-  useEffect(() => {
+  // Before the browser paints, because a user who sees the item as saved may already open another page.
+  useLayoutEffect(() => {
     if (saved) {
       onSaved(saved.item, saved.isNew);
     }
   }, [saved]);
-  const rebase = (item: Item) => {
+  /** Shows a stored version with the fields that the user changed after `from`. */
+  const rebase = (item: Item, from: Draft) => {
     const theirs = rules.toDraft(item);
-    const merged = mergeDrafts(base.draft, draft, theirs);
+    const merged = mergeDrafts(from, current.current, theirs);
     setBase({ stored: item, draft: theirs });
     setDraft(merged.draft);
     return merged.both;
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (stored && stored.etag !== base.stored?.etag) {
-      rebase(stored);
+      rebase(stored, base.draft);
     }
   }, [stored?.etag]);
   const attempt = async (work: () => Promise<void>) => {
@@ -114,8 +119,7 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
         isNew && rules.create
           ? await rules.create(draft)
           : await storeItem<Item>(api, rules.path(draft), rules.toBody(draft), base.stored?.etag ?? null);
-      setBase({ stored: item, draft: rules.toDraft(item) });
-      setDraft(rules.toDraft(item));
+      rebase(item, draft);
       setConflict(undefined);
       setSaved({ item, isNew });
     } catch (failure) {
@@ -139,7 +143,7 @@ export function useItemForm<Item extends StoredItem, Draft extends object>(
         setConflict({ state: "delayed" });
         return;
       }
-      const both = rebase(item).map((field) => rules.labels[field]);
+      const both = rebase(item, base.draft).map((field) => rules.labels[field]);
       setConflict({ state: "merged", by: item.editedBy ?? null, at: item.updatedAt ?? null, both });
     } catch (failure) {
       if (!(failure instanceof ApiError && failure.status === 404)) {

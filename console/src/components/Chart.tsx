@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { Button } from "./Button.tsx";
 import css from "./Chart.module.css";
 import { ChartTable } from "./ChartTable.tsx";
@@ -46,7 +46,7 @@ export function Chart({ label, times, series, unit = "", limits = NO_LIMITS, hei
   );
   const marks = useMemo(() => findMarks(series), [series]);
   // Another result has other times.
-  useEffect(() => setZoom(undefined), [times]);
+  useLayoutEffect(() => setZoom(undefined), [times]);
   const toggle = (name: string) => {
     const next = new Set(hiddenNames);
     if (!next.delete(name)) {

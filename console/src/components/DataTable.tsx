@@ -45,14 +45,22 @@ export function DataTable<Row>(props: Props<Row>) {
   const [filters, setFilters] = useState(NO_FILTERS);
   const [widths, setWidths] = useState(NO_WIDTHS);
   const [top, setTop] = useState(0);
-  const [active, setActive] = useState(-1);
+  const [chosen, setChosen] = useState<{ row: Row; key: string }>();
   const box = useRef<HTMLDivElement>(null);
   const id = useId();
   const matching = useMemo(() => filterRows(rows, columns, filters), [rows, columns, filters]);
   const ordered = useMemo(() => sortRows(matching, columns, by), [matching, columns, by]);
   const drawn = computeSlice(ordered.length, ROW, top, height);
-  // New rows at the end do not move the active row.
-  useEffect(() => setActive(-1), [rows[0]]);
+  const grid = onOpen !== undefined;
+  // A row that can be opened stays active if a newer list contains it, at whatever place.
+  const active = useMemo(
+    () =>
+      chosen === undefined
+        ? -1
+        : ordered.findIndex((row, index) => row === chosen.row || (grid && rowKey(row, index) === chosen.key)),
+    [ordered, chosen, grid],
+  );
+  const activate = (index: number, row: Row) => setChosen({ row, key: rowKey(row, index) });
   const atEnd = drawn.end === ordered.length;
   useEffect(() => {
     if (atEnd) {
@@ -66,14 +74,15 @@ export function DataTable<Row>(props: Props<Row>) {
     const page = Math.floor(height / ROW) - 2;
     const to = findTarget(event.key, active, page, ordered.length);
     const row = ordered[active];
+    const next = to === undefined ? undefined : ordered[to];
     if (event.target !== event.currentTarget) {
       return;
     }
     if (event.key === "Enter" && row !== undefined) {
       onOpen?.(row);
-    } else if (to !== undefined && onOpen && box.current) {
+    } else if (to !== undefined && next !== undefined && onOpen && box.current) {
       event.preventDefault();
-      setActive(to);
+      activate(to, next);
       box.current.scrollTop = scrollToShow(
         to,
         ROW,
@@ -85,7 +94,6 @@ export function DataTable<Row>(props: Props<Row>) {
   };
   const widthOf = (column: Column<Row>) => widths.get(column.key) ?? column.width;
   const total = columns.reduce((sum, column) => sum + (widthOf(column) ?? 120), 0);
-  const grid = onOpen !== undefined;
   const current = active >= 0 ? { "aria-activedescendant": `${id}-${active}` } : {};
   const boxed = grid
     ? ({ role: "grid", "aria-rowcount": ordered.length + 1, ...current } as const)
@@ -134,7 +142,7 @@ export function DataTable<Row>(props: Props<Row>) {
                 aria-rowindex={index + 2}
                 aria-selected={grid ? index === active || selected?.(row) === true : undefined}
                 onClick={() => {
-                  setActive(index);
+                  activate(index, row);
                   onOpen?.(row);
                 }}
               >

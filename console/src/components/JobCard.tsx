@@ -69,7 +69,7 @@ export function JobCard({ job, title, facts, progress, help, totals, onCancel, c
         {job.status === "completed" && ` · ${totals}`}
         {!unfinished && (
           <>
-            {" · removed "}
+            {" · available until "}
             <Time at={job.expiresAt} />
           </>
         )}

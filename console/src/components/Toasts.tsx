@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { Button } from "./Button.tsx";
 import { joinClasses } from "./classes.ts";
 import { Icon } from "./Icon.tsx";
@@ -8,7 +8,7 @@ import { dismiss, subscribeToToasts, type Toast } from "./toasts.ts";
 /** The area for toasts; rendered once, in the shell. */
 export function Toasts() {
   const [toasts, setToasts] = useState<readonly Toast[]>([]);
-  useEffect(() => subscribeToToasts(setToasts), []);
+  useLayoutEffect(() => subscribeToToasts(setToasts), []);
   return (
     <div class={css.stack} aria-live="polite">
       {toasts.map((toast) => (

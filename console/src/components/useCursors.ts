@@ -18,7 +18,11 @@ export function useCursors(): Cursors {
   return {
     cursor: visited.at(-1),
     page: visited.length,
-    toNext: (cursor) => (cursor === null ? undefined : () => setVisited([...visited, cursor])),
+    // Until the next page arrives, the list still has the cursor of that page; a second click must not add it again.
+    toNext: (cursor) =>
+      cursor === null
+        ? undefined
+        : () => setVisited((before) => (before.at(-1) === cursor ? before : [...before, cursor])),
     toPrevious: visited.length > 1 ? () => setVisited(visited.slice(0, -1)) : undefined,
   };
 }

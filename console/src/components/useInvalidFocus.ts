@@ -1,11 +1,12 @@
 import type { RefObject } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** Returns a reference for a form or a dialog's content, and a function that moves the focus to its first invalid field. */
 export function useInvalidFocus<E extends HTMLElement>(): { element: RefObject<E | null>; focusInvalid: () => void } {
   const element = useRef<E>(null);
   const [attempts, setAttempts] = useState(0);
-  useEffect(() => {
+  // Before the browser paints, because a person who sees the error may already type into another field.
+  useLayoutEffect(() => {
     if (attempts > 0) {
       element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus();
     }

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isAbort } from "@/api/problem.ts";
 
 /** A fetched resource. A reload keeps the previous data until the new ones arrive. */
@@ -18,9 +18,10 @@ export function useResource<T>(load: (signal: AbortSignal) => Promise<T>, inputs
   const [turn, setTurn] = useState(0);
   const latest = useRef(load);
   latest.current = load;
-  useEffect(() => {
+  // Before the browser paints, so that data of earlier inputs never appear as loaded for the new ones.
+  useLayoutEffect(() => {
     const abort = new AbortController();
-    setState((before) => ({ ...before, loading: true }));
+    setState((before) => (before.loading ? before : { ...before, loading: true }));
     latest.current(abort.signal).then(
       (data) => abort.signal.aborted || setState({ data, error: undefined, loading: false }),
       (error: unknown) =>

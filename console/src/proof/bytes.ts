@@ -66,6 +66,7 @@ export function hasWebCrypto(): boolean {
 
 /** Returns the browser's WebCrypto; throws an error with an explanation if it is missing. */
 export function getWebCrypto(): SubtleCrypto {
-  if (!hasWebCrypto()) throw new Error("Browsers offer WebCrypto only to pages loaded by https or from this machine.");
+  if (!hasWebCrypto())
+    throw new Error("Browsers offer WebCrypto only to pages loaded over https or from this machine.");
   return crypto.subtle;
 }

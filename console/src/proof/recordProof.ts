@@ -94,13 +94,13 @@ async function checkDigest(record: JsonObject, proving: ProofSteps): Promise<str
   const digest = await computeHash(record).catch(() => "");
   const stored = String(record.Hash);
   const values = {
-    "Digest computed here": digest || "none: the content has no canonical form",
+    "Hash computed here": digest || "none: the content has no canonical form",
     "Hash in the record": stored,
   };
   const says =
     digest === stored
-      ? "The content's digest equals the record's Hash."
-      : "The content's digest differs from the record's Hash.";
+      ? "The hash of the content equals the Hash in the record."
+      : "The hash of the content differs from the Hash in the record.";
   proving.add("digest", digest === stored ? "holds" : "fails", says, values);
   return digest;
 }
@@ -226,7 +226,7 @@ async function checkInclusion(
   const sequence = parseRecordId(record.RecordID);
   const leaf = fromHex(digest);
   if (sequence === null || leaf?.length !== HASH_BYTES) {
-    proving.add("inclusion", "fails", "The record has no valid sequence, or no digest.");
+    proving.add("inclusion", "fails", "The record has no valid sequence, or no hash.");
     return;
   }
   if (sequence > checkpoint.size) {
@@ -241,7 +241,7 @@ async function checkInclusion(
   }
   const path = decodeHashes(answered);
   const values = {
-    "Leaf (digest of the content)": digest,
+    "Leaf (hash of the content)": digest,
     "Audit path": answered.join("\n") || "(empty: the only record)",
   };
   if (path && (await isIncluded(leaf, sequence - 1, checkpoint.size, path, checkpoint.root))) {

@@ -31,7 +31,8 @@ export function SignIn(props: Props) {
       <div class={css.card}>
         <h1>Workspace console</h1>
         <p class={css.lead}>
-          Your plant's telemetry, live and through approved queries, with an audit log that reveals later changes.
+          Your plant's telemetry, live and through approved queries, with an audit log that reveals changes to its
+          records.
         </p>
         <SignInForm {...props}>
           <p class={css.help}>

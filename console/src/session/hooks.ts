@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import type { Identity } from "@/api/keys.ts";
 import { session } from "./index.ts";
 import { hasRights, type Right } from "./rights.ts";
@@ -7,7 +7,7 @@ import type { SessionState } from "./session.ts";
 /** Returns the session's state and rerenders on changes. */
 export function useSession(): SessionState {
   const [state, setState] = useState(session.state);
-  useEffect(() => {
+  useLayoutEffect(() => {
     setState(session.state);
     return session.subscribe(() => setState(session.state));
   }, []);

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useRef, useState } from "preact/hooks";
 import type { Identity } from "@/api/keys.ts";
 import { joinClasses } from "@/components/classes.ts";
 import { Empty } from "@/components/Empty.tsx";
@@ -16,6 +16,7 @@ import { LoadedPage } from "./LoadedPage.tsx";
 import { Nav } from "./Nav.tsx";
 import { Page } from "./Page.tsx";
 import { setZoneArea } from "./timeZone.ts";
+import { useMenuClosing } from "./useMenuClosing.ts";
 
 /** The console: the sign-in page, or the shell around the current page. */
 export function App() {
@@ -84,31 +85,6 @@ function Shell({ who }: { who: Identity }) {
   );
 }
 
-/** Closes the unfolded menu on Escape, with the focus on its button, and on a click outside. */
-function useMenuClosing(isOpen: boolean, close: () => void): void {
-  useEffect(() => {
-    const button = document.querySelector<HTMLElement>('[aria-controls="navigation"]');
-    const isInside = (target: EventTarget | null) =>
-      target instanceof Node &&
-      (button?.contains(target) || document.getElementById("navigation")?.contains(target) === true);
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key === "Escape") {
-        close();
-        button?.focus();
-      }
-    };
-    const onPointer = (event: Event) => isInside(event.target) || close();
-    if (isOpen) {
-      document.addEventListener("keydown", onKey);
-      document.addEventListener("pointerdown", onPointer);
-    }
-    return () => {
-      document.removeEventListener("keydown", onKey);
-      document.removeEventListener("pointerdown", onPointer);
-    };
-  }, [isOpen, close]);
-}
-
 function Current({ entry, route, allowed }: { entry: PageEntry | undefined; route: Route; allowed: boolean }) {
   if (entry === undefined) {
     return (
@@ -121,8 +97,8 @@ function Current({ entry, route, allowed }: { entry: PageEntry | undefined; rout
     return (
       <Page key={entry.path} title={entry.title}>
         <Empty title="You don't have access to this page">
-          It needs {[...entry.rights, ...(entry.anyRight ? [entry.anyRight.join(" or ")] : [])].join(" and ")}. Sign in
-          with a key that has them, or ask an administrator.
+          This page needs {[...entry.rights, ...(entry.anyRight ? [entry.anyRight.join(" or ")] : [])].join(" and ")}.
+          Sign in with a key that has these rights, or ask an administrator.
         </Empty>
       </Page>
     );

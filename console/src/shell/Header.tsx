@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { fetchWorkspace } from "@/api/catalog.ts";
 import { api } from "@/api/index.ts";
 import type { Identity } from "@/api/keys.ts";
@@ -20,7 +20,7 @@ interface Props {
 /** The header: workspace, user, time zone, theme and sign-out. */
 export function Header({ who, navOpen, onToggleNav }: Props) {
   const [shown, setShown] = useState(getTheme());
-  useEffect(() => subscribeToTheme(() => setShown(getTheme())), []);
+  useLayoutEffect(() => subscribeToTheme(() => setShown(getTheme())), []);
   const readable = who.accessRights.includes("Workspace.Catalog.Read");
   const named = useResource(
     async (signal) => (readable ? (await fetchWorkspace(api, signal)).name : undefined),
@@ -50,7 +50,7 @@ export function Header({ who, navOpen, onToggleNav }: Props) {
         <span class={css.name} title={who.principal ?? undefined}>
           {who.name || who.principal || "Service"}
         </span>
-        {who.principal === null && <Badge>no identity</Badge>}
+        {who.principal === null && <Badge>no user identity</Badge>}
         <ZoneButton />
         <Button
           kind="quiet"

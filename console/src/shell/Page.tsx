@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { VisibleText } from "@/components/VisibleText.tsx";
 import { takeFocus } from "./focus.ts";
 import css from "./Page.module.css";
@@ -15,10 +15,11 @@ interface Props {
 /** The frame of a page: content and heading, which takes the focus after a navigation. */
 export function Page({ title, description, actions, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
+  // Before the browser paints, because the focus must not leave a field that the reader already uses.
+  useLayoutEffect(() => {
     document.title = `${title} - Workspace console`;
   }, [title]);
-  useEffect(() => takeFocus(heading.current), []);
+  useLayoutEffect(() => takeFocus(heading.current), []);
   return (
     <div class={css.page}>
       <header class={css.head}>

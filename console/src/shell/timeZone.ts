@@ -1,5 +1,5 @@
 // The time zone in which times are shown and entered: the reader's own, or UTC.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 /** `local` is the zone of the reader's machine. */
 export type Zone = "local" | "utc";
@@ -49,7 +49,8 @@ export function subscribeToZone(listener: () => void): () => void {
 /** Returns the zone of the current page, and rerenders the component after a switch. */
 export function useZone(): Zone {
   const [, redraw] = useState(0);
-  useEffect(() => subscribeToZone(() => redraw((turn) => turn + 1)), []);
+  // Before the browser paints, so that no switch is missed.
+  useLayoutEffect(() => subscribeToZone(() => redraw((turn) => turn + 1)), []);
   return getZone();
 }
 

@@ -46,7 +46,7 @@ export function SigningFields({ signing, busy, onSign }: Props) {
         onInput={setStatement}
         error={statementError}
         rows={2}
-        hint="Not required; stored with the signature"
+        hint="Optional; stored with the signature"
         disabled={busy}
       />
       <SignInFields signing={signing} busy={busy} onSign={onSign} />

@@ -49,7 +49,7 @@ describe("a record's proof", () => {
   it("fails at inclusion when the Hash was mended too", async () => {
     const edited = { ...record(4), EntityID: "forged" };
     const { steps } = await proven(edited, service(13));
-    const mended = { ...edited, Hash: steps[0]?.values["Digest computed here"] };
+    const mended = { ...edited, Hash: steps[0]?.values["Hash computed here"] };
     expect(outcomes(await proven(mended, service(13)))).toMatchObject({ digest: "holds", inclusion: "fails" });
   });
 

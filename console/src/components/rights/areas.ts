@@ -27,7 +27,7 @@ const MEANINGS: Record<Right, string> = {
   "Workspace.DataStore.Manage": "create containers and publish them as tables",
   "Workspace.Document.Read": "read documents",
   "Workspace.Document.Write": "write and delete documents",
-  "Workspace.Mcp.Use": "connect agents by MCP",
+  "Workspace.Mcp.Use": "connect AI assistants (MCP)",
   "Workspace.Team.Read": "see the members of the team",
   "Workspace.Team.Manage": "add, change and remove members",
   "Workspace.Keys.Manage": "create and revoke the keys of all members",

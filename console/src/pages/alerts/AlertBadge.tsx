@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { fetchAlerts } from "@/api/alerts.ts";
 import { api } from "@/api/index.ts";
 import { NavCount } from "@/components/NavCount.tsx";
@@ -17,7 +17,7 @@ export function AlertBadge() {
     ({ failed }) => (failed ? AFTER_FAILURE_MS : POLL_MS),
     [],
   );
-  useEffect(() => subscribeToAlertChanges(reload), [reload]);
+  useLayoutEffect(() => subscribeToAlertChanges(reload), [reload]);
   if (!data || data.alerts.length === 0) {
     return null;
   }

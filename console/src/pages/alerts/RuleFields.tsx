@@ -50,8 +50,8 @@ export function RuleFields({ form }: Props) {
           disabled={!isNew}
           hint={
             isNew
-              ? "Used in addresses and in the API (lookup): letters, digits, - and _. It cannot change later"
-              : "Used in addresses and in the API (lookup). It cannot change"
+              ? "Used in addresses and in the API (lookup). Letters, digits, - and _ are allowed. It cannot be changed later"
+              : "Used in addresses and in the API (lookup). It cannot be changed"
           }
           value={draft.lookup}
           onInput={(lookup) => change({ lookup })}
@@ -193,7 +193,7 @@ function ThresholdFields({ form }: Props) {
           <Field
             label="Group by"
             mono
-            hint="columns, separated by commas; each combination has its own alert"
+            hint="columns, separated by commas; each combination of their values has its own alert"
             value={draft.groupBy}
             onInput={(groupBy) => change({ groupBy })}
             error={message("groupBy")}

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type AmendmentFilters, type AmendmentRecord, queryAmendments } from "@/api/amendments.ts";
 import { api, isAbort } from "@/api/index.ts";
 import type { Column } from "@/components/columns.ts";
@@ -92,7 +92,7 @@ export function AllAmendments({ scope }: { scope: string }) {
         abort.signal.aborted || isAbort(error) || setState((now) => ({ ...now, loading: false, error })),
     );
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     read([]);
     return () => work.current?.abort();
   }, [scope, status, entity, author]);

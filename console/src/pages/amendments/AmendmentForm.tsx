@@ -123,7 +123,7 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
             rows={12}
             mono
             readOnly={from !== null}
-            hint={from ? `As recorded in ${from.id}; it cannot change` : "The recorded JSON object"}
+            hint={from ? `As recorded in ${from.id}; it cannot be changed` : "The recorded JSON object"}
           />
           <TextArea
             label="Amended record"

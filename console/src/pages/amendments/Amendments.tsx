@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { Empty } from "@/components/Empty.tsx";
 import { ScopeField } from "@/components/ScopeField.tsx";
 import { Tabs } from "@/components/Tabs.tsx";
@@ -23,7 +23,8 @@ const TABS: readonly { id: View; title: string }[] = [
 export default function Amendments({ route }: PageProps) {
   const place = parsePlace(route);
   const [scope, setScope] = useState(place.scope);
-  useEffect(() => {
+  // Before the browser paints, because a later effect would replace a scope that the reader already types.
+  useLayoutEffect(() => {
     setScope(place.scope);
     rememberScope(place.scope);
   }, [place.scope]);

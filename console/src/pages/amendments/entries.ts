@@ -63,10 +63,10 @@ export function findCurrentStatus({ id, status, amendment }: Entry, { pending, d
 
 /** Explains why a caller may not decide an amendment; undefined if they may. */
 export function explainDenial(author: string, principal: string | null, canApprove: boolean): string | undefined {
-  if (!canApprove) return "Your token lacks Workspace.Amendment.Approve; another person must decide.";
+  if (!canApprove) return "Your token lacks Workspace.Amendment.Approve; another person must approve or reject it.";
   if (principal === null) return "Your token has no user identity, but each decision records a user.";
   // Author and approver must differ; ids are compared without case.
   if (author.toLowerCase() === principal.toLowerCase())
-    return "You made this amendment; another person must decide it.";
+    return "You made this amendment; another person must approve or reject it.";
   return undefined;
 }

@@ -21,7 +21,7 @@ export function AmendLink({ chain, record }: { chain: ChainName; record: RecordV
   }
   return !canCreate ? null : (
     <a class={css.button} href={buildHref("amendments", [chain.scopeKey, "new"], { record: record.sequence })}>
-      Amend it
+      Amend this record
     </a>
   );
 }

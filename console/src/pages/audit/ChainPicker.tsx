@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { ScopeField } from "@/components/ScopeField.tsx";
 import { type ChainName, isScoped, TARGET_TEXTS, TARGETS } from "@/proof/chains.ts";
 import { buildHref, navigate } from "@/router/route.ts";
@@ -7,7 +7,7 @@ import css from "./Audit.module.css";
 /** Inputs for the container and, if it has scopes, the scope. */
 export function ChainPicker({ chain }: { chain: ChainName }) {
   const [scope, setScope] = useState(chain.scopeKey);
-  useEffect(() => {
+  useLayoutEffect(() => {
     // A container without scopes leaves the text for the return to one with scopes.
     if (chain.scopeKey !== "") {
       setScope(chain.scopeKey);

@@ -5,7 +5,7 @@ import css from "./Prove.module.css";
 
 const TITLES: Readonly<Record<StepName, string>> = {
   shown: "The record on this page",
-  digest: "The record's digest",
+  digest: "The record's hash",
   key: "The verifier key",
   signature: "The checkpoint's signature",
   origin: "The checkpoint's chain",

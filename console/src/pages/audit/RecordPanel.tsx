@@ -113,7 +113,7 @@ function Content({
         )}
         {canVerify && (
           <Button icon="chain" onClick={() => setOpen("verify")}>
-            Verify it and the chain
+            Verify this record and its chain
           </Button>
         )}
         {!record.damaged && <ReceiptButton key={record.sequence} chain={chain} sequence={record.sequence} />}
@@ -216,7 +216,7 @@ function Links({ found, onGo }: { found: CheckedRecord; onGo: (to: number) => vo
 
 function Check({ holds, yes, no }: { holds: boolean | null; yes: string; no: string }) {
   if (holds === null) {
-    return <Status>not checked: browsers compute digests only on pages loaded by https or from this machine</Status>;
+    return <Status>not checked: browsers compute hashes only on pages loaded over https or from this machine</Status>;
   }
   return <Status tone={holds ? "good" : "bad"}>{holds ? yes : no}</Status>;
 }

@@ -106,7 +106,7 @@ function VerificationProgress() {
     <div class={css.walking}>
       <progress aria-label="Verifying the chain" />
       <p>
-        The service reads every record, recomputes every digest and checks every link. A long chain takes minutes; the
+        The service reads every record, recomputes every hash and checks every link. A long chain takes minutes; the
         service stops after 200 s. {seconds > 2 && `${seconds} s so far.`}
       </p>
     </div>
@@ -134,7 +134,7 @@ function Outcome({ chain, found: { verdict, end, seconds }, record, onClose }: O
       </Notice>
       {record !== undefined && verdict.Valid !== null && (
         <Notice kind={verdict.Valid ? "good" : "bad"} title={`Record ${record}`}>
-          {verdict.Valid ? "Matches the content." : "The content does not match its hash: altered or damaged."}
+          {verdict.Valid ? "The content matches its hash." : "The content does not match its hash: altered or damaged."}
           {verdict.RecomputedHash && <code class={css.hash}>{verdict.RecomputedHash}</code>}
         </Notice>
       )}

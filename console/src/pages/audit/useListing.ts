@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, isAbort } from "@/api/index.ts";
 import { queryRecords } from "@/api/provenance.ts";
 import { countNewer, type Listing, loadOlder, type Newer, openListing, type QueryRecords } from "./paging.ts";
@@ -48,7 +48,8 @@ export function useListing({ chain, filters, at }: Place): ListingState {
     );
   };
 
-  useEffect(() => {
+  // Before the browser paints, so that rows of an earlier view never appear as loaded for the new one.
+  useLayoutEffect(() => {
     setAbove(NONE);
     read((signal) => openListing(ask, filters, at, signal), undefined);
     return () => work.current?.abort();

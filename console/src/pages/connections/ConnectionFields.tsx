@@ -33,8 +33,8 @@ export function ConnectionFields({ form }: Props) {
           disabled={!isNew}
           hint={
             isNew
-              ? "Used in addresses and in the API (lookup): letters, digits, - and _. It cannot change later"
-              : "Used in addresses and in the API (lookup). It cannot change"
+              ? "Used in addresses and in the API (lookup). Letters, digits, - and _ are allowed. It cannot be changed later"
+              : "Used in addresses and in the API (lookup). It cannot be changed"
           }
           value={draft.lookup}
           onInput={(lookup) => change({ lookup })}
@@ -75,9 +75,17 @@ export function ConnectionFields({ form }: Props) {
 function SourceFields({ form }: Props) {
   const { draft, change, message } = form;
   const pointers = [
-    { field: "timestampPointer", label: "Time", hint: "JSON pointer in the message" },
-    { field: "deviceIdPointer", label: "Device ID", hint: "JSON pointer in the message" },
-    { field: "messageIdPointer", label: "Message ID", hint: "JSON pointer; repeated IDs are stored once" },
+    { field: "timestampPointer", label: "Time", hint: "JSON pointer to the field in the message, such as /timestamp" },
+    {
+      field: "deviceIdPointer",
+      label: "Device ID",
+      hint: "JSON pointer to the field in the message, such as /deviceId",
+    },
+    {
+      field: "messageIdPointer",
+      label: "Message ID",
+      hint: "JSON pointer to the field in the message; messages with a repeated ID are stored once",
+    },
   ] as const;
   return (
     <>

@@ -43,7 +43,7 @@ export function ConnectionList() {
 function Failures({ connections }: { connections: readonly ConnectionItem[] }) {
   const failing = connections.filter(({ statusReason }) => statusReason !== null);
   return failing.length === 0 ? null : (
-    <Notice kind="warn" title="Some connections do not work.">
+    <Notice kind="warn" title="Some connections have errors.">
       {failing.map(({ lookup, name, statusReason }) => (
         <p key={lookup}>
           <a href={buildHref("connections", [lookup])}>{name}</a>: {statusReason}

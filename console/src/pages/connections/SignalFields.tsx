@@ -28,8 +28,8 @@ export function SignalFields({ form }: Props) {
     <section class={css.signals} aria-label="Signals">
       <h3>Signals</h3>
       <p class={css.about}>
-        The fields of the messages: position, type, unit and expected range. Charts, API documentation and assistants
-        use them. A message with a value of another type is stored, and counted as a mismatch.
+        Signals describe the fields of the messages: position, type, unit and expected range. Charts, API documentation
+        and AI assistants use them. A message with a value of another type is stored and counted as a mismatch.
       </p>
       {shown.length > 0 && (
         <div class={css.heads} aria-hidden="true">

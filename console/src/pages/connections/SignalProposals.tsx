@@ -111,7 +111,7 @@ function Proposals({ proposals, isChosen, unit, onToggle, onUnit }: ProposalsPro
             <th scope="col">Signal</th>
             <th scope="col">Pointer</th>
             <th scope="col">Type</th>
-            <th scope="col">In messages</th>
+            <th scope="col">Share of messages</th>
             <th scope="col">Observed</th>
             <th scope="col">Unit</th>
           </tr>

@@ -56,7 +56,7 @@ export function NewContainer({ database, onClose, onDone }: Props) {
           label="Partition key path"
           value={partitionKeyPath}
           error={of("partitionKeyPath")}
-          hint="Such as /line or /site/line; it cannot change later"
+          hint="Such as /line or /site/line; it cannot be changed later"
           mono
           onInput={setPath}
         />

@@ -112,7 +112,7 @@ const RECORD: readonly Column<Row>[] = [
   { key: "class", title: "Data class", width: 100, value: ({ dataClass }) => dataClass },
   {
     key: "declared",
-    title: "Recorded",
+    title: "Declared",
     width: 92,
     value: ({ Declared }) => Declared,
     render: ({ Declared }) => <Status tone={Declared ? "good" : "neutral"}>{Declared ? "yes" : "no"}</Status>,
@@ -123,7 +123,7 @@ const RECORD: readonly Column<Row>[] = [
     width: 118,
     value: ({ provisioned }) => provisioned,
     render: ({ provisioned }) => (
-      <Status tone={provisioned ? "good" : "warn"}>{provisioned ? "provisioned" : "missing"}</Status>
+      <Status tone={provisioned ? "good" : "warn"}>{provisioned ? "exists" : "missing"}</Status>
     ),
   },
 ];

@@ -131,7 +131,7 @@ function Refused({ error, reload }: { error: unknown; reload: (theirs: boolean) 
 
 function buildHint(table: Table): string {
   return table.verbs.has("read")
-    ? `id and ${table.partitionKeyPath} cannot change`
+    ? `id and ${table.partitionKeyPath} cannot be changed`
     : "This table does not publish the operation “read one document”. Changes by other users cannot be detected";
 }
 

@@ -47,6 +47,8 @@ export function Documents({ table }: { table: Table }) {
     setTokens([null]);
     setFilter(typed);
   };
+  // Until the next page arrives, `data` still has its token; a second click must not add it again.
+  const toNext = (next: string | null) => setTokens((before) => (before.at(-1) === next ? before : [...before, next]));
   const done = () => {
     setOpen(undefined);
     setMaking(false);
@@ -108,7 +110,7 @@ export function Documents({ table }: { table: Table }) {
                 <Pager
                   text={`Page ${tokens.length}, ${formatQuantity(data?.count ?? 0, "document")}`}
                   onPrevious={tokens.length > 1 ? () => setTokens(tokens.slice(0, -1)) : undefined}
-                  onNext={data?.continuationToken ? () => setTokens([...tokens, data.continuationToken]) : undefined}
+                  onNext={data?.continuationToken ? () => toNext(data.continuationToken) : undefined}
                 />
               </>
             )}

@@ -31,7 +31,7 @@ export const MCP_CLIENTS: readonly McpClient[] = [
   {
     id: "claude-code",
     title: "Claude Code",
-    where: "Run it in a shell. For .mcp.json in a project, use the JSON of Cursor and add “type”: “http”.",
+    where: 'Run it in a shell. For .mcp.json in a project, use the JSON under Cursor and add "type": "http".',
     text: (name, url) => `claude mcp add --transport http ${name} '${url}' --header 'Authorization: Bearer ${TOKEN}'\n`,
   },
   {

@@ -53,7 +53,7 @@ export function ApplyDocument({ planning, current }: Props) {
             value={text}
             onInput={planning.edit}
             onRun={() => void planning.makePlan()}
-            hint="Type, paste, or drop a file here. Ctrl+Enter plans it; nothing changes before you apply the plan."
+            hint="Type, paste, or drop a file here. Ctrl+Enter makes the plan; nothing changes until you apply it."
             errors={toTextErrors(planning.error)}
             rows={14}
             disabled={busy === "applying"}

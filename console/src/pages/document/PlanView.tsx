@@ -6,6 +6,7 @@ import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
 import { VisibleText } from "@/components/VisibleText.tsx";
+import { formatCount } from "@/format.ts";
 import { Panel } from "@/shell/Page.tsx";
 import css from "./Document.module.css";
 import { countWords, describeKind, summarizePlan } from "./planning.ts";
@@ -49,7 +50,7 @@ export function PlanView({ plan, busy, onApply }: Props) {
         ))}
         {rest > 0 && (
           <Button onClick={() => setShown(shown + STEP)}>
-            Show {countWords(Math.min(rest, STEP), "more change")}, of {countWords(rest, "more change")}
+            Show {formatCount(Math.min(rest, STEP))} of {countWords(rest, "more change")}
           </Button>
         )}
       </Panel>

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
 import { fetchDocument } from "@/api/workspaceDocument.ts";
 import { Tabs } from "@/components/Tabs.tsx";
@@ -22,7 +22,7 @@ export default function WorkspaceDocument({ route }: PageProps) {
   const manages = useHasRights("Workspace.Catalog.Manage");
   const named = manages && route.rest[0] === APPLY.id ? APPLY.id : CURRENT.id;
   const [view, setView] = useState<View>(named);
-  useEffect(() => setView(named), [named]);
+  useLayoutEffect(() => setView(named), [named]);
   const current = useResource((signal) => fetchDocument(api, signal), [view === CURRENT.id]);
   const planning = usePlanning();
   const unsaved = planning.text !== planning.saved;

@@ -61,6 +61,6 @@ export async function readDocumentFile(file: File): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
   } catch {
-    throw new Error(`${file.name} is not a text in UTF-8.`);
+    throw new Error(`${file.name} is not a UTF-8 text.`);
   }
 }

@@ -29,7 +29,7 @@ export default function Downloads({ route }: PageProps) {
   return (
     <Page
       title="Downloads"
-      description="Archived telemetry as files. They are prepared in the background and deleted after one day."
+      description="Archived telemetry as files. The service prepares them in the background and deletes them after one day."
     >
       <Start
         from={from}

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import type { Connection, Surface } from "@/api/catalog.ts";
 import { api } from "@/api/index.ts";
 import { fetchConnections, fetchSurfaces } from "@/api/plant.ts";
@@ -27,12 +27,12 @@ export function SourceFields({ source, onChange }: Props) {
   const surface = catalog.data?.surfaces.find((each) => each.id === source.surface);
   const offered = (source.kind === "within" ? surface?.connections : catalog.data?.connections) ?? [];
   const first = offered[0]?.id;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (catalog.data && first !== undefined && !offered.some((each) => each.id === source.connection)) {
       change({ connection: first });
     }
   }, [catalog.data, first, source.kind, source.surface]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const known = catalog.data?.surfaces[0];
     if (known && source.kind !== "connection" && !surface) {
       change({ surface: known.id });

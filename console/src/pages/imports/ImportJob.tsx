@@ -56,7 +56,7 @@ export function ImportJob({ job, onCancel }: Props) {
 /** Returns the progress of an import as text. */
 export function describeProgress({ startedAt, progress }: HistoryImport): string {
   if (startedAt === null) {
-    return "waiting for the upload and the start";
+    return "waits until the file is uploaded and the import is started";
   }
   const size = progress.bytesTotal === null ? "" : ` of ${formatBytes(progress.bytesTotal)}`;
   return `${formatQuantity(progress.rows, "row")}${size}`;

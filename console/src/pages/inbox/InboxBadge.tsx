@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { subscribeToDecisions } from "@/api/decisions.ts";
 import { api } from "@/api/index.ts";
 import { NavCount } from "@/components/NavCount.tsx";
@@ -17,6 +17,6 @@ export function InboxBadge() {
     ({ failed }) => (failed ? AFTER_FAILURE_MS : MINUTE_MS),
     [JSON.stringify(reader)],
   );
-  useEffect(() => subscribeToDecisions(reload), [reload]);
+  useLayoutEffect(() => subscribeToDecisions(reload), [reload]);
   return data && data.count > 0 ? <NavCount text={formatWaiting(data)} of="waiting" /> : null;
 }

@@ -117,8 +117,8 @@ function ChainSummary({ scopes }: { scopes: readonly AuditScope[] }) {
       {broken === 0 && verified > 0 && <Status tone="good">All verified chains are intact</Status>}
       {broken === 0 && verified === 0 && <Status>Not verified yet</Status>}
       {" · "}
-      {formatCount(verified)} of {formatQuantity(scopes.length, "chain")} verified so far. The service verifies each
-      chain that has grown. <a href={buildHref("scopes")}>All audit scopes</a>
+      {formatCount(verified)} of {formatQuantity(scopes.length, "chain")} verified so far. The service verifies the
+      chains that have new records. <a href={buildHref("scopes")}>All audit scopes</a>
     </p>
   );
 }

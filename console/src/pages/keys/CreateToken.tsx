@@ -33,7 +33,8 @@ export function CreateToken() {
   const until = longest.data ?? null;
   useEffect(() => {
     if (!canIssue(Number(USUAL), until, new Date())) {
-      setLifetime(SHORTEST);
+      // A lifetime that the reader has chosen meanwhile stays.
+      setLifetime((before) => (before === USUAL ? SHORTEST : before));
     }
   }, [until]);
   const minutes = parseMinutes(lifetime);

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button } from "@/components/Button.tsx";
 import { CodeBlock } from "@/components/CodeBlock.tsx";
 import { Notice } from "@/components/Notice.tsx";
@@ -26,7 +26,7 @@ const ADVICE =
 /** A new credential, shown once; it takes the focus and remains until the reader closes it. */
 export function Secret({ title, secret, facts, advice = ADVICE, onDone, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => box.current?.focus(), []);
+  useLayoutEffect(() => box.current?.focus(), []);
   useUnsavedWarning(true, "tab");
   return (
     <Panel title={title}>

@@ -18,10 +18,10 @@ type FormId = (typeof FORMS)[number]["id"];
 const NOTES: Record<FormId, ComponentChildren> = {
   curl: "Sends one message. The body can also be an array of up to 500 messages.",
   telegraf:
-    "Every metric becomes a message with its fields. To send the name of the host as the device ID, use tags.host there.",
+    "Every metric becomes a message with its fields. To send the name of the host as the device ID, replace the device ID in the configuration with tags.host.",
   "node-red":
     "Choose Import in the menu, and paste. Set the key as an environment variable of the flow or of Node-RED.",
-  python: "Install the client package of this service (its folder client) with pip.",
+  python: "Install the client package with pip, from the folder client of this service's repository.",
 };
 
 interface Props {

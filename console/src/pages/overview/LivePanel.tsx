@@ -1,4 +1,4 @@
-import { useEffect, useReducer, useState } from "preact/hooks";
+import { useLayoutEffect, useReducer, useState } from "preact/hooks";
 import { api } from "@/api/index.ts";
 import { Button } from "@/components/Button.tsx";
 import { Empty } from "@/components/Empty.tsx";
@@ -111,7 +111,7 @@ function Charts({ live, picking, table, asked, onChange }: ChartsProps) {
           {formatQuantity(history.consumed, "message")}
           {history.unreadable > 0 && `, ${formatCount(history.unreadable)} of them unreadable`}
           {history.leftOut > 0 &&
-            `; only the first ${MOST_SERIES} fields are read, ${formatQuantity(history.leftOut, "value")} of others omitted`}
+            `; only the first ${MOST_SERIES} fields are read; ${formatQuantity(history.leftOut, "value")} of other fields ignored`}
         </p>
       </div>
     </div>
@@ -146,7 +146,8 @@ function Nothing({ live }: { live: Live }) {
 function useLive({ connection, surface }: Scope, seconds: number): Live | undefined {
   const [live, setLive] = useState<Live>();
   const [, redraw] = useReducer<number, undefined>((turn) => turn + 1, 0);
-  useEffect(() => {
+  // Before the browser paints, so that a button for the new stream does not act on the old one.
+  useLayoutEffect(() => {
     const made = new Live(api, { connection, surface }, seconds);
     const end = made.subscribe(() => redraw(undefined));
     setLive(made);

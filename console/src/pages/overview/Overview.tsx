@@ -17,7 +17,7 @@ export default function Overview({ route }: PageProps) {
   ) : (
     <Panel title="Live data from the plant">
       <Empty title="Your token cannot open the live stream">
-        It needs Workspace.LiveStream.Read. Sign in with a key that has it, or ask an administrator.
+        This needs the right Workspace.LiveStream.Read. Sign in with a key that has it, or ask an administrator.
       </Empty>
     </Panel>
   );

@@ -25,7 +25,7 @@ export function Picker({ series, chosen, onChange }: Props) {
     <section class={css.picker} aria-label="Fields">
       <Field label="Find a field" hideLabel type="search" placeholder="Find a field" value={text} onInput={setText} />
       <p class={css.note}>
-        {chosen.length} of {series.length} drawn{full ? ", the maximum" : ""}
+        {chosen.length} of {series.length} drawn{full ? " (the maximum)" : ""}
       </p>
       <div class={css.list}>
         {found.slice(0, MOST_LISTED).map((each, index) => (

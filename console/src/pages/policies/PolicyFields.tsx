@@ -12,7 +12,7 @@ const SWITCHES = [
   { field: "requireApproval", label: "An amendment takes effect only after another person approves it" },
   {
     field: "requireTwoPersonAuth",
-    label: "Each amendment needs two people: its author and an approver. This rule includes the one above",
+    label: "Each amendment needs two people: its author and an approver. This has the same effect as the rule above",
   },
   { field: "requireReasonText", label: "An amendment needs a reason in words, in addition to its category" },
 ] as const;

@@ -26,9 +26,9 @@ export function SignatureFields({ form: { draft, change, message } }: Props) {
       </div>
       <div class={css.fields}>
         <Field
-          label="Longest time since the sign-in, in seconds"
+          label="Maximum age of the sign-in, in seconds"
           mono
-          hint="An older sign-in must be repeated before signing. 0: each signature needs its own sign-in"
+          hint="With an older sign-in, people sign in again before they sign. 0: each signature needs a new sign-in"
           value={draft.maxAgeSeconds}
           onInput={(maxAgeSeconds) => change({ maxAgeSeconds })}
           error={message("policies.signatures.maxAgeSeconds")}

@@ -51,7 +51,7 @@ export const POLICY_RULES: FormRules<WorkspaceItem, PolicyDraft> = {
     description: "Description",
     provenance: "Audit log",
     requireApproval: "Approval of amendments",
-    requireTwoPersonAuth: "Another person",
+    requireTwoPersonAuth: "Two people",
     requireReasonText: "Reason in words",
     reasonCategories: "Reason categories",
     ...QUOTAS,

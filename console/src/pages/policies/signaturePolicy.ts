@@ -15,7 +15,7 @@ export interface SignatureDraft {
 export const SIGNATURE_LABELS: Record<keyof SignatureDraft, string> = {
   signAmendments: "Signatures of amendments",
   signQueries: "Signatures of queries",
-  maxAgeSeconds: "Longest time since the sign-in",
+  maxAgeSeconds: "Maximum age of the sign-in",
   meanings: "Meanings",
 };
 

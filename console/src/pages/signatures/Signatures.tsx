@@ -75,7 +75,7 @@ function NoSignatures({ filters }: { filters: SignatureFilters }) {
   }
   return (
     <Empty title="No signatures yet">
-      Decisions need a signature only if the page <a href="#/policies">Policies</a> says so.
+      Decisions need a signature only if the workspace requires it; see the page <a href="#/policies">Policies</a>.
     </Empty>
   );
 }

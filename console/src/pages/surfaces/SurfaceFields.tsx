@@ -25,8 +25,8 @@ export function SurfaceFields({ form }: Props) {
           disabled={!isNew}
           hint={
             isNew
-              ? "Used in addresses and in the API (lookup): letters, digits, - and _. It cannot change later"
-              : "Used in addresses and in the API (lookup). It cannot change"
+              ? "Used in addresses and in the API (lookup). Letters, digits, - and _ are allowed. It cannot be changed later"
+              : "Used in addresses and in the API (lookup). It cannot be changed"
           }
           value={draft.lookup}
           onInput={(lookup) => change({ lookup })}

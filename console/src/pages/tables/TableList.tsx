@@ -36,7 +36,10 @@ const COLUMNS: readonly Column<DeclaredContainer>[] = [
 export function TableList() {
   const resource = useResource((signal) => fetchDataStores(api, signal), []);
   return (
-    <Page title="Tables" description="Containers whose documents the API publishes, by data store and database.">
+    <Page
+      title="Tables"
+      description="Containers of your databases, and the operations on their documents that the API publishes."
+    >
       <Loaded resource={resource} rows={6}>
         {(stores) =>
           stores.length === 0 ? (

@@ -86,7 +86,7 @@ function Fields({ form, stored }: { form: ItemForm<ContainerItem, TableDraft>; s
         />
       </div>
       <ChoiceList
-        label="Exposed operations"
+        label="Published operations"
         options={OPTIONS}
         chosen={draft.expose}
         onChange={(expose) => change({ expose: (expose as Verb[]).sort() })}

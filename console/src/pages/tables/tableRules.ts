@@ -22,7 +22,7 @@ export const VERBS: Record<Verb, string> = {
 export function buildTableRules(database: string, name: string): FormRules<ContainerItem, TableDraft> {
   return {
     noun: "table",
-    labels: { dataClass: "Data class", expose: "Exposed operations" },
+    labels: { dataClass: "Data class", expose: "Published operations" },
     path: () => containerPath(database, name),
     toDraft: ({ dataClass, expose }) => ({ dataClass, expose: [...expose].sort() }),
     toBody: ({ dataClass, expose }) => ({ dataClass, expose: [...expose].sort() }),

@@ -26,7 +26,7 @@ export function MemberFields({ form, editable }: Props) {
           label="ID"
           mono
           disabled={!isNew}
-          hint={isNew ? "such as an e-mail address; it cannot change later" : "it cannot change"}
+          hint={isNew ? "such as an e-mail address; it cannot be changed later" : "it cannot be changed"}
           value={draft.id}
           onInput={(id) => change({ id })}
           error={message("id")}

@@ -71,8 +71,8 @@ function Shown({ item, replace }: ShownItem<Member>) {
 function CredentialHint({ member }: { member: Member }) {
   return useHasRights("Workspace.Keys.Manage") && member.enabled ? (
     <p class={css.soft}>
-      {member.oid ? "Signs in with the account in Entra ID. " : "Signs in with an API key. "}
-      <a href={buildHref("keys", ["keys"])}>Create one on the page Keys and tokens</a>.
+      {member.oid ? "Signs in with the account in Entra ID or with an API key. " : "Signs in with an API key. "}
+      <a href={buildHref("keys", ["keys"])}>Create an API key on the page Keys and tokens</a>.
     </p>
   ) : null;
 }

@@ -22,7 +22,13 @@ export function Changes({ query }: { query: WarmQuery }) {
         const newest = states[0];
         const approved = states.find((state) => state.approval !== null);
         if (approved === undefined || newest === undefined) {
-          return <p>{whole ? "It was never approved before." : "The audit log has earlier approvals."}</p>;
+          return (
+            <p>
+              {whole
+                ? "It was never approved before."
+                : "The newest records of the audit log contain no approval; older ones may."}
+            </p>
+          );
         }
         return (
           <section class={css.stack} aria-label="Changes since the last approval">

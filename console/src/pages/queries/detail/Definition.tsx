@@ -30,7 +30,7 @@ export function Definition({ query }: { query: WarmQuery }) {
         </Panel>
         <Panel title="Columns">
           {columns.length === 0 ? (
-            <p>Known after the first run.</p>
+            <p>The columns are known after the first run.</p>
           ) : (
             <Rows heads={["Name", "Type"]} rows={columns.map((each) => [each.name, each.type])} />
           )}

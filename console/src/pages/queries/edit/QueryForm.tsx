@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { announceDecision } from "@/api/decisions.ts";
 import { ApiError } from "@/api/index.ts";
 import type { WarmQuery } from "@/api/queries.ts";
@@ -38,8 +38,9 @@ export function QueryForm({ begin, stands }: Props) {
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   const [overtaken, setOvertaken] = useState<EditConflict>();
-  const [saved, setSaved] = useState(false);
-  useUnsavedWarning(!saved && hasChanges(draft, start));
+  /** The stored draft; the user may have typed more before the reply arrived. */
+  const [saved, setSaved] = useState<QueryDraft>();
+  useUnsavedWarning(hasChanges(draft, saved ?? start));
   const change = (some: Partial<QueryDraft>) => setDraft((before) => ({ ...before, ...some }));
   const [missing, setMissing] = useState<ReturnType<typeof findMissingFields>>({});
   const { element, focusInvalid } = useInvalidFocus<HTMLFormElement>();
@@ -50,7 +51,8 @@ export function QueryForm({ begin, stands }: Props) {
   const tries = useHasRights("Workspace.WarmQuery.AdHoc", "Workspace.Catalog.Read");
   const kqlError = missing.kql ? { message: missing.kql, place: undefined } : toKqlError(error);
   const back = isNew ? buildHref("queries") : buildHref("queries", [draft.lookup]);
-  useEffect(() => {
+  // Before the browser paints, because a reader who sees the message may already open another page.
+  useLayoutEffect(() => {
     if (saved) {
       navigate(reads ? buildHref("queries", [draft.lookup.trim()]) : buildHref("queries"));
     }
@@ -68,7 +70,7 @@ export function QueryForm({ begin, stands }: Props) {
       }
       showToast("Saved as draft; awaiting approval");
       announceDecision();
-      setSaved(true);
+      setSaved(draft);
     } catch (failure) {
       setError(failure);
       setBusy(false);
@@ -102,8 +104,8 @@ export function QueryForm({ begin, stands }: Props) {
               mono
               hint={
                 isNew
-                  ? "Used in addresses and in the API (lookup): letters, digits, - and _. It cannot change later"
-                  : "Used in addresses and in the API (lookup). It cannot change"
+                  ? "Used in addresses and in the API (lookup). Letters, digits, - and _ are allowed. It cannot be changed later"
+                  : "Used in addresses and in the API (lookup). It cannot be changed"
               }
               disabled={!isNew}
               value={draft.lookup}

@@ -43,7 +43,7 @@ export function ResultChart({ answer, roles, signals }: Props) {
         </fieldset>
       )}
       {lines.found > MAX_SERIES && (
-        <Notice title={`${MAX_SERIES} of ${lines.found} lines are drawn, those with the most points`}>
+        <Notice title={`Only ${MAX_SERIES} of ${lines.found} lines are drawn: those with the most points`}>
           <p>The table has all rows. Choose fewer values or filter by a parameter for fewer lines.</p>
         </Notice>
       )}

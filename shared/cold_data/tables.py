@@ -89,8 +89,8 @@ def open_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
     """Return a Parquet writer for archive rows; write one row group from ``split_row_groups`` at a time."""
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
-    # Values of the two excluded columns rarely repeat; a dictionary would be discarded.
-    repeating = [name for name in COLUMNS if name not in {"message_id", "payload"}]
+    # Values of the excluded columns rarely repeat; a dictionary would be discarded.
+    repeating = [name for name in COLUMNS if name not in {"message_id", "payload", "sequence"}]
     schema = build_archive_schema().with_metadata({SUMMARY: summary.to_json()})
     return pq.ParquetWriter(target, schema, compression="zstd", use_dictionary=repeating)
 

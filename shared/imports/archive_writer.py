@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from shared.cold_data.engine import build_parquet_source, open_engine, quote_text
 from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
@@ -229,16 +230,17 @@ def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array]:
     return columns
 
 
-def build_table_file(connection: str, surfaces: Sequence[str], messages: pa.Table) -> pa.Table:
-    """Convert imported messages to the columns of the KQL table ``Telemetry``; dynamic values are JSON texts.
+def write_table_file(path: Path, connection: str, surfaces: Sequence[str], messages: pa.Table) -> None:
+    """Write imported messages to a Parquet file for the KQL table ``Telemetry``; dynamic values are JSON texts.
 
     Args:
+        path: the new file.
         connection: lookup (id in URLs) of the connection.
         surfaces: lookups (ids in URLs) of the surfaces (groups of connections) that contain the connection.
         messages: messages with the columns ``step_rows.SCHEMA``.
     """
     count = messages.num_rows
-    return pa.table(
+    table = pa.table(
         {
             "Timestamp": messages.column("timestamp"),
             "ConnectionLookup": pa.repeat(pa.scalar(connection, pa.string()), count),
@@ -248,3 +250,6 @@ def build_table_file(connection: str, surfaces: Sequence[str], messages: pa.Tabl
             "Payload": messages.column("payload"),
         }
     )
+    # Ids and payloads rarely repeat, and the engine that reads the file once uses no statistics.
+    repeating = [name for name in table.column_names if name not in {"MessageId", "Payload"}]
+    pq.write_table(table, path, use_dictionary=repeating, write_statistics=False)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -101,8 +101,26 @@ def open_converter() -> "duckdb.DuckDBPyConnection":
     return engine
 
 
+class ValueColumn(NamedTuple):
+    """Column that is computed from the cells of one column of the file, once for each distinct cell.
+
+    Attributes:
+        name: name of the computed column.
+        cell: name of the column with the cells.
+        sql: SQL expression for the value.
+        default: value for an empty cell; None for null.
+    """
+
+    name: str
+    cell: str
+    sql: str
+    default: str | None = None
+
+
 class BulkConverter:
     """Converts plain CSV text to messages with SQL.
+
+    Cells of telemetry repeat often, so each distinct cell of a column is converted once, and rows refer to the result.
 
     Args:
         columns: names of the file's columns.
@@ -115,7 +133,13 @@ class BulkConverter:
         self._mapper = mapper
         self._engine = engine
         self._names = [f"c{number}" for number in range(len(columns))]
-        self._query = self._build_query()
+        self._members = self._list_members()
+        self._values = [*self._build_time_values(), *self._build_id_values(), *self._members]
+        computed = ", ".join(f"{each.sql} AS {each.name}" for each in self._values if each.cell)
+        self._value_query = f"SELECT {computed} FROM cells"  # noqa: S608  the texts of the mapping are quoted
+        self._row_query = self._build_row_query()
+        # In these columns most cells differ, so that a search for distinct cells has no use.
+        self._varied = set[str]()
 
     def convert(self, text: bytes, first_row: int) -> BulkRows | None:
         """Convert complete CSV lines; return None if a line has a wrong number of cells or is not UTF-8.
@@ -127,16 +151,15 @@ class BulkConverter:
         table = self._parse_text(text)
         if table is None:
             return None
-        numbers = pa.array(range(first_row, first_row + table.num_rows), pa.int64())
-        self._engine.register("cells", table.append_column("number", numbers))
-        converted = self._engine.sql(self._query).to_arrow_table()
-        self._engine.unregister("cells")
-        certain = self._find_safely_converted_rows(converted)
+        values = self._convert_cells(table)
+        converted = self._query(self._row_query, "converted", values)
+        device_ids = values.column("device_id")
+        certain = self._find_safely_converted_rows(values.column("instant"), device_ids, converted.column("payload"))
         messages = pa.table(
             {
-                "number": converted.column("number"),
-                "timestamp": self._build_timestamps(converted),
-                "device_id": converted.column("device_id"),
+                "number": _build_numbers(first_row, table.num_rows),
+                "timestamp": values.column("instant").cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
+                "device_id": device_ids,
                 "message_id": converted.column("message_id"),
                 "payload": converted.column("payload"),
             }
@@ -144,6 +167,45 @@ class BulkConverter:
         if pc.all(certain).as_py():
             return BulkRows(table.num_rows, messages, {})
         return BulkRows(table.num_rows, messages.filter(certain), self._list_uncertain_rows(table, certain, first_row))
+
+    def _query(self, query: str, name: str, table: pa.Table) -> pa.Table:
+        """Run an SQL query on a table; the rows of the result have the order of the table."""
+        self._engine.register(name, table)
+        try:
+            return self._engine.sql(query).to_arrow_table()
+        finally:
+            self._engine.unregister(name)
+
+    def _convert_cells(self, table: pa.Table) -> pa.Table:
+        """Return the columns ``self._values`` for each row of a table of cells."""
+        distinct: dict[str, pa.Array] = {}
+        indices: dict[str, pa.Array] = {}
+        for name in {each.cell for each in self._values if each.cell}:
+            column = table.column(name).combine_chunks()
+            if isinstance(column, pa.DictionaryArray):
+                distinct[name], indices[name] = column.dictionary, column.indices
+                if len(column.dictionary) > len(column) // 2:
+                    self._varied.add(name)
+            else:
+                distinct[name] = column
+        longest = max(map(len, distinct.values()))
+        cells = pa.table({name: _extend_with_nulls(values, longest) for name, values in distinct.items()})
+        found = self._query(self._value_query, "cells", cells)
+        columns = {}
+        for name, cell, _, default in self._values:
+            if not cell:
+                columns[name] = pa.repeat(pa.scalar(default, pa.string()), table.num_rows)
+                continue
+            values = found.column(name)
+            if cell in indices:
+                values = values.slice(0, len(distinct[cell])).combine_chunks()
+                if default is None and values.type == pa.string():
+                    # A copy of the text for each row would take much memory.
+                    columns[name] = pa.DictionaryArray.from_arrays(indices[cell], values)
+                    continue
+                values = values.take(indices[cell])
+            columns[name] = values if default is None else values.fill_null(default)
+        return pa.table(columns)
 
     def _parse_text(self, text: bytes) -> pa.Table | None:
         is_valid = True
@@ -153,6 +215,8 @@ class BulkConverter:
             is_valid = False
             return "skip"
 
+        repeated = {each.cell for each in self._values} - self._varied
+        distinct = pa.dictionary(pa.int32(), pa.string())
         try:
             table = pa_csv.read_csv(
                 pa.py_buffer(text),
@@ -164,7 +228,7 @@ class BulkConverter:
                     invalid_row_handler=reject_row,
                 ),
                 convert_options=pa_csv.ConvertOptions(
-                    column_types=dict.fromkeys(self._names, pa.string()),
+                    column_types={name: distinct if name in repeated else pa.string() for name in self._names},
                     strings_can_be_null=True,
                     null_values=[""],
                     quoted_strings_can_be_null=False,
@@ -176,56 +240,84 @@ class BulkConverter:
             return None
         return table if is_valid else None
 
-    def _find_safely_converted_rows(self, converted: pa.Table) -> pa.ChunkedArray:
+    def _find_safely_converted_rows(
+        self, instants: pa.ChunkedArray, device_ids: pa.ChunkedArray, payloads: pa.ChunkedArray
+    ) -> pa.ChunkedArray:
         """Return for each row whether ``RowMapper`` would certainly convert it equally; others are converted again."""
-        certain = pc.and_(
-            pc.is_valid(converted.column("instant")),
-            pc.less_equal(converted.column("instant"), to_microseconds(self._mapper.latest)),
-        )
-        certain = pc.and_(certain, pc.is_valid(converted.column("payload")))
+        certain = pc.and_(pc.is_valid(instants), pc.less_equal(instants, to_microseconds(self._mapper.latest)))
+        certain = pc.and_(certain, pc.is_valid(payloads))
         if self._mapper.patterns:
-            devices = converted.column("device_id").unique()
             known = [
-                each for each in devices.to_pylist() if any(fnmatchcase(each, one) for one in self._mapper.patterns)
+                each
+                for each in device_ids.unique().to_pylist()
+                if any(fnmatchcase(each, one) for one in self._mapper.patterns)
             ]
-            certain = pc.and_(certain, pc.is_in(converted.column("device_id"), pa.array(known, pa.string())))
+            certain = pc.and_(certain, pc.is_in(device_ids, pa.array(known, pa.string())))
         return pc.fill_null(certain, fill_value=False)
-
-    def _build_timestamps(self, converted: pa.Table) -> pa.ChunkedArray:
-        return converted.column("instant").cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
 
     def _list_uncertain_rows(self, table: pa.Table, certain: pa.ChunkedArray, first_row: int) -> dict[int, list[str]]:
         numbers = pc.indices_nonzero(pc.invert(certain)).to_pylist()
         if not numbers:
             return {}
         rows = table.take(pa.array(numbers, pa.int64()))
-        cells = zip(*(rows.column(name).fill_null("").to_pylist() for name in self._names), strict=True)
+        cells = zip(
+            *(rows.column(name).cast(pa.string()).fill_null("").to_pylist() for name in self._names), strict=True
+        )
         return {first_row + number: list(row) for number, row in zip(numbers, cells, strict=True)}
 
-    def _build_query(self) -> str:
-        mapping, lookup = self._mapper.mapping, quote_text(self._mapper.connection)
-        device = self._get_cell_name(mapping.device)
-        device_id = f"CASE WHEN coalesce(trim({device}), '') = '' THEN {lookup} ELSE {device} END" if device else lookup
-        own_id = self._get_cell_name(mapping.message_id)
-        texts = [each for each in (device, own_id) if each]
-        short = " AND ".join(f"coalesce(length({each}), 0) <= 256" for each in texts) or "true"
-        prepared = (
-            f"SELECT number, {self._build_instant_sql()} AS instant, {device_id} AS device_id, "  # noqa: S608  quoted
-            f"{own_id or 'NULL'} AS own_id, {self._build_payload_sql()} AS payload, {short} AS is_short FROM cells"
+    def _build_time_values(self) -> list[ValueColumn]:
+        """Return the columns with the time in microseconds, and with its text in the source of a message id."""
+        cell, instant = self._get_cell_name(self._mapper.mapping.timestamp), self._build_instant_sql()
+        text = f"""strftime(make_timestamp({instant}), '%Y-%m-%dT%H:%M:%S.%fZ') || '",'"""
+        return [ValueColumn("instant", cell, instant), ValueColumn("time_text", cell, text)]
+
+    def _build_id_values(self) -> list[ValueColumn]:
+        """Return the columns with device ids, with their text in the source of a message id, and with message ids.
+
+        An id that is too long becomes ``_UNCERTAIN``.
+        """
+        lookup, text = self._mapper.connection, json.dumps(self._mapper.connection, ensure_ascii=False) + ',"'
+        device = self._get_cell_name(self._mapper.mapping.device)
+        own_id = self._get_cell_name(self._mapper.mapping.message_id)
+        device_id = f"CASE WHEN trim({device}) = '' THEN {quote_text(lookup)} ELSE {_build_id_sql(device)} END"
+        values = [
+            ValueColumn("device_id", device, device_id if device else "NULL", lookup),
+            ValueColumn("device_text", device, f"to_json({device_id})::VARCHAR || ',\"'" if device else "NULL", text),
+        ]
+        if own_id:
+            values.append(
+                ValueColumn("own_id", own_id, f"CASE WHEN trim({own_id}) <> '' THEN {_build_id_sql(own_id)} END")
+            )
+        return values
+
+    def _list_members(self) -> list[ValueColumn]:
+        """Return the columns with the JSON members of payloads, sorted by name as the source of message ids."""
+        mapping = self._mapper.mapping
+        special = {mapping.timestamp, mapping.device, mapping.message_id}
+        names = (
+            mapping.columns if mapping.columns is not None else [each for each in self._columns if each not in special]
         )
-        text = (
-            f"""'[' || {quote_text(json.dumps(self._mapper.connection, ensure_ascii=False))} || ',' || """
-            f"""to_json(device_id)::VARCHAR || ',"' || """
-            """strftime(make_timestamp(instant), '%Y-%m-%dT%H:%M:%S.%fZ') || '",' || payload || ']'"""
-        )
-        derived = f"sha256({text})[:32]"
-        message_id = f"CASE WHEN coalesce(trim(own_id), '') = '' THEN {derived} ELSE own_id END" if own_id else derived
-        checked = (
-            f"CASE WHEN is_short AND NOT contains(payload, {_UNCERTAIN}) AND strlen(payload) <= 200000 THEN payload END"
-        )
+        members = []
+        for number, name in enumerate(sorted(names)):
+            cell = self._get_cell_name(name)
+            sql = f"{quote_text(json.dumps(name, ensure_ascii=False) + ':')} || {self._build_value_sql(cell)}"
+            members.append(ValueColumn(f"member{number}", cell, sql))
+        return members
+
+    def _build_row_query(self) -> str:
+        """Return SQL that builds payloads and message ids from the columns ``self._values``."""
+        names = ", ".join(each.name for each in self._members)
+        payload = f"concat('{{', concat_ws(',', {names}), '}}')" if names else "'{}'"
+        start = quote_text("[" + json.dumps(self._mapper.connection, ensure_ascii=False) + ",")
+        message_id = f"sha256(concat({start}, device_text, time_text, payload, ']'))[:32]"
+        is_certain = f"NOT contains(payload, {_UNCERTAIN}) AND strlen(payload) <= {_LONGEST_PAYLOAD}"
+        is_certain += f" AND device_id <> {_UNCERTAIN}"
+        if any(each.name == "own_id" for each in self._values):
+            message_id = f"coalesce(own_id, {message_id})"
+            is_certain += f" AND coalesce(own_id, '') <> {_UNCERTAIN}"
         return (
-            f"SELECT number, instant, device_id, {message_id} AS message_id, payload FROM "  # noqa: S608  quoted
-            f"(SELECT number, instant, device_id, own_id, {checked} AS payload FROM ({prepared}))"
+            f"SELECT {message_id} AS message_id, CASE WHEN {is_certain} THEN payload END AS payload "  # noqa: S608  quoted
+            f"FROM (SELECT *, {payload} AS payload FROM converted)"
         )
 
     def _get_cell_name(self, column: str) -> str:
@@ -243,19 +335,6 @@ class BulkConverter:
             instant += f" WHEN {_build_time_condition(cell, _LOCAL)} THEN epoch_us(TRY_CAST({cell} AS TIMESTAMP))"
         return instant + " END"
 
-    def _build_payload_sql(self) -> str:
-        """Return SQL for the JSON payload; its properties are sorted by name, because message ids derive from it."""
-        mapping = self._mapper.mapping
-        special = {mapping.timestamp, mapping.device, mapping.message_id}
-        names = (
-            mapping.columns if mapping.columns is not None else [each for each in self._columns if each not in special]
-        )
-        members = [
-            f"{quote_text(json.dumps(name, ensure_ascii=False) + ':')} || {self._build_value_sql(cell)}"
-            for name, cell in ((name, self._get_cell_name(name)) for name in sorted(names))
-        ]
-        return f"'{{' || concat_ws(',', {', '.join(members)}) || '}}'" if members else "'{}'"
-
     def _build_value_sql(self, cell: str) -> str:
         """Return SQL that converts a cell to JSON text, or to null if the cell is blank."""
         number, is_candidate = cell, "true"
@@ -270,6 +349,19 @@ class BulkConverter:
             f"WHEN {is_candidate} AND regexp_full_match({number}, '{_NUMBER_LIKE}') THEN {_UNCERTAIN} "
             f"""WHEN trim({cell}) = '' THEN NULL ELSE '"' || {text} || '"' END"""
         )
+
+
+def _build_numbers(first: int, count: int) -> pa.Array:
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)
+
+
+def _extend_with_nulls(values: pa.Array, length: int) -> pa.Array:
+    return pa.concat_arrays([values, pa.nulls(length - len(values), values.type)]) if len(values) < length else values
+
+
+def _build_id_sql(cell: str) -> str:
+    """Build the SQL expression for the id in a cell; too long ids must be converted with ``RowMapper``."""
+    return f"CASE WHEN length({cell}) <= 256 THEN {cell} ELSE {_UNCERTAIN} END"
 
 
 def _build_time_condition(cell: str, ends: Sequence[tuple[str, int]]) -> str:

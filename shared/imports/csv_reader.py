@@ -182,6 +182,7 @@ class CsvReader:
         raw = self._source.read(start, BULK_STEP_BYTES)
         is_last = start + len(raw) >= self._source.size
         text = raw if is_last else raw[: raw.rfind(b"\n") + 1]
+        del raw  # it takes as much memory as the text
         if not text or not is_plain_csv(text, self._delimiter):
             return None
         if self._bulk is None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from shared.background.ports import JobLeaseStore
 from shared.catalog.snapshot import Catalog
@@ -26,7 +25,7 @@ from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
-from shared.imports.archive_writer import HistoryArchive, ImportSource, build_table_file
+from shared.imports.archive_writer import HistoryArchive, ImportSource, write_table_file
 from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
 from shared.imports.row_mapping import FileRejectedError
@@ -260,8 +259,7 @@ class ImportRunner:
         name = f"{build_job_prefix(job.id)}table/{number:06d}.parquet"
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            table = await self._runtime.run_in_thread(build_table_file, source.connection, source.surfaces, messages)
-            await self._runtime.run_in_thread(pq.write_table, table, path)
+            await self._runtime.run_in_thread(write_table_file, path, source.connection, source.surfaces, messages)
             await self._stores.blobs.upload(name, path)
         await self._stores.table.ingest(name, f"import-{job.id}-{number}")
         await self._stores.blobs.delete([name])

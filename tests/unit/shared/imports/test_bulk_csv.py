@@ -111,3 +111,23 @@ def test_most_rows_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> Non
     reader = open_csv(text.encode())
     monkeypatch.setattr(reader, "_convert_row", None)
     assert len(read_all(reader)[0].messages) == 60
+
+
+@pytest.mark.parametrize("mapping", [{}, {"device": "device"}, {"message_id": "id"}], ids=str)
+def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]) -> None:
+    """A file is converted to the same messages in many steps as in one, also if all cells of a column differ."""
+    rows = [f"2026-01-05T10:00:{n % 60:02d}Z,{n % 3 or ''},id-{n},{n * 1.5},,{n}" for n in range(400)]
+    text = "\n".join(["time,device,id,x,empty,n", *rows]).encode()
+    expected = list_messages(open_csv(text, **mapping))
+    monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 2_000)
+    reader = open_csv(text, **mapping)
+    monkeypatch.setattr(reader, "_convert_row", None)
+    steps = read_all(reader)
+    assert len(steps) > 5
+    assert [message for step in steps for message in step.messages.to_pylist()] == expected
+
+
+def test_empty_lines_are_no_rows() -> None:
+    """Empty lines are not counted as rows, also if a step has no other lines."""
+    steps = read_all(open_csv(b"time,x\n\n\n\n"))
+    assert sum(step.rows for step in steps) == 0

@@ -27,9 +27,15 @@ const COLUMNS: readonly Column<AlertRule>[] = [
   { key: "name", title: "Name", value: ({ name }) => name },
   { key: "lookup", title: "ID", type: "code", width: 140, value: ({ lookup }) => lookup },
   { key: "surface", title: "Surface", width: 130, value: ({ surface }) => surface },
-  { key: "source", title: "Watches", value: ({ query, connections }) => query ?? connections?.join(", ") },
-  { key: "every", title: "Every", type: "code", width: 90, value: ({ every }) => every },
-  { key: "evaluated", title: "Evaluated", type: "time", width: 164, value: ({ lastEvaluatedAt }) => lastEvaluatedAt },
+  { key: "source", title: "Query or connections", value: ({ query, connections }) => query ?? connections?.join(", ") },
+  { key: "every", title: "Interval", type: "code", width: 90, value: ({ every }) => every },
+  {
+    key: "evaluated",
+    title: "Last evaluation",
+    type: "time",
+    width: 164,
+    value: ({ lastEvaluatedAt }) => lastEvaluatedAt,
+  },
   ...changeColumns<AlertRule>(),
 ];
 

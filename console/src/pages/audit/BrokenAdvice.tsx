@@ -29,7 +29,8 @@ export function BrokenAdvice({ titled = true }: { titled?: boolean }) {
         </li>
         <li>
           Compare the chain with a checkpoint that you saved earlier: open a sound record, choose “Prove this record”,
-          and enter the checkpoint under “Check against your own copies”. This shows since when the chain differs.
+          and enter the checkpoint under “Check against your own copies”. The result shows whether the records up to
+          that checkpoint are unchanged.
         </li>
       </ol>
     </section>

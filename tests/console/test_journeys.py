@@ -38,7 +38,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @contextmanager
-def begin(service: Service, screen: Screen, member: str, *, touch: bool = False) -> Iterator[Console]:
+def open_as_member(service: Service, screen: Screen, member: str, *, touch: bool = False) -> Iterator[Console]:
     """Open the console and sign in as a member; errors and rejected requests fail the test."""
     width, theme = screen
     with open_console(service, width, touch=touch) as console:
@@ -76,7 +76,7 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
     width, _ = screen
     lookup, scope = f"engineer-{width}", f"engineer-{width}"
     append_events(service.caller(EDITOR), scope, 2)
-    with begin(service, screen, EDITOR) as console:
+    with open_as_member(service, screen, EDITOR) as console:
         page = open_page(console, "Overview")
         expect(page.locator("canvas").first).to_be_visible()
         console.check_fits_in_both_themes(f"engineer-overview-{width}")
@@ -110,7 +110,7 @@ def test_an_approver_decides_what_waits_in_the_inbox(service: Service, screen: S
     body = {"name": name, "surface": "cooling", "kql": KQL}
     assert editor.put(f"/oi-api/warm-queries/approver-{width}", json=body).status_code == 201
     create_amendment(editor, scope, entity)
-    with begin(service, screen, APPROVER) as console:
+    with open_as_member(service, screen, APPROVER) as console:
         page = console.page
         console.check_fits_in_both_themes(f"approver-inbox-{width}")
         page.get_by_role("row").filter(has_text=name).click()
@@ -142,7 +142,7 @@ def test_an_auditor_finds_a_change_and_verifies_its_chain(service: Service, scre
     append_events(editor, scope, 3)
     append_events(editor, scope, 1, ActionType="BatchReleased", EntityType="Batch")
     create_amendment(editor, scope, "B-1")
-    with begin(service, screen, AUDITOR) as console:
+    with open_as_member(service, screen, AUDITOR) as console:
         page = open_page(console, "Audit log")
         page.get_by_role("radio", name="Plant events").check(force=True)
         page.get_by_label("Scope").fill(scope)
@@ -176,7 +176,7 @@ def test_an_administrator_adds_and_disables_a_member(service: Service, screen: S
     """An administrator adds a member, creates the member's key, disables the member, and sees who changed what."""
     width, _ = screen
     member, name = f"clerk-{width}@plant-a.example", f"Clerk {width}"
-    with begin(service, screen, ADMIN) as console:
+    with open_as_member(service, screen, ADMIN) as console:
         page = open_page(console, "Team")
         press_button(page, "Add member")
         page.get_by_label("ID", exact=True).fill(member)

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.test_journeys import AUDITOR, EDITOR, WIDE_FIRST, Screen, begin, expect_heading
+from tests.console.test_journeys import AUDITOR, EDITOR, WIDE_FIRST, Screen, expect_heading, open_as_member
 from tests.console.visits import Theme, open_console
 from tests.service.local_service import Service
 
@@ -20,7 +20,7 @@ SHOWS_FOCUS = """document.activeElement.matches("body, [type=datetime-local]")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_an_engineer_reads_the_plant_on_a_phone(service: Service, theme: Theme) -> None:
     """On a phone, charts, a query, alerts and the inbox can be used by touch without scrolling sideways."""
-    with begin(service, (390, theme), EDITOR, touch=True) as console:
+    with open_as_member(service, (390, theme), EDITOR, touch=True) as console:
         page = console.page
         open_page_by_touch(page, "Overview")
         expect(page.locator("canvas").first).to_be_visible()

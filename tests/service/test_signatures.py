@@ -93,7 +93,7 @@ def read_token(client: httpx.Client) -> str:
     return client.headers["Authorization"].removeprefix("Bearer ")
 
 
-def propose(service: Service) -> str:
+def propose_amendment(service: Service) -> str:
     """Create an amendment and return its RecordID."""
     reply = create_amendment(service.caller("editor@t"), SCOPE, EntityID=f"B-{next(NUMBERS)}")
     assert (reply.status_code, reply.json()["Status"]) == (201, "pending")
@@ -148,7 +148,7 @@ def test_signed_approval(required: Service) -> None:
 
 def test_signed_rejection(required: Service) -> None:
     """A signed rejection has the meaning `rejection`; a missing statement is stored as null."""
-    reply = send_decision(required.caller("admin@t"), propose(required), REJECTION, "reject")
+    reply = send_decision(required.caller("admin@t"), propose_amendment(required), REJECTION, "reject")
     assert reply.status_code == 200, reply.text
     signature = reply.json()["Signature"]
     assert (signature["Meaning"], signature["Statement"]) == ("rejection", None)
@@ -163,7 +163,7 @@ def test_amendments_are_pending_where_signatures_are_required(required: Service)
     try:
         body = {"name": workspace["name"], "policies": policies}
         assert admin.put("/oi-api/workspace", json=body).status_code == 200
-        propose(required)
+        propose_amendment(required)
     finally:
         admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": workspace["policies"]})
 
@@ -185,7 +185,7 @@ def test_amendments_are_pending_where_signatures_are_required(required: Service)
 )
 def test_invalid_signatures(required: Service, signature: Any, verb: str, code: str, fields: list[str]) -> None:
     """An invalid signature is rejected with the names of its fields, and the amendment stays pending."""
-    amendment, admin = propose(required), required.caller("admin@t")
+    amendment, admin = propose_amendment(required), required.caller("admin@t")
     reply = send_decision(admin, amendment, signature, verb)
     assert check_failing_fields(reply, code=code) == fields
     if code == "SIGNATURE_MEANING_INVALID":
@@ -195,13 +195,15 @@ def test_invalid_signatures(required: Service, signature: Any, verb: str, code: 
 
 def test_a_long_statement(required: Service) -> None:
     """The statement of a signature may have at most 1,000 characters."""
-    reply = send_decision(required.caller("admin@t"), propose(required), {**APPROVAL, "statement": "é" * 1000})
+    reply = send_decision(
+        required.caller("admin@t"), propose_amendment(required), {**APPROVAL, "statement": "é" * 1000}
+    )
     assert reply.json()["Signature"]["Statement"] == "é" * 1000
 
 
 def test_other_refusals_have_priority(required: Service) -> None:
     """If a decision is impossible for another reason than its signature, this reason is reported first."""
-    amendment, admin = propose(required), required.caller("admin@t")
+    amendment, admin = propose_amendment(required), required.caller("admin@t")
     check_problem(send_decision(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
     check_problem(send_decision(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
     own = create_amendment(admin, SCOPE, EntityID="own").json()["RecordID"]
@@ -213,7 +215,7 @@ def test_other_refusals_have_priority(required: Service) -> None:
 def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
     """A signature that the policy does not require is checked and stored like a required one."""
     admin = required.caller("admin@t")
-    amendments = [propose(required) for _ in range(2)]
+    amendments = [propose_amendment(required) for _ in range(2)]
     set_policy(admin, meanings=["release"])
     check_problem(send_decision(admin, amendments[0], {"meaning": "review"}), 400, "SIGNATURE_MEANING_INVALID")
     assert send_decision(admin, amendments[0], {"meaning": "release"}).json()["Signature"]["Meaning"] == "release"
@@ -222,7 +224,7 @@ def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
 
 def test_the_current_policy_applies(required: Service) -> None:
     """The policy at the time of a decision determines whether the decision needs a signature."""
-    admin, amendment = required.caller("admin@t"), propose(required)
+    admin, amendment = required.caller("admin@t"), propose_amendment(required)
     set_policy(admin)
     set_policy(admin, amendments="required")
     check_problem(send_decision(admin, amendment, None), 400, "SIGNATURE_REQUIRED")
@@ -232,7 +234,7 @@ def test_renamed_members(required: Service) -> None:
     """The printed name of a signature is the member's name at the time of the signature."""
     admin = required.caller("admin@t")
     signer = sign_in(required, required.key("admin@t"))
-    amendments = [propose(required) for _ in range(2)]
+    amendments = [propose_amendment(required) for _ in range(2)]
     before = send_decision(signer, amendments[0]).json()
     member = admin.get("/oi-api/team/admin@t").json()
     renamed = {"name": "Ada Adams", "role": member["role"]}
@@ -248,7 +250,7 @@ def test_renamed_members(required: Service) -> None:
 def test_keys_of_another_person(required: Service) -> None:
     """A token of an API key that another person created cannot sign, and such attempts do not lock the member."""
     key = make_key(required.caller("admin@t"), "given@t")
-    signer, amendment = sign_in(required, key), propose(required)
+    signer, amendment = sign_in(required, key), propose_amendment(required)
     for _ in range(6):
         check_problem(send_decision(signer, amendment), 403, "SIGNATURE_NOT_PERSONAL")
     inherited = sign_in(required, read_token(signer))
@@ -260,9 +262,9 @@ def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
     key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
     first = sign_in(required, key)
     second = sign_in(required, read_token(first))
-    signed = send_decision(second, propose(required)).json()["Signature"]
+    signed = send_decision(second, propose_amendment(required)).json()["Signature"]
     assert parse_time(signed["AuthTime"]).timestamp() == read_claims(first)["auth_time"]
-    oauth, amendment = OAuthClient(required, "admin@t"), propose(required)
+    oauth, amendment = OAuthClient(required, "admin@t"), propose_amendment(required)
     tokens = oauth.redeem(oauth.consent([right], scope=right)).json()
     renewed = oauth.refresh(tokens["refresh_token"]).json()
     for each in (tokens, renewed):
@@ -279,7 +281,7 @@ def test_one_sign_in_signs_once(required: Service) -> None:
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer = sign_in(required, required.key("once@t"))
     heir = sign_in(required, read_token(signer))
-    amendments = [propose(required) for _ in range(2)]
+    amendments = [propose_amendment(required) for _ in range(2)]
     assert send_decision(signer, amendments[0]).status_code == 200
     check_problem(send_decision(heir, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
     assert send_decision(sign_in(required, required.key("once@t")), amendments[1]).status_code == 200
@@ -289,7 +291,7 @@ def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
     """If several decisions are signed at the same time with one sign-in, exactly one succeeds."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer = sign_in(required, required.key("busy@t"))
-    amendments = [propose(required) for _ in range(3)]
+    amendments = [propose_amendment(required) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         replies = list(pool.map(lambda each: send_decision(signer, each), amendments))
     assert sorted(reply.status_code for reply in replies) == [200, 409, 409]
@@ -299,7 +301,7 @@ def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
 def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
     """If a decision is rejected, the member can use the same sign-in to sign again."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer, amendment = sign_in(required, required.key("admin@t")), propose(required)
+    signer, amendment = sign_in(required, required.key("admin@t")), propose_amendment(required)
     check_problem(send_decision(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
     check_problem(send_decision(signer, amendment, None), 400, "SIGNATURE_REQUIRED")
     assert send_decision(signer, amendment).status_code == 200
@@ -308,7 +310,7 @@ def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
 def test_repeats_get_the_first_reply(required: Service) -> None:
     """A repeat with the same Idempotency-Key gets the first successful reply; rejections are not stored."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer, amendment = sign_in(required, required.key("admin@t")), propose(required)
+    signer, amendment = sign_in(required, required.key("admin@t")), propose_amendment(required)
     key = {"Idempotency-Key": f"signed-{amendment}"}
     check_problem(send_decision(signer, amendment, {"meaning": "rejection"}, **key), 400, "SIGNATURE_MEANING_INVALID")
     first = send_decision(signer, amendment, **key)
@@ -344,7 +346,7 @@ def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> Non
 def test_a_kill_after_the_decision(required: Service, entra: Provider) -> None:
     """If the service is killed after a decision, a repeat gets the first reply, and the sign-in counts as used."""
     set_policy(required.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0)
-    amendments, lookup = [propose(required) for _ in range(2)], store_draft_query(required)
+    amendments, lookup = [propose_amendment(required) for _ in range(2)], store_draft_query(required)
     # The clock of Entra ID may be ahead, so this sign-in is still recent after a slow start of the service.
     auth_time = int(datetime.now(UTC).timestamp()) + 100
     account = entra.create_token(oid=ACCOUNTS["killed"], auth_time=auth_time)
@@ -363,7 +365,7 @@ def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
     """Refused attempts with an API key that another person created do not count towards the member's lock-out."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     stranger = sign_in(required, make_key(required.caller("admin@t"), "victim@t"))
-    amendment = propose(required)
+    amendment = propose_amendment(required)
     own_key = stranger.post("/workspace/api/keys", json={"name": "made by the stranger"}).json()["apiKey"]
     form = {"grant_type": "client_credentials", "client_id": own_key.split("_")[1], "client_secret": own_key}
     unattended = required.anonymous(bearer=required.anonymous().post("/oauth2/token", data=form).json()["access_token"])
@@ -386,8 +388,8 @@ def test_the_fifth_refused_attempt_locks(required: Service) -> None:
 def check_lock_out(required: Service) -> None:
     """Cause a lock-out of a member, and check the refusal and the audit event."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer, amendment = required.caller("locked@t"), propose(required)
-    assert send_decision(signer, propose(required)).status_code == 200
+    signer, amendment = required.caller("locked@t"), propose_amendment(required)
+    assert send_decision(signer, propose_amendment(required)).status_code == 200
     for _ in range(5):
         check_problem(send_decision(signer, amendment), 409, "SIGNATURE_TOKEN_USED")
     locked = send_decision(required.caller("locked@t"), amendment, None)
@@ -407,7 +409,7 @@ def test_refused_keys_count_as_attempts(required: Service) -> None:
     for _ in range(6):
         reply = maker.post("/workspace/api/keys", json={"name": "mine"})
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
-    check_problem(send_decision(required.caller("maker@t"), propose(required)), 429, "SIGNATURE_LOCKED")
+    check_problem(send_decision(required.caller("maker@t"), propose_amendment(required)), 429, "SIGNATURE_LOCKED")
 
 
 @pytest.mark.parametrize(
@@ -431,7 +433,7 @@ def test_sign_ins_with_entra_id(
     """A signature has the time and methods of the Entra ID sign-in; an old, future or malformed time is rejected."""
     auth_time = change(int(datetime.now(UTC).timestamp()))
     account = entra.create_token(oid=ACCOUNTS["account"], auth_time=auth_time, amr=["pwd", "mfa"])
-    reply = send_decision(sign_in(required, account), propose(required))
+    reply = send_decision(sign_in(required, account), propose_amendment(required))
     if not is_accepted:
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
         return
@@ -443,7 +445,7 @@ def test_sign_ins_with_entra_id(
 def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider) -> None:
     """With maxAgeSeconds 0, all tokens of one sign-in with Entra ID together can sign only one decision."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    at, amendments = int(datetime.now(UTC).timestamp()), [propose(required) for _ in range(2)]
+    at, amendments = int(datetime.now(UTC).timestamp()), [propose_amendment(required) for _ in range(2)]
     first, second, next_sign_in, old = (
         sign_in(required, entra.create_token(oid=ACCOUNTS["guest"], uti=uti, auth_time=auth_time))
         for uti, auth_time in (("1", at), ("2", at), ("3", at + 60), ("4", at - 120))
@@ -468,7 +470,7 @@ def test_a_policy_without_audit_log_is_rejected(required: Service) -> None:
 def test_old_sign_ins(required: Service) -> None:
     """A decision with a token of an old or unknown sign-in is rejected with the challenge of RFC 9470."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
-    signer, amendment = required.caller("admin@t"), propose(required)
+    signer, amendment = required.caller("admin@t"), propose_amendment(required)
     reply = wait_until(
         lambda: send_decision(signer, amendment, {**APPROVAL, "statement": 1} if is_recent(signer) else APPROVAL),
         lambda each: each.status_code == 401,
@@ -491,7 +493,7 @@ def read_claims(client: httpx.Client) -> dict[str, Any]:
 
 def test_a_member_who_lost_the_right(required: Service) -> None:
     """A member who lost the right to decide after the sign-in cannot sign."""
-    admin, amendment = required.caller("admin@t"), propose(required)
+    admin, amendment = required.caller("admin@t"), propose_amendment(required)
     signer = required.caller("moving@t")
     assert admin.put("/oi-api/team/moving@t", json={"name": "Moving", "role": "Editor"}).status_code == 200
     check_problem(send_decision(signer, amendment), 403, "ACCESS_RIGHT_MISSING")
@@ -499,7 +501,7 @@ def test_a_member_who_lost_the_right(required: Service) -> None:
 
 def test_disabled_members(required: Service) -> None:
     """A member who was disabled after the sign-in cannot sign."""
-    admin, amendment = required.caller("admin@t"), propose(required)
+    admin, amendment = required.caller("admin@t"), propose_amendment(required)
     signer = required.caller("leaving@t")
     body = {"name": "Leaving", "role": "Admin", "enabled": False}
     assert admin.put("/oi-api/team/leaving@t", json=body).status_code == 200
@@ -590,7 +592,7 @@ def test_one_sign_in_signs_one_query(required: Service) -> None:
     first = signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key)
     assert first.status_code == 200, first.text
     assert signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key).json() == first.json()
-    check_problem(send_decision(signer, propose(required)), 409, "SIGNATURE_TOKEN_USED")
+    check_problem(send_decision(signer, propose_amendment(required)), 409, "SIGNATURE_TOKEN_USED")
     other = store_draft_query(required)
     check_problem(signer.post(f"{QUERIES}/{other}/approve", json=body), 409, "SIGNATURE_TOKEN_USED")
 
@@ -616,9 +618,9 @@ SIGNATURES = "/oi-api/provenance/signatures"
 def test_list_of_signatures(required: Service) -> None:
     """The list contains the signatures of decisions about amendments and queries, as in their records, newest first."""
     admin, lookup = required.caller("admin@t"), store_draft_query(required)
-    first = send_decision(admin, propose(required)).json()
+    first = send_decision(admin, propose_amendment(required)).json()
     query = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).json()["approval"]["signature"]
-    last = send_decision(admin, propose(required), REJECTION, "reject").json()
+    last = send_decision(admin, propose_amendment(required), REJECTION, "reject").json()
     parameters = {"from": first["Signature"]["SignedAt"], "userId": "admin@t"}
     reply = required.caller("viewer@t").get(SIGNATURES, params=parameters)
     assert reply.status_code == 200, reply.text
@@ -640,7 +642,7 @@ def test_list_of_signatures(required: Service) -> None:
 def test_pages_of_signatures(required: Service) -> None:
     """The list of signatures has pages; its time range includes the start and excludes the end."""
     admin = required.caller("admin@t")
-    signed = [send_decision(admin, propose(required)).json()["Signature"]["SignedAt"] for _ in range(3)]
+    signed = [send_decision(admin, propose_amendment(required)).json()["Signature"]["SignedAt"] for _ in range(3)]
     window = {"from": signed[0], "to": signed[2]}
     page = admin.get(SIGNATURES, params={**window, "limit": 1}).json()
     assert [one["SignedAt"] for one in page["signatures"]] == [signed[1]]

@@ -94,13 +94,13 @@ async def record_azure() -> dict[str, Any]:
         async with deployment(Path(folder) / "blobs") as deployed:
             plant = Plant(deployed, Path(folder))
             await plant.start()
-            keys = await _use(plant)
+            keys = await _send_requests(plant)
             await asyncio.to_thread(end, plant.kusto.process)
             items, blobs = await _export_items(deployed), await _export_blobs(deployed)
             return {"apiKeys": keys, "items": items, "blobs": blobs, "vault": _export_vault_keys(deployed)}
 
 
-async def _use(plant: Any) -> dict[str, str]:
+async def _send_requests(plant: Any) -> dict[str, str]:
     """Write through an instance as callers do, and return the API keys of its members."""
     import pytest  # noqa: PLC0415  of the checkout's environment
 
@@ -108,7 +108,10 @@ async def _use(plant: Any) -> dict[str, str]:
     from shared.timestamps import now  # noqa: PLC0415
     from tests.unit.functions.azure_plant import ADMIN, EDITOR, QUALITY, Instance  # noqa: PLC0415
 
-    keys = {member: await asyncio.to_thread(_apply, plant.deployment, member) for member in (ADMIN, EDITOR, QUALITY)}
+    keys = {
+        member: await asyncio.to_thread(_apply_document, plant.deployment, member)
+        for member in (ADMIN, EDITOR, QUALITY)
+    }
     with pytest.MonkeyPatch.context() as monkeypatch:
         app = Instance(plant.services(), monkeypatch)
         editor, approver = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
@@ -174,7 +177,7 @@ def _export_vault_keys(deployed: Any) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _apply(deployed: Any, member: str) -> str:
+def _apply_document(deployed: Any, member: str) -> str:
     """Apply the sample document by command, and return the API key that it creates."""
     from shared.commands import workspace  # noqa: PLC0415
     from tests.unit.functions.azure_plant import ADMIN, SAMPLE  # noqa: PLC0415

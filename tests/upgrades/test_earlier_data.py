@@ -189,7 +189,7 @@ async def instance(
     async with deployment(tmp_path / "blobs") as deployed:
         plant = Plant(deployed, tmp_path)
         await plant.start()
-        await _restore(deployed, stored)
+        await _restore_data(deployed, stored)
         app = Instance(plant.services(), monkeypatch)
         yield app, stored["apiKeys"]
         await app.services.close()
@@ -199,7 +199,7 @@ async def instance(
     get_pipeline.cache_clear()
 
 
-async def _restore(deployed: Any, stored: dict[str, Any]) -> None:
+async def _restore_data(deployed: Any, stored: dict[str, Any]) -> None:
     async with CosmosClient(deployed.cosmos.endpoint, deployed.cosmos.key) as client:
         database = client.get_database_client(DATABASE)
         for name, items in stored["items"].items():

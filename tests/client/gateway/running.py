@@ -93,7 +93,7 @@ def describe_settings(folder: Path, port: int, name: str, **source: Any) -> dict
 
 
 @asynccontextmanager
-async def run(settings: GatewaySettings, service: FakeService) -> AsyncIterator[Metrics]:
+async def open_gateway(settings: GatewaySettings, service: FakeService) -> AsyncIterator[Metrics]:
     """Run a gateway, and yield its metrics when it is connected."""
     metrics = Metrics()
     task = asyncio.create_task(run_gateway(settings, metrics=metrics, upstream=service))

@@ -14,7 +14,7 @@ AT = 1_767_600_000.0
 PLAIN = Target("press", None, Fields())
 
 
-def build(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
+def convert_message(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
     """Convert a message and return its line, parsed."""
     line = build_line(payload, target, AT, lambda: "id-1")
     assert line.endswith(b"\n")
@@ -26,16 +26,20 @@ def build(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
 def test_missing_metadata_is_added() -> None:
     """A message without id and time gets a new id and the time of receipt; the topic determines the device."""
     added = {"messageId": "id-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
-    assert build(b'{"value": 1}') == {**added, "value": 1}
-    assert build(b" { } ") == added
-    assert build(b'{"value": 1}', Target("press", 'd"1', Fields())) == {**added, "deviceId": 'd"1', "value": 1}
+    assert convert_message(b'{"value": 1}') == {**added, "value": 1}
+    assert convert_message(b" { } ") == added
+    assert convert_message(b'{"value": 1}', Target("press", 'd"1', Fields())) == {
+        **added,
+        "deviceId": 'd"1',
+        "value": 1,
+    }
 
 
 def test_existing_metadata_is_not_changed() -> None:
     """A message that contains id, time and device is sent unchanged."""
     message = {"messageId": "m", "timestamp": "2026-01-05T08:00:00Z", "deviceId": "d", "value": 1}
-    assert build(json.dumps(message).encode()) == message
-    assert build(json.dumps(message, indent=1).encode()) == message
+    assert convert_message(json.dumps(message).encode()) == message
+    assert convert_message(json.dumps(message, indent=1).encode()) == message
 
 
 def test_numbers_are_not_changed() -> None:
@@ -58,7 +62,7 @@ def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> N
     """Values at the configured pointers become metadata of the message and are removed from its payload."""
     target = Target("press", None, Fields("/h/t", form, "/h/n", "/~1unit"))
     message = {"h": {"t": value, "n": 7}, "/unit": "d-1", "value": 1}
-    assert build(json.dumps(message).encode(), target) == {
+    assert convert_message(json.dumps(message).encode(), target) == {
         "messageId": "7",
         "timestamp": expected,
         "deviceId": "d-1",
@@ -70,7 +74,7 @@ def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> N
 def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
     """Without a pointer, the configured time format applies to the member `timestamp`."""
     target = Target("press", None, Fields(None, "epochSeconds"))
-    assert build(b'{"timestamp": 1767600000}', target)["timestamp"] == "2026-01-05T08:00:00.000000Z"
+    assert convert_message(b'{"timestamp": 1767600000}', target)["timestamp"] == "2026-01-05T08:00:00.000000Z"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
 def test_an_invalid_message_is_rejected_with_a_code(payload: bytes, reason: str) -> None:
     """A message that cannot be sent is rejected with a short code that names the reason."""
     with pytest.raises(RejectedError) as raised:
-        build(payload)
+        convert_message(payload)
     assert raised.value.reason == reason
 
 
@@ -102,10 +106,10 @@ def test_metadata_of_another_type_is_rejected(form: str, value: Any) -> None:
     """Metadata of an invalid type, or a time in another format than configured, is rejected."""
     target = Target("press", None, Fields("/t", form))
     with pytest.raises(RejectedError) as raised:
-        build(json.dumps({"t": value}).encode(), target)
+        convert_message(json.dumps({"t": value}).encode(), target)
     assert raised.value.reason == "metadata"
     with pytest.raises(RejectedError):
-        build(b'{"n": null}', Target("press", None, Fields(message_id="/n")))
+        convert_message(b'{"n": null}', Target("press", None, Fields(message_id="/n")))
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=3)
@@ -114,7 +118,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.li
 @given(st.dictionaries(st.text(max_size=9), VALUES, max_size=4))
 def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
     """The conversion of an object to a telemetry message does not change the payload."""
-    sent = build(json.dumps(message).encode())
+    sent = convert_message(json.dumps(message).encode())
     assert {name: sent[name] for name in message} == message
 
 
@@ -122,13 +126,13 @@ def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
 def test_any_bytes_are_sent_or_rejected(payload: bytes) -> None:
     """Any received bytes are either converted or rejected, and cause no other exception."""
     with suppress(RejectedError):
-        build(payload)
+        convert_message(payload)
 
 
 def test_pointers_lead_through_arrays() -> None:
     """A pointer can select an element of an array by its index; the element stays in the payload."""
     target = Target("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))
-    line = build(b'{"d": [{"t": 1767600000, "v": 1}, "m-1", 3]}', target)
+    line = convert_message(b'{"d": [{"t": 1767600000, "v": 1}, "m-1", 3]}', target)
     assert line == {"messageId": "m-1", "timestamp": "2026-01-05T08:00:00.000000Z", "d": [{"v": 1}, "m-1", 3]}
 
 
@@ -137,7 +141,7 @@ def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
     """A payload member that has the name of a metadata member is rejected instead of overwritten."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(RejectedError, match=f"has a member {name}, but the route reads it at /h/") as raised:
-        build(json.dumps({"h": {}, name: "payload"}).encode(), target)
+        convert_message(json.dumps({"h": {}, name: "payload"}).encode(), target)
     assert raised.value.reason == "metadata"
 
 
@@ -145,4 +149,4 @@ def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
 def test_a_member_that_occurs_twice_is_rejected(payload: bytes) -> None:
     """A payload with two members of the same name is rejected."""
     with pytest.raises(RejectedError, match='the member "a" occurs twice'):
-        build(payload)
+        convert_message(payload)

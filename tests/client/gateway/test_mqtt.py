@@ -21,8 +21,8 @@ from tests.client.gateway.running import (
     Taker,
     build_settings,
     encode_message,
+    open_gateway,
     remove_metadata,
-    run,
     wait_for_count,
 )
 
@@ -33,7 +33,7 @@ VERSIONS = pytest.mark.parametrize("version", ["3.1.1", "5"])
 async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_path: Path, version: str) -> None:
     """Each message arrives once and in order, with the connection and device that its topic determines."""
     name, service = f"order-{version[0]}", FakeService()
-    async with run(build_settings(tmp_path, shared_broker.port, name, version=version), service):
+    async with open_gateway(build_settings(tmp_path, shared_broker.port, name, version=version), service):
         messages = [(f"{name}/press/d-{n % 2}", encode_message(value=n)) for n in range(300)]
         await asyncio.to_thread(shared_broker.publish, *messages)
         stored = await service.wait_for("press", 300)
@@ -47,13 +47,13 @@ async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "outage")
     service.error = UnreachableError("down")
     for first in (0, 100):
-        async with run(settings, service) as metrics:
+        async with open_gateway(settings, service) as metrics:
             messages = [("outage/press/d-1", encode_message(value=n)) for n in range(first, first + 100)]
             await asyncio.to_thread(shared_broker.publish, *messages)
             await wait_for_count(metrics, "stored_messages_total", 100)
         assert service.stored == {}
     service.error = None
-    async with run(settings, service):
+    async with open_gateway(settings, service):
         stored = await service.wait_for("press", 200)
     assert [each["value"] for each in stored] == list(range(200))
 
@@ -61,10 +61,10 @@ async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp
 async def test_messages_published_without_a_running_gateway_arrive(shared_broker: Broker, tmp_path: Path) -> None:
     """Messages that the broker stored while the gateway was stopped arrive after its start."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "away")
-    async with run(settings, service):
+    async with open_gateway(settings, service):
         pass
     await asyncio.to_thread(shared_broker.publish, ("away/press/d-1", encode_message(value=1)))
-    async with run(settings, service):
+    async with open_gateway(settings, service):
         assert [each["value"] for each in await service.wait_for("press", 1)] == [1]
 
 
@@ -77,11 +77,11 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
     settings = build_settings(tmp_path, shared_broker.port, name, version=version)
     with monkeypatch.context() as patch:
         patch.setattr(MqttConnection, "_acknowledge", lambda *_: None)
-        async with run(settings, service):
+        async with open_gateway(settings, service):
             await asyncio.to_thread(shared_broker.publish, *[(f"{name}/press/d-1", encode_message(value=1))] * 2)
             first = await service.wait_for("press", 2)
     settings = build_settings(tmp_path, shared_broker.port, name, version=version)
-    async with run(settings, service) as metrics:
+    async with open_gateway(settings, service) as metrics:
         await wait_for_count(metrics, "repeated_messages_total", 2)
         # The same text is a new message when the broker did not send it before.
         await asyncio.to_thread(shared_broker.publish, (f"{name}/press/d-1", encode_message(value=1)))
@@ -99,7 +99,7 @@ async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Br
         ("bad/press/d-1", b"[1]"),
         ("bad/no lookup/d-1", encode_message(value=1)),
     ]
-    async with run(settings, service) as metrics:
+    async with open_gateway(settings, service) as metrics:
         await asyncio.to_thread(shared_broker.publish, *bad, ("bad/press/d-1", encode_message(value=1)))
         assert len(await service.wait_for("press", 1)) == 1
         counted = {
@@ -115,7 +115,7 @@ async def test_retained_messages_are_ignored(shared_broker: Broker, tmp_path: Pa
     for version in ("3.1.1", "5"):
         service = FakeService()
         settings = build_settings(tmp_path, shared_broker.port, "retained", version=version)
-        async with run(settings, service):
+        async with open_gateway(settings, service):
             await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode_message(value=1)))
             assert [each["value"] for each in await service.wait_for("press", 1)] == [1]
 
@@ -126,7 +126,7 @@ async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp
     first = build_settings(tmp_path, shared_broker.port, "share", sharedGroup="plant")
     (tmp_path / "second").mkdir()
     second = build_settings(tmp_path / "second", shared_broker.port, "share", sharedGroup="plant", clientId="share-2")
-    async with run(first, service) as one, run(second, service) as two:
+    async with open_gateway(first, service) as one, open_gateway(second, service) as two:
         messages = [("share/press/d-1", encode_message(value=n)) for n in range(20)]
         await asyncio.to_thread(shared_broker.publish, *messages)
         stored = await service.wait_for("press", 20)
@@ -142,7 +142,7 @@ async def test_two_gateways_with_one_client_id_are_reported(
     """If the connection is lost repeatedly, the log says that another client may use the same client id."""
     monkeypatch.setattr(mqtt, "_FIRST_PAUSE_SECONDS", 0.01)
     caplog.set_level(logging.ERROR)
-    async with run(build_settings(tmp_path, shared_broker.port, "twice"), FakeService()) as metrics:
+    async with open_gateway(build_settings(tmp_path, shared_broker.port, "twice"), FakeService()) as metrics:
         others = [Client(CallbackAPIVersion.VERSION2, client_id="twice") for _ in range(3)]
         for number, other in enumerate(others, 1):
             await wait_for_count(metrics, "connections_total", number)
@@ -172,7 +172,7 @@ async def test_a_restart_of_the_broker_loses_nothing(
     """After a restart of the broker the gateway connects again, and all messages arrive once."""
     service, broker = FakeService(), Broker(tmp_path).start()
     try:
-        async with run(build_settings(tmp_path, broker.port, "again"), service) as metrics:
+        async with open_gateway(build_settings(tmp_path, broker.port, "again"), service) as metrics:
             await asyncio.to_thread(broker.publish, ("again/press/d-1", encode_message(value=1)))
             await service.wait_for("press", 1)
             await asyncio.to_thread(broker.stop)

@@ -26,7 +26,7 @@ def build_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     return apply
 
 
-def parse(members: dict[str, Any]) -> None:
+def parse_with_source(members: dict[str, Any]) -> None:
     """Parse a configuration with its source."""
     settings = parse_settings(Section(members))
     create_source(settings.source_kind, settings.source, SourceContext([], Taker(), Marks(), Metrics()))
@@ -84,7 +84,7 @@ def test_an_invalid_member_is_named(tmp_path: Path, path: str, value: Any, messa
     members = describe_settings(tmp_path, 1883, "x")
     build_change(path, value)(members)
     with pytest.raises(SettingsError) as raised:
-        parse(members)
+        parse_with_source(members)
     assert message in str(raised.value)
 
 
@@ -93,7 +93,7 @@ def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
     members = describe_settings(tmp_path, 1883, "x")
     members["routes"] = [{"topic": topic, "connection": "a"} for topic in ("a/+/c", "a/b/+")]
     with pytest.raises(SettingsError, match="overlap"):
-        parse(members)
+        parse_with_source(members)
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:

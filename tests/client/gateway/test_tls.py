@@ -18,7 +18,7 @@ from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
 
 from tests.client.gateway.broker import MOSQUITTO, NO_MOSQUITTO, Broker
 from tests.client.gateway.certificates import Authority
-from tests.client.gateway.running import FakeService, Marks, Taker, build_settings, run
+from tests.client.gateway.running import FakeService, Marks, Taker, build_settings, open_gateway
 
 # paho-mqtt leaves a socket whose handshake failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
@@ -70,7 +70,7 @@ async def find_connection_error(folder: Path, broker: Broker, tls: dict[str, Any
 async def test_a_client_certificate_signs_in(secured: Secured, tmp_path: Path) -> None:
     """The gateway connects with a client certificate, and its metrics contain the certificate's expiry."""
     settings = build_settings(tmp_path, secured.good.port, "tls", tls=secured.client)
-    async with run(settings, FakeService()) as metrics:
+    async with open_gateway(settings, FakeService()) as metrics:
         assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.render()
 
 

@@ -22,7 +22,7 @@ def build_rows(seconds: Sequence[float], size: int = 10) -> Iterator[CsvRow]:
         yield CsvRow(f"rig.csv: row {number}", START + timedelta(seconds=second), message, str(number), "")
 
 
-async def send(replies: list[httpx.Response], count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+async def send_in_batches(replies: list[httpx.Response], count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Send rows in batches of 10 to a fake service with these replies; return the number of rows of each request."""
     sent: list[int] = []
 
@@ -48,14 +48,14 @@ async def send(replies: list[httpx.Response], count: int, monkeypatch: pytest.Mo
 async def test_failures_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy or restarting service delays the replay, but finally accepts every row."""
     busy: list[Any] = [httpx.Response(429, headers={"Retry-After": "0"}), httpx.Response(503)]
-    assert sorted(await send(busy, 35, monkeypatch)) == [5, 10, 10, 10, 10, 10]
+    assert sorted(await send_in_batches(busy, 35, monkeypatch)) == [5, 10, 10, 10, 10, 10]
 
 
 async def test_a_refusal_names_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the service rejects a batch, the replay ends with the reason and the numbers of the rows."""
     refusal = httpx.Response(409, json={"code": "CONNECTION_DISABLED", "detail": "It is disabled."})
     with pytest.raises(ConflictError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It is disabled\. \(CONNECTION_"):
-        await send([refusal], 10, monkeypatch)
+        await send_in_batches([refusal], 10, monkeypatch)
 
 
 async def test_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:

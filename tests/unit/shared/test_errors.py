@@ -7,7 +7,7 @@ import pytest
 from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
 
 
-def _reject(field: str) -> None:
+def _raise_invalid(field: str) -> None:
     raise invalid(field, "is wrong", code="SECOND")
 
 
@@ -30,7 +30,7 @@ def test_collected_errors_are_raised_together() -> None:
     faults.raise_all()
     faults.add(invalid("a", "is missing", code="FIRST"))
     with faults.collect():
-        _reject("b")
+        _raise_invalid("b")
     with pytest.raises(WorkspaceError) as raised:
         faults.raise_all()
     errors: Any = raised.value.members["errors"]

@@ -18,11 +18,11 @@ from tests.inline_executor import InlineExecutor
 def test_large_work_runs_in_a_thread() -> None:
     """A function on a large text runs in another thread; a function on a small text runs in the event loop."""
 
-    async def threads() -> tuple[int, int]:
+    async def find_threads() -> tuple[int, int]:
         run = SYSTEM_RUNTIME.run_in_worker
         return await run(LARGE - 1, threading.get_ident), await run(LARGE, threading.get_ident)
 
-    small, large = asyncio.run(threads())
+    small, large = asyncio.run(find_threads())
     assert small == threading.get_ident() != large
 
 

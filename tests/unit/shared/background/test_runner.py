@@ -37,10 +37,10 @@ async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, cloc
     """A job runs at its due times, not at every tick."""
     runs: list[datetime] = []
 
-    async def work() -> None:
+    async def run_job() -> None:
         runs.append(clock.now)
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
     for _ in range(31):
         await background.tick()
         clock.advance(1)
@@ -51,10 +51,10 @@ async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseS
     """If the clock is set back by half an hour, a job runs at the next due time of the new clock."""
     runs: list[datetime] = []
 
-    async def work() -> None:
+    async def run_job() -> None:
         runs.append(clock.now)
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
     for _ in range(17):
         await background.tick()
         clock.advance(1)
@@ -69,11 +69,11 @@ async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: 
     """If two instances share a store, a job runs once for each due time."""
     runs: list[datetime] = []
 
-    async def work() -> None:
+    async def run_job() -> None:
         runs.append(clock.now)
 
     instances = [
-        BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime) for _ in range(2)
+        BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime) for _ in range(2)
     ]
     for _ in range(31):
         await asyncio.gather(*(instance.tick() for instance in instances))
@@ -87,14 +87,14 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
     """A job that raises an error is logged; it and all other jobs run at their next due times."""
     runs: list[str] = []
 
-    async def fail() -> None:
+    async def run_failing_job() -> None:
         runs.append("fail")
         raise WorkspaceError(Kind.UNAVAILABLE, "X", "the store is down")
 
-    async def work() -> None:
+    async def run_job() -> None:
         runs.append("work")
 
-    jobs = [BackgroundJob("fail", EVERY_15_S, fail), BackgroundJob("work", EVERY_15_S, work)]
+    jobs = [BackgroundJob("fail", EVERY_15_S, run_failing_job), BackgroundJob("work", EVERY_15_S, run_job)]
     background = BackgroundRunner(jobs, leases, runtime=clock.runtime)
     for _ in range(3):
         await background.tick()
@@ -111,15 +111,15 @@ async def test_a_long_job_does_not_delay_other_jobs(
     started, finish = asyncio.Event(), asyncio.Event()
     runs: list[str] = []
 
-    async def long() -> None:
+    async def run_long_job() -> None:
         runs.append("long")
         started.set()
         await finish.wait()
 
-    async def short() -> None:
+    async def run_short_job() -> None:
         runs.append("short")
 
-    jobs = [BackgroundJob("long", EVERY_15_S, long), BackgroundJob("short", EVERY_15_S, short)]
+    jobs = [BackgroundJob("long", EVERY_15_S, run_long_job), BackgroundJob("short", EVERY_15_S, run_short_job)]
     background = BackgroundRunner(jobs, leases, runtime=clock.runtime)
     await background.tick()
     await asyncio.gather(*background._running.values())
@@ -138,21 +138,21 @@ async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobL
     """If a shutdown interrupts a job, another instance runs the job at its next tick."""
     started, runs = asyncio.Event(), list[str]()
 
-    async def endless() -> None:
+    async def run_forever() -> None:
         started.set()
         await asyncio.Event().wait()
 
-    async def work() -> None:
+    async def run_job() -> None:
         runs.append("made up")
 
-    first = BackgroundRunner([BackgroundJob("job", EVERY_15_S, endless)], leases, runtime=clock.runtime)
+    first = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_forever)], leases, runtime=clock.runtime)
     await first.tick()
     clock.advance(15)
     ticking = asyncio.create_task(first.tick())
     await started.wait()
     await first.close()
     await ticking
-    await BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime).tick()
+    await BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime).tick()
     assert runs == ["made up"]
 
 
@@ -161,10 +161,10 @@ async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: Vir
     await leases.claim("job", "dead", START, START + LEASE, START)
     runs: list[datetime] = []
 
-    async def work() -> None:
+    async def run_job() -> None:
         runs.append(clock.now)
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
     await background.tick()
     assert runs == []
     clock.advance(LEASE.total_seconds())
@@ -179,10 +179,10 @@ async def test_no_job_runs_without_its_store(clock: VirtualTime, caplog: pytest.
         async def claim(self, *_: object) -> None:
             raise WorkspaceError(Kind.UNAVAILABLE, "BACKGROUND_JOBS_UNAVAILABLE", "down")
 
-    async def work() -> None:
+    async def run_job() -> None:
         pytest.fail("the job must not run")
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], Down(), runtime=clock.runtime)  # type: ignore[arg-type]
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], Down(), runtime=clock.runtime)  # type: ignore[arg-type]
     await background.tick()
     assert "could not be claimed" in caplog.text
 
@@ -192,11 +192,11 @@ async def test_an_unfinished_run_is_due_again_at_once(leases: SqliteJobLeaseStor
     results: list[object] = [runner.UNFINISHED, runner.UNFINISHED, None, None]
     runs: list[datetime] = []
 
-    async def work() -> object:
+    async def run_job() -> object:
         runs.append(clock.now)
         return results[len(runs) - 1]
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, work)], leases, runtime=clock.runtime)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
     for _ in range(31):
         await background.tick()
         clock.advance(1)

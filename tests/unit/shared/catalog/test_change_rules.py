@@ -68,25 +68,25 @@ STORED = StoredCatalog(
 )
 
 
-def find(kind: ItemKind, key: str) -> dict[str, Any]:
+def find_item(kind: ItemKind, key: str) -> dict[str, Any]:
     """Return a stored definition."""
     return next(item.definition for item in STORED.items if (item.kind, item.key) == (kind, key))
 
 
-def change(kind: ItemKind, key: str, **fields: Any) -> ItemChange:
+def build_change(kind: ItemKind, key: str, **fields: Any) -> ItemChange:
     """Return the change of some fields of a stored item."""
-    before = find(kind, key)
+    before = find_item(kind, key)
     return ItemChange(kind, key, before, {**before, **fields})
 
 
-def add(item: CatalogItem) -> ItemChange:
+def build_addition(item: CatalogItem) -> ItemChange:
     """Return the addition of an item."""
     return ItemChange(item.kind, item.key, None, item.definition)
 
 
-def remove(kind: ItemKind, key: str) -> ItemChange:
+def build_removal(kind: ItemKind, key: str) -> ItemChange:
     """Return the removal of a stored item."""
-    return ItemChange(kind, key, find(kind, key), None)
+    return ItemChange(kind, key, find_item(kind, key), None)
 
 
 def get_error(changes: list[ItemChange], caller: Caller = ADMIN) -> WorkspaceError:
@@ -101,96 +101,111 @@ SETTINGS, QUERY, CONTAINER = ItemKind.SETTINGS, ItemKind.WARM_QUERY, ItemKind.CO
 RULE = ItemKind.ALERT_RULE
 PERMITTED: dict[str, tuple[Caller, list[ItemChange]]] = {
     "no change": (ADMIN, []),
-    "add a member": (ADMIN, [add(build_member("new@p", "Admin"))]),
-    "a caller without the role grants its own rights": (TEAM_MANAGER, [add(build_member("new@p", "Editor"))]),
-    "rename oneself": (TEAM_MANAGER, [change(MEMBER, "manager@p", name="Boss")]),
-    "remove a disabled administrator": (ADMIN, [remove(MEMBER, "gone@p")]),
+    "add a member": (ADMIN, [build_addition(build_member("new@p", "Admin"))]),
+    "a caller without the role grants its own rights": (
+        TEAM_MANAGER,
+        [build_addition(build_member("new@p", "Editor"))],
+    ),
+    "rename oneself": (TEAM_MANAGER, [build_change(MEMBER, "manager@p", name="Boss")]),
+    "remove a disabled administrator": (ADMIN, [build_removal(MEMBER, "gone@p")]),
     "replace the administrator": (
         DEPUTY,
-        [change(MEMBER, "viewer@p", role="Admin"), change(MEMBER, "admin@p", role="Viewer")],
+        [build_change(MEMBER, "viewer@p", role="Admin"), build_change(MEMBER, "admin@p", role="Viewer")],
     ),
-    "disable an approver": (ADMIN, [change(MEMBER, "approver@p", enabled=False)]),
-    "remove an approver with the query": (ADMIN, [remove(MEMBER, "approver@p"), remove(QUERY, "q1")]),
-    "remove a connection that no surface has": (ADMIN, [remove(CONNECTION, "spare")]),
+    "disable an approver": (ADMIN, [build_change(MEMBER, "approver@p", enabled=False)]),
+    "remove an approver with the query": (ADMIN, [build_removal(MEMBER, "approver@p"), build_removal(QUERY, "q1")]),
+    "remove a connection that no surface has": (ADMIN, [build_removal(CONNECTION, "spare")]),
     "remove a connection from all surfaces": (
         ADMIN,
         [
-            change(SURFACE, "hall", connections=[]),
-            change(SURFACE, "yard", connections=["spare"]),
-            remove(CONNECTION, "rig"),
+            build_change(SURFACE, "hall", connections=[]),
+            build_change(SURFACE, "yard", connections=["spare"]),
+            build_removal(CONNECTION, "rig"),
         ],
     ),
     "add a connection with its surface": (
         ADMIN,
         [
-            add(build_item(SURFACE, "new", lookup="new", name="New", connections=["fresh"])),
-            add(build_item(CONNECTION, "fresh", lookup="fresh", name="Fresh", type="CLOUD_IOT_HUB")),
+            build_addition(build_item(SURFACE, "new", lookup="new", name="New", connections=["fresh"])),
+            build_addition(build_item(CONNECTION, "fresh", lookup="fresh", name="Fresh", type="CLOUD_IOT_HUB")),
         ],
     ),
-    "remove a surface without queries": (ADMIN, [remove(SURFACE, "yard")]),
-    "change a policy": (ADMIN, [change(SETTINGS, "-", policies={"provenance": {"requireReasonText": True}})]),
-    "keep one's object id": (ADMIN, [change(MEMBER, "viewer@p", name="Same oid")]),
+    "remove a surface without queries": (ADMIN, [build_removal(SURFACE, "yard")]),
+    "change a policy": (ADMIN, [build_change(SETTINGS, "-", policies={"provenance": {"requireReasonText": True}})]),
+    "keep one's object id": (ADMIN, [build_change(MEMBER, "viewer@p", name="Same oid")]),
 }
 REJECTED: dict[str, tuple[str, Caller, list[ItemChange]]] = {
-    "grant a role with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [add(build_member("new@p", "Admin"))]),
+    "grant a role with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [build_addition(build_member("new@p", "Admin"))]),
     "grant a single right": (
         "RIGHT_NOT_HELD",
         TEAM_MANAGER,
-        [change(MEMBER, "viewer@p", rights=["Workspace.Keys.Manage"])],
+        [build_change(MEMBER, "viewer@p", rights=["Workspace.Keys.Manage"])],
     ),
-    "edit a member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [change(MEMBER, "admin@p", name="Other")]),
-    "demote a member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [change(MEMBER, "admin@p", role="Viewer")]),
-    "remove a member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [remove(MEMBER, "approver@p")]),
-    "edit a disabled member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [change(MEMBER, "gone@p", name="G")]),
+    "edit a member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [build_change(MEMBER, "admin@p", name="Other")]),
+    "demote a member with more rights": (
+        "RIGHT_NOT_HELD",
+        TEAM_MANAGER,
+        [build_change(MEMBER, "admin@p", role="Viewer")],
+    ),
+    "remove a member with more rights": ("RIGHT_NOT_HELD", TEAM_MANAGER, [build_removal(MEMBER, "approver@p")]),
+    "edit a disabled member with more rights": (
+        "RIGHT_NOT_HELD",
+        TEAM_MANAGER,
+        [build_change(MEMBER, "gone@p", name="G")],
+    ),
     "create a disabled member with more rights": (
         "RIGHT_NOT_HELD",
         TEAM_MANAGER,
-        [add(build_member("new@p", "Admin", enabled=False))],
+        [build_addition(build_member("new@p", "Admin", enabled=False))],
     ),
     "use a token with fewer rights than one has": (
         "RIGHT_NOT_HELD",
         Caller("admin@p", frozenset({AccessRight.TEAM_MANAGE})),
-        [change(MEMBER, "viewer@p", name="V")],
+        [build_change(MEMBER, "viewer@p", name="V")],
     ),
     "demote the last administrator": (
         "LAST_ADMINISTRATOR",
         DEPUTY,
-        [change(MEMBER, "admin@p", role="Editor")],
+        [build_change(MEMBER, "admin@p", role="Editor")],
     ),
-    "disable the last administrator": ("LAST_ADMINISTRATOR", DEPUTY, [change(MEMBER, "admin@p", enabled=False)]),
+    "disable the last administrator": ("LAST_ADMINISTRATOR", DEPUTY, [build_change(MEMBER, "admin@p", enabled=False)]),
     "turn the last administrator into a service": (
         "LAST_ADMINISTRATOR",
         ADMIN,
-        [change(MEMBER, "admin@p", service=True)],
+        [build_change(MEMBER, "admin@p", service=True)],
     ),
     "demote the last administrator, who keeps the right": (
         "LAST_ADMINISTRATOR",
         ADMIN,
-        [change(MEMBER, "admin@p", role="Editor", rights=["Workspace.Team.Manage"])],
+        [build_change(MEMBER, "admin@p", role="Editor", rights=["Workspace.Team.Manage"])],
     ),
-    "drop one's own right": ("SELF_LOCKOUT", TEAM_MANAGER, [change(MEMBER, "manager@p", rights=[])]),
-    "disable oneself": ("SELF_LOCKOUT", TEAM_MANAGER, [change(MEMBER, "manager@p", enabled=False)]),
-    "remove oneself": ("SELF_LOCKOUT", TEAM_MANAGER, [remove(MEMBER, "manager@p")]),
+    "drop one's own right": ("SELF_LOCKOUT", TEAM_MANAGER, [build_change(MEMBER, "manager@p", rights=[])]),
+    "disable oneself": ("SELF_LOCKOUT", TEAM_MANAGER, [build_change(MEMBER, "manager@p", enabled=False)]),
+    "remove oneself": ("SELF_LOCKOUT", TEAM_MANAGER, [build_removal(MEMBER, "manager@p")]),
     "disable oneself as the last administrator": (
         "SELF_LOCKOUT",
         ADMIN,
-        [change(MEMBER, "admin@p", enabled=False)],
+        [build_change(MEMBER, "admin@p", enabled=False)],
     ),
-    "use a retired id": ("MEMBER_ID_RETIRED", ADMIN, [add(build_member("former@p"))]),
-    "use a look-alike of a retired id": ("MEMBER_ID_RETIRED", ADMIN, [add(build_member("Former@P"))]),
-    "use a look-alike of another id": ("MEMBER_ID_TAKEN", ADMIN, [add(build_member("Viewer@p"))]),
-    "use the object id of another": ("MEMBER_OID_TAKEN", ADMIN, [change(MEMBER, "manager@p", oid="abc")]),
-    "remove a connection of a surface": ("CONNECTION_IN_USE", ADMIN, [remove(CONNECTION, "rig")]),
-    "remove a surface with queries": ("SURFACE_IN_USE", ADMIN, [remove(SURFACE, "hall")]),
-    "remove a connection that a rule watches": ("CONNECTION_IN_USE", ADMIN, [remove(CONNECTION, "watched")]),
-    "remove a surface with alert rules": ("SURFACE_IN_USE", ADMIN, [remove(SURFACE, "alerts")]),
-    "remove an approver": ("MEMBER_IN_USE", ADMIN, [remove(MEMBER, "approver@p")]),
+    "use a retired id": ("MEMBER_ID_RETIRED", ADMIN, [build_addition(build_member("former@p"))]),
+    "use a look-alike of a retired id": ("MEMBER_ID_RETIRED", ADMIN, [build_addition(build_member("Former@P"))]),
+    "use a look-alike of another id": ("MEMBER_ID_TAKEN", ADMIN, [build_addition(build_member("Viewer@p"))]),
+    "use the object id of another": ("MEMBER_OID_TAKEN", ADMIN, [build_change(MEMBER, "manager@p", oid="abc")]),
+    "remove a connection of a surface": ("CONNECTION_IN_USE", ADMIN, [build_removal(CONNECTION, "rig")]),
+    "remove a surface with queries": ("SURFACE_IN_USE", ADMIN, [build_removal(SURFACE, "hall")]),
+    "remove a connection that a rule watches": ("CONNECTION_IN_USE", ADMIN, [build_removal(CONNECTION, "watched")]),
+    "remove a surface with alert rules": ("SURFACE_IN_USE", ADMIN, [build_removal(SURFACE, "alerts")]),
+    "remove an approver": ("MEMBER_IN_USE", ADMIN, [build_removal(MEMBER, "approver@p")]),
     "change a partition key path": (
         "PARTITION_KEY_IMMUTABLE",
         ADMIN,
-        [change(CONTAINER, "orders/lines", partitionKeyPath="/id")],
+        [build_change(CONTAINER, "orders/lines", partitionKeyPath="/id")],
     ),
-    "switch provenance off": ("PROVENANCE_REQUIRED", ADMIN, [change(SETTINGS, "-", policies={"provenance": None})]),
+    "switch provenance off": (
+        "PROVENANCE_REQUIRED",
+        ADMIN,
+        [build_change(SETTINGS, "-", policies={"provenance": None})],
+    ),
 }
 
 
@@ -211,7 +226,7 @@ def test_rejected_changes(name: str) -> None:
 
 def test_missing_rights_are_named() -> None:
     """The error names each right that the caller lacks."""
-    error = get_error([change(MEMBER, "viewer@p", rights=["Workspace.Keys.Manage"])], TEAM_MANAGER)
+    error = get_error([build_change(MEMBER, "viewer@p", rights=["Workspace.Keys.Manage"])], TEAM_MANAGER)
     assert error.members == {"accessRights": ["Workspace.Keys.Manage"]}
     assert "Workspace.Keys.Manage" in error.detail
 
@@ -228,24 +243,24 @@ def test_missing_rights_are_named() -> None:
 )
 def test_users_of_a_removed_item_are_named(kind: ItemKind, key: str, used_by: list[str]) -> None:
     """The error about the removal of an item that is in use names the items that use it."""
-    assert get_error([remove(kind, key)]).members == {"usedBy": used_by}
+    assert get_error([build_removal(kind, key)]).members == {"usedBy": used_by}
 
 
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
-        (change(SURFACE, "yard", connections=["rig", "nowhere"]), "connections[1]"),
-        (change(QUERY, "q1", surface="nowhere"), "surface"),
-        (change(RULE, "silent", surface="nowhere"), "surface"),
-        (change(RULE, "silent", query="nothing"), "query"),
-        (change(RULE, "silent", connections=["watched", "nowhere"]), "connections[1]"),
-        (change(SETTINGS, "-", tier="enterprise"), "tier"),
-        (change(SETTINGS, "-", limits={"requestsPerMinute": 1, "concurrent": 1}), "limits"),
+        (build_change(SURFACE, "yard", connections=["rig", "nowhere"]), "connections[1]"),
+        (build_change(QUERY, "q1", surface="nowhere"), "surface"),
+        (build_change(RULE, "silent", surface="nowhere"), "surface"),
+        (build_change(RULE, "silent", query="nothing"), "query"),
+        (build_change(RULE, "silent", connections=["watched", "nowhere"]), "connections[1]"),
+        (build_change(SETTINGS, "-", tier="enterprise"), "tier"),
+        (build_change(SETTINGS, "-", limits={"requestsPerMinute": 1, "concurrent": 1}), "limits"),
     ],
 )
 def test_invalid_fields_are_named(changed: ItemChange, field: str) -> None:
     """Unknown references and read-only settings are errors of the field, and come before all other errors."""
-    for changes in ([changed], [changed, remove(CONNECTION, "rig")]):
+    for changes in ([changed], [changed, build_removal(CONNECTION, "rig")]):
         error = get_error(changes)
         assert error.kind is Kind.INVALID
         assert [listed["field"] for listed in error.members["errors"]] == [field]  # type: ignore[attr-defined]
@@ -254,7 +269,7 @@ def test_invalid_fields_are_named(changed: ItemChange, field: str) -> None:
 def test_missing_rights_come_before_conflicts() -> None:
     """A missing right is reported before a conflict, so that the caller learns nothing about other items."""
     caller = Caller("admin@p", frozenset({AccessRight.CATALOG_MANAGE, AccessRight.TEAM_MANAGE}))
-    error = get_error([remove(CONNECTION, "rig"), change(MEMBER, "admin@p", role="Viewer")], caller)
+    error = get_error([build_removal(CONNECTION, "rig"), build_change(MEMBER, "admin@p", role="Viewer")], caller)
     assert error.code == "RIGHT_NOT_HELD"
 
 
@@ -272,14 +287,14 @@ def test_each_kind_requires_its_right(kind: ItemKind) -> None:
 def test_rights_that_the_member_has_lost_do_not_count(user: str) -> None:
     """If a caller was demoted, disabled or removed meanwhile, the earlier rights no longer count."""
     caller = Caller(user, frozenset(AccessRight))
-    assert get_error([change(MEMBER, "viewer@p", name="V")], caller).code == "ACCESS_RIGHT_MISSING"
+    assert get_error([build_change(MEMBER, "viewer@p", name="V")], caller).code == "ACCESS_RIGHT_MISSING"
 
 
 def test_a_reference_to_an_unknown_item_from_before_does_not_block_other_changes() -> None:
     """References to unknown items in items that do not change do not prevent changes of other items."""
     dangling = build_item(SURFACE, "old", lookup="old", name="Old", connections=["lost"])
     stored = StoredCatalog(4, (*STORED.items, dangling))
-    check_changes(stored, [change(MEMBER, "viewer@p", name="V")], ADMIN)
+    check_changes(stored, [build_change(MEMBER, "viewer@p", name="V")], ADMIN)
 
 
 def test_the_other_owner_of_an_object_id_is_named() -> None:

@@ -22,7 +22,7 @@ def build_stored(data_class: str) -> StoredCatalog:
     return StoredCatalog(1, (CatalogItem("container", "db/orders", definition, ItemOrigin.API, AT, AT, "admin@p"),))
 
 
-def declare(*names: str) -> WorkspaceDocument:
+def build_document(*names: str) -> WorkspaceDocument:
     """Return a document with evidence containers of these names."""
     containers: list[dict[str, Any]] = [{**CONTAINER, "name": name, "dataClass": "evidence"} for name in names]
     stores = [{"lookup": "mes", "databases": [{"lookup": "db", "containers": containers}]}]
@@ -42,6 +42,6 @@ def test_another_partition_key_path_is_rejected() -> None:
 
 def test_only_new_evidence_is_found() -> None:
     """Evidence containers that are new or changed are found; unchanged containers are not."""
-    [path] = find_new_evidence(declare("orders", "fresh"), build_stored("evidence"))
+    [path] = find_new_evidence(build_document("orders", "fresh"), build_stored("evidence"))
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
-    assert len(list(find_new_evidence(declare("orders"), build_stored("operational")))) == 1
+    assert len(list(find_new_evidence(build_document("orders"), build_stored("operational")))) == 1

@@ -42,7 +42,7 @@ def build_document(
     )
 
 
-def store(document: WorkspaceDocument) -> StoredCatalog:
+def apply_to_catalog(document: WorkspaceDocument) -> StoredCatalog:
     """Return the catalog after a document was applied."""
     items = items_from_document(document).items()
     return StoredCatalog(
@@ -60,14 +60,14 @@ def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[lis
 @pytest.mark.parametrize("declared", [APPROVAL, SIGNED])
 def test_a_stored_signature_stays(declared: dict[str, Any], queries: str) -> None:
     """If a document repeats the stored approval of a query, the stored signature stays, even if it is omitted there."""
-    stored = store(build_document(SIGNED, queries=queries))
+    stored = apply_to_catalog(build_document(SIGNED, queries=queries))
     assert list_changes(build_document(declared, queries=queries), stored) == [[], []]
 
 
 @pytest.mark.parametrize("declared", [SIGNED, {**SIGNED, "signature": {**SIGNATURE, "printedName": "Other"}}])
 def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
     """If a document declares an approval with a signature that is not stored, the query becomes a draft."""
-    stored = store(build_document(None))
+    stored = apply_to_catalog(build_document(None))
     plan = plan_document_of_command(build_document(declared), stored)
     assert [note.key for note in plan.retained] == ["q"]
     assert "cannot sign" in plan.retained[0].reason
@@ -76,7 +76,7 @@ def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
 
 def test_a_changed_text_does_not_keep_the_signature() -> None:
     """If the text of a query changes, its earlier signature is removed."""
-    stored = store(build_document(SIGNED))
+    stored = apply_to_catalog(build_document(SIGNED))
     changed = build_document(APPROVAL, kql="Telemetry | take 1")
     [change] = [change for change in plan_document_of_command(changed, stored).changes if change.kind == "warmQuery"]
     assert change.after is not None

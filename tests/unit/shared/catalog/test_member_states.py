@@ -26,18 +26,18 @@ async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path)
     """Disabling or removing a member stores a state in the same version; later changes preserve it."""
     async with open_plant(tmp_path) as opened:
 
-        async def apply(document: WorkspaceDocument) -> StoredCatalog:
+        async def apply_document(document: WorkspaceDocument) -> StoredCatalog:
             await opened.service.apply(document, "apply")
             return await opened.store.load()
 
-        assert read_state(await apply(DOCUMENT)) is None
-        disabled = read_state(await apply(DISABLED))
+        assert read_state(await apply_document(DOCUMENT)) is None
+        disabled = read_state(await apply_document(DISABLED))
         assert disabled is not None
         assert disabled["retiredAt"] is None
-        enabled = read_state(await apply(DOCUMENT))
+        enabled = read_state(await apply_document(DOCUMENT))
         assert enabled is not None
         assert parse_rfc3339(enabled["tokensValidFrom"] or "") > parse_rfc3339(disabled["tokensValidFrom"] or "")
-        stored = await apply(REMOVED)
+        stored = await apply_document(REMOVED)
         removed = read_state(stored)
         assert removed is not None
         assert removed["tokensValidFrom"] == enabled["tokensValidFrom"]

@@ -188,14 +188,14 @@ async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
 async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
     """An error of the function that computes a change is raised to the caller, and nothing is stored."""
 
-    def refuse(_: StoredCatalog) -> Sequence[ItemChange]:
+    def raise_error(_: StoredCatalog) -> Sequence[ItemChange]:
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")
 
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         version = await opened.store.read_version()
         with pytest.raises(WorkspaceError, match="no"):
-            await opened.service.change(refuse, "editor")
+            await opened.service.change(raise_error, "editor")
         assert await opened.store.read_version() == version
 
 

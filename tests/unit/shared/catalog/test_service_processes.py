@@ -29,7 +29,7 @@ def start_process(folder: Path, text: str, actor: str, die: str = "nowhere") -> 
     return process
 
 
-def release(*processes: subprocess.Popen[str]) -> list[int]:
+def release_processes(*processes: subprocess.Popen[str]) -> list[int]:
     """Release processes at the same time, and return their exit codes."""
     for process in processes:
         assert process.stdin is not None
@@ -50,7 +50,7 @@ def _wait_for_end(process: subprocess.Popen[str]) -> int:
 async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
     """If two processes apply different documents, one document is stored, and each change is audited once."""
     texts = {actor: PLANT.replace("name: Rig,", f"name: Rig of {actor},") for actor in ("first", "second")}
-    assert release(*(start_process(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
+    assert release_processes(*(start_process(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
     async with open_plant(tmp_path) as opened:
         plans = [await opened.service.plan(load_document(text, "w.yaml")) for text in texts.values()]
         assert [plan.is_empty for plan in plans].count(True) == 1
@@ -63,7 +63,7 @@ async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
 @pytest.mark.parametrize("die", ["before-append", "before-settle"])
 async def test_events_of_crashed_process_are_appended_once(tmp_path: Path, die: str) -> None:
     """If a process crashes before or after an append, the next apply ensures that each event is stored once."""
-    assert release(start_process(tmp_path, PLANT, "victim", die)) == [-9]
+    assert release_processes(start_process(tmp_path, PLANT, "victim", die)) == [-9]
     async with open_plant(tmp_path) as opened:
         assert len(await opened.store.list_pending_events()) == ITEMS
         assert len(await opened.list_events()) == (0 if die == "before-append" else ITEMS)

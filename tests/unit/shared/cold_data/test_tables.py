@@ -35,7 +35,7 @@ def build_rows(*payloads: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=build_archive_schema())
 
 
-def write(rows: pa.RecordBatch) -> bytes:
+def build_parquet(rows: pa.RecordBatch) -> bytes:
     """Return a Parquet file with rows and a summary."""
     target = io.BytesIO()
     with open_writer(target, SUMMARY) as file:
@@ -45,7 +45,7 @@ def write(rows: pa.RecordBatch) -> bytes:
 
 def test_the_summary_is_in_the_footer() -> None:
     """The summary is in the footer, so that a reader needs only the end of the blob."""
-    content = write(build_rows("{}", "{}"))
+    content = build_parquet(build_rows("{}", "{}"))
     size = read_footer_size(content[-8:])
     assert size < len(content)
     found = parse_summary(content[-size:], len(content))

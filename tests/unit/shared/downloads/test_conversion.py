@@ -76,18 +76,18 @@ def build_batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator
         )
 
 
-def flatten(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+def flatten_payload(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
     """Return the CSV cells of a payload, computed by a separate implementation."""
     found: dict[tuple[str, ...], str] = {}
     for key, value in payload.items():
         if isinstance(value, dict) and value:
-            found.update(flatten(value, (*path, key)))
+            found.update(flatten_payload(value, (*path, key)))
         else:
-            found[(*path, key)] = "" if value is None else value if isinstance(value, str) else as_text(value)
+            found[(*path, key)] = "" if value is None else value if isinstance(value, str) else convert_to_text(value)
     return found
 
 
-def as_text(value: Any) -> str:
+def convert_to_text(value: Any) -> str:
     """Return a number, boolean, array or empty object as JSON text."""
     return serialise(value).decode()
 
@@ -114,7 +114,7 @@ def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str,
     """A CSV row has exactly the leaves of its payload under their names, for any keys and values."""
     files, leaves = write_csv("pump", lambda: build_batches(payloads), folder, frozenset())
     header, rows = read_csv(files)
-    assert leaves == {path for payload in payloads for path in flatten(payload)}
+    assert leaves == {path for payload in payloads for path in flatten_payload(payload)}
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == sorted(header[4:])
     assert len(set(header)) == len(header)
@@ -122,12 +122,12 @@ def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str,
     for number, (row, payload) in enumerate(zip(rows, payloads, strict=True)):
         instant = rfc3339(BEGIN + timedelta(seconds=number))
         assert row[:4] == [instant, "pump", f'd,"{number}', f"m\\{number}\n"]
-        expected = flatten(payload)
+        expected = flatten_payload(payload)
         for cell, path in zip(row[4:], paths, strict=True):
-            assert is_same_value(cell, escape(expected.get(path, ""))), (cell, path, payload)
+            assert is_same_value(cell, escape_cell(expected.get(path, ""))), (cell, path, payload)
 
 
-def escape(text: str) -> str:
+def escape_cell(text: str) -> str:
     """Return the expected CSV cell: text that starts like a formula gets an apostrophe, numbers do not."""
     if text[:1] not in {"=", "+", "-", "@", "\t", "\r"}:
         return text
@@ -217,13 +217,13 @@ def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
     limit = 40_000
 
-    def rows() -> Iterator[pa.RecordBatch]:
+    def yield_rows() -> Iterator[pa.RecordBatch]:
         return build_batches(payloads, 100)
 
     if form == "csv":
-        files, _ = write_csv("pump", rows, tmp_path, frozenset(), limit)
+        files, _ = write_csv("pump", yield_rows, tmp_path, frozenset(), limit)
     else:
-        files = {"jsonl": write_jsonl, "parquet": write_parquet}[form]("pump", rows, tmp_path, limit)
+        files = {"jsonl": write_jsonl, "parquet": write_parquet}[form]("pump", yield_rows, tmp_path, limit)
     assert len(files) > 2
     assert sum(file.rows for file in files) == 2000
     for file in files:
@@ -249,7 +249,7 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
     """A repeated conversion writes files with the same bytes."""
     payloads = [{"b": {"x": number}, "a": [number]} if number % 3 else {"c": 1.5} for number in range(500)]
 
-    def digest() -> str:
+    def compute_digest() -> str:
         if form == "csv":
             [file], _ = write_csv("pump", lambda: build_batches(payloads), tmp_path, frozenset())
         else:
@@ -258,7 +258,7 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
             )
         return file.sha256
 
-    assert digest() == digest()
+    assert compute_digest() == compute_digest()
 
 
 def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
@@ -302,12 +302,12 @@ def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, A
     """Flattening payloads in the engine, or one by one, gives the same leaves with the same texts."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
     found = find_leaves_singly(texts)
-    assert found == {path for payload in payloads for path in flatten(payload)}
+    assert found == {path for payload in payloads for path in flatten_payload(payload)}
     paths = sorted(found)
     rows = read_values_singly(texts, paths)
     assert rows is not None
     assert [[cell or "" for cell in row] for row in rows.to_pylist()] == [
-        [flatten(payload).get(path, "") for path in paths] for payload in payloads
+        [flatten_payload(payload).get(path, "") for path in paths] for payload in payloads
     ]
     assert read_values_singly(texts, paths[1:]) is None or not paths
 
@@ -320,7 +320,7 @@ def test_slice_of_largest_payloads_fits_into_memory(tmp_path: Path, payload: dic
     """Payloads of maximum size with arrays of short numbers are converted to CSV in limited memory."""
     [file], _ = write_csv("pump", lambda: build_batches([payload] * 70, 70), tmp_path, frozenset())
     _, rows = read_csv([file])
-    [expected] = flatten(payload).values()
+    [expected] = flatten_payload(payload).values()
     assert [row[4:] for row in rows] == [[expected]] * 70
 
 

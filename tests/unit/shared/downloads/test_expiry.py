@@ -56,7 +56,7 @@ class Stores:
         self.calls.append(f"release {owner} {job_id}")
 
 
-def build(folder: Path) -> tuple[DownloadExpiry, Stores]:
+def build_service(folder: Path) -> tuple[DownloadExpiry, Stores]:
     """Return the service with an expired job and a job that has not expired."""
     stores, time = Stores(), VirtualTime()
     for job_id, expires_at in (("old", START), ("new", START + ORPHAN_AGE)):
@@ -77,7 +77,7 @@ def build(folder: Path) -> tuple[DownloadExpiry, Stores]:
 
 async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None:
     """An expired job is deleted after its files, and its place in the quota is released."""
-    service, stores = build(tmp_path)
+    service, stores = build_service(tmp_path)
     await service.run()
     assert stores.calls == ["delete 1 blobs", "release ann old", "delete job"]
     assert (list(stores.jobs), list(stores.blobs)) == (["new"], ["new/0"])
@@ -85,7 +85,7 @@ async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None
 
 async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
     """If the files cannot be deleted, the job stays, so that the next run deletes both."""
-    service, stores = build(tmp_path)
+    service, stores = build_service(tmp_path)
     stores.is_failing = True
     with pytest.raises(ConnectionError):
         await service.run()
@@ -97,7 +97,7 @@ async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
 
 async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
     """Files without a job are deleted only after a delay, because their job may not be stored yet."""
-    service, stores = build(tmp_path)
+    service, stores = build_service(tmp_path)
     stores.blobs |= {"lost/0": START - ORPHAN_AGE, "fresh/0": START}
     stores.blobs["older/0"] = datetime(2020, 1, 1, tzinfo=UTC)
     await service.run()
@@ -106,7 +106,7 @@ async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
 
 async def test_files_are_deleted_in_groups(tmp_path: Path) -> None:
     """Many files are deleted in several calls, because a Blob Storage call deletes a limited number."""
-    service, stores = build(tmp_path)
+    service, stores = build_service(tmp_path)
     stores.blobs |= {f"old/{number}": START for number in range(DELETE_BATCH + 1)}
     await service.run()
     assert stores.calls[:2] == [f"delete {DELETE_BATCH} blobs", "delete 1 blobs"]

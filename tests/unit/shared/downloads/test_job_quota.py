@@ -17,7 +17,7 @@ from tests.unit.shared.downloads.test_service import JobRunner, build_caller, bu
 OWNER = "editor@t"
 
 
-async def start(environment: Environment, runner: JobRunner | None = None, owner: str = OWNER) -> Job:
+async def start_download(environment: Environment, runner: JobRunner | None = None, owner: str = OWNER) -> Job:
     """Start a download of one connection."""
     return await build_service(environment).start(
         build_caller(owner), ("pump",), DownloadFormat.JSONL, START, START + 3 * HOUR, runner or JobRunner()
@@ -27,7 +27,7 @@ async def start(environment: Environment, runner: JobRunner | None = None, owner
 async def get_refusal(environment: Environment) -> tuple[Kind, str]:
     """Return the reason with which a download is rejected."""
     with pytest.raises(WorkspaceError) as failure:
-        await start(environment)
+        await start_download(environment)
     assert failure.value.members["limit"]
     return failure.value.kind, failure.value.code
 
@@ -40,11 +40,11 @@ async def list_active(environment: Environment) -> list[str]:
 async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) -> None:
     """Concurrent starts in two processes succeed up to the quota; other principals are not affected."""
     one, two = factory.make(), factory.make()
-    started = await asyncio.gather(*(start((one, two)[n % 2]) for n in range(14)), return_exceptions=True)
+    started = await asyncio.gather(*(start_download((one, two)[n % 2]) for n in range(14)), return_exceptions=True)
     codes = [each.code for each in started if isinstance(each, WorkspaceError)]
     assert codes == ["TOO_MANY_JOBS"] * 4
     assert len(await one.jobs.list_owned(OWNER)) == 10
-    await start(one, owner="other@t")
+    await start_download(one, owner="other@t")
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled", "expired"])
@@ -52,7 +52,7 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
     """When a job ends with any status, its place in the quota becomes free."""
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
-    job = await start(environment)
+    job = await start_download(environment)
     assert await get_refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
     match end:
         case "completed":
@@ -71,14 +71,14 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
                 runtime=Runtime(now=lambda: later),
             ).run()
     assert await list_active(environment) == []
-    await start(environment)
+    await start_download(environment)
 
 
 async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory) -> None:
     """If the runner rejects the start of a job, the job's place in the quota becomes free."""
     environment = factory.make()
     with pytest.raises(WorkspaceError):
-        await start(environment, JobRunner(refuse=True))
+        await start_download(environment, JobRunner(refuse=True))
     assert await list_active(environment) == []
 
 
@@ -93,7 +93,7 @@ async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory
     else:
         assert await get_refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
         environment.now += timedelta(minutes=2)
-    job = await start(environment)
+    job = await start_download(environment)
     assert await list_active(environment) == [job.id]
 
 
@@ -101,7 +101,7 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
     """A job over the byte quota fails with this error code; its files are deleted and its quota released."""
     environment = factory.make()
     environment.quotas = Quotas(download_bytes=100)
-    job = await environment.run((await start(environment)).id)
+    job = await environment.run((await start_download(environment)).id)
     assert job.status is JobStatus.FAILED
     assert (job.error or "").startswith("DOWNLOAD_QUOTA_EXCEEDED: ")
     assert "policies.quotas.downloadBytes" in (job.error or "")
@@ -111,13 +111,13 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
 async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) -> None:
     """At the byte quota, new jobs are rejected; stored files count for their owner until they expire."""
     environment = factory.make()
-    job = await environment.run((await start(environment)).id)
+    job = await environment.run((await start_download(environment)).id)
     assert job.status is JobStatus.COMPLETED
     environment.quotas = Quotas(download_bytes=job.stored_bytes)
     assert await get_refusal(environment) == (Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED")
-    await start(environment, owner="other@t")
+    await start_download(environment, owner="other@t")
     environment.now = job.expires_at
-    await start(environment)
+    await start_download(environment)
 
 
 async def test_parts_count_before_they_are_stored(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,10 +125,10 @@ async def test_parts_count_before_they_are_stored(factory: EnvironmentFactory, m
     monkeypatch.setattr("shared.downloads.work.PART_TIME", HOUR)
     monkeypatch.setattr("shared.downloads.work.PART_BYTES", 200_000_000)
     environment = factory.make(FakeArchive(size=200_000_000))
-    whole = await environment.run((await start(environment)).id)
+    whole = await environment.run((await start_download(environment)).id)
     [first, *_] = [file.size for _, file in whole.files()]
     environment.quotas = Quotas(download_bytes=whole.stored_bytes + first)
-    second = await start(environment)
+    second = await start_download(environment)
     numbers = await environment.plan_parts(second.id)
     assert len(numbers) == 3
     await environment.work.convert(second.id, numbers[0])
@@ -141,8 +141,8 @@ async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, m
     """If one principal has many waiting parts, a part of another principal is converted next."""
     monkeypatch.setattr("shared.downloads.work.LARGE_PART_BYTES", 0)
     environment, order = factory.make(), list[str]()
-    busy = [await start(environment) for _ in range(5)]
-    small = await start(environment, owner="other@t")
+    busy = [await start_download(environment) for _ in range(5)]
+    small = await start_download(environment, owner="other@t")
     for job in (*busy, small):
         await environment.plan_parts(job.id)
     convert = environment.work._convert_part
@@ -171,7 +171,11 @@ async def test_one_job_per_principal_is_planned_at_a_time(
         return True
 
     monkeypatch.setattr(environment.arrivals, "wait_until_archived", wait_until_archived)
-    first, second, other = await start(environment), await start(environment), await start(environment, owner="other@t")
+    first, second, other = (
+        await start_download(environment),
+        await start_download(environment),
+        await start_download(environment, owner="other@t"),
+    )
     planning = asyncio.create_task(environment.work.next_parts(first.id))
     await waiting.wait()
     assert await environment.work.next_parts(second.id) is None

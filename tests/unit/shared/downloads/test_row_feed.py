@@ -66,14 +66,14 @@ def test_results_are_in_the_order_of_the_items() -> None:
     """Items are processed concurrently, and their results are returned in the order of the items."""
     second = Event()
 
-    def work(item: int) -> int:
+    def process_item(item: int) -> int:
         if item == 0:
             assert second.wait(60)
         if item == 1:
             second.set()
         return item * 2
 
-    assert list(map_in_order(work, iter(range(10)))) == [item * 2 for item in range(10)]
+    assert list(map_in_order(process_item, iter(range(10)))) == [item * 2 for item in range(10)]
 
 
 def test_an_error_ends_the_work() -> None:

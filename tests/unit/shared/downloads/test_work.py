@@ -161,13 +161,13 @@ async def test_cancelled_conversion_stops_without_files(
     begun, go_on = asyncio.Event(), asyncio.Event()
     rows = environment.archive.rows
 
-    async def endless(connection: str, *bounds: Any) -> Any:
+    async def yield_forever(connection: str, *bounds: Any) -> Any:
         while True:
             async for batch in rows(connection, *bounds):
                 yield pa.concat_batches([batch] * 10_000)
             begun.set()
 
-    monkeypatch.setattr(environment.archive, "rows", endless)
+    monkeypatch.setattr(environment.archive, "rows", yield_forever)
     await environment.job(form=DownloadFormat.JSONL)
     await environment.plan_parts()
     step = asyncio.create_task(environment.work.convert("j1", 0))

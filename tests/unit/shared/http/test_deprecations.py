@@ -50,7 +50,7 @@ async def old(_: Call) -> Reply:
     return Reply(200, b"", {"Link": '</next>; rel="next"'})
 
 
-async def serve(method: str, path: str, body: bytes = b"") -> Reply:
+async def serve_request(method: str, path: str, body: bytes = b"") -> Reply:
     """Return the reply of a pipeline to a request."""
 
     async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
@@ -96,18 +96,18 @@ def test_headers_have_the_earliest_dates() -> None:
 @pytest.mark.parametrize("body", [b'{"range": {"from": 1}}', b'{"range": {"from": "x"}}'])
 async def test_replies_to_former_names_have_the_headers(body: bytes) -> None:
     """Any reply to a request with a former name, also an error, has the deprecation headers."""
-    assert (await serve("POST", "/renamed", body)).headers["Deprecation"] == "@1767225600"
+    assert (await serve_request("POST", "/renamed", body)).headers["Deprecation"] == "@1767225600"
 
 
 async def test_replies_to_current_names_have_no_headers() -> None:
     """A reply to a request without deprecated names has no deprecation headers."""
-    headers = (await serve("POST", "/renamed", b'{"range": {"start": 1}}')).headers
+    headers = (await serve_request("POST", "/renamed", b'{"range": {"start": 1}}')).headers
     assert headers.keys().isdisjoint({"Deprecation", "Sunset", "Link"})
 
 
 async def test_deprecated_operations_keep_their_links() -> None:
     """Replies of a deprecated operation have the deprecation headers as well as their own links."""
-    headers = (await serve("GET", "/old")).headers
+    headers = (await serve_request("GET", "/old")).headers
     assert headers["Deprecation"] == "@1796083200"
     assert headers["Link"] == '</next>; rel="next", </oi-api/explorer>; rel="deprecation"; type="text/html"'
 

@@ -223,14 +223,14 @@ async def test_liveness_and_nested_requests_bypass_the_queue() -> None:
         async with AsyncExitStack() as stack:
             for _ in range(3):
                 await stack.enter_async_context(shedder.admit("/nested"))
-        await asyncio.create_task(_admit(shedder, "/healthz"), context=Context())
-        waiting = asyncio.create_task(_admit(shedder, "/b"), context=Context())
+        await asyncio.create_task(_admit_request(shedder, "/healthz"), context=Context())
+        waiting = asyncio.create_task(_admit_request(shedder, "/b"), context=Context())
         done, _ = await asyncio.wait({waiting}, timeout=0)
         assert not done
     await waiting
 
 
-async def _admit(shedder: LoadShedder, path: str) -> None:
+async def _admit_request(shedder: LoadShedder, path: str) -> None:
     async with shedder.admit(path):
         pass
 

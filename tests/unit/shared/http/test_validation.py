@@ -47,14 +47,16 @@ async def handle(_: Call[Any, Any]) -> Reply:
     return Reply()
 
 
-def declare(**options: Any) -> Operation:
+def build_operation(**options: Any) -> Operation:
     """Return an operation with this module's models."""
     group = Group("test")
     group.endpoint("PUT", "things/{id}", **{"query": Query, "body": Body, "check": check_name, **options})(handle)
     return group.operations[0]
 
 
-async def read(operation: Operation, body: bytes = b'{"name": "a"}', query: str = "", **headers: str) -> Call[Any, Any]:
+async def validate_request(
+    operation: Operation, body: bytes = b'{"name": "a"}', query: str = "", **headers: str
+) -> Call[Any, Any]:
     """Validate a request to the operation."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     return await read_call(operation, ANONYMOUS, {"id": "7"}, Request("PUT", "/", query, sent, body), SYSTEM_RUNTIME)
@@ -63,47 +65,47 @@ async def read(operation: Operation, body: bytes = b'{"name": "a"}', query: str 
 async def find_fields(operation: Operation, body: bytes, query: str = "") -> list[str]:
     """Return the invalid fields of a request to the operation."""
     with pytest.raises(WorkspaceError) as raised:
-        await read(operation, body, query)
+        await validate_request(operation, body, query)
     errors: Any = raised.value.members["errors"]
     return [error["field"] for error in errors]
 
 
 async def test_a_valid_request_has_its_models() -> None:
     """Query and body are instances of the models, with their defaults."""
-    call = await read(declare(), b'{"name": "a", "size": 2}', "limit=7")
+    call = await validate_request(build_operation(), b'{"name": "a", "size": 2}', "limit=7")
     assert (call.query, call.body) == (Query(limit=7), Body(name="a", size=2))
 
 
 async def test_all_invalid_fields_are_listed_at_once() -> None:
     """One error lists unknown names, wrong values and repeated parameters together."""
-    fields = await find_fields(declare(), b'{"nam": "a", "size": -1}', "limit=0&limit=1&other=1")
+    fields = await find_fields(build_operation(), b'{"nam": "a", "size": -1}', "limit=0&limit=1&other=1")
     assert fields == ["limit", "other", "limit", "nam", "name", "size"]
 
 
 async def test_rules_of_the_operation_are_checked_on_valid_fields() -> None:
     """The operation's own rules are checked on valid fields, even if another field is invalid."""
-    assert await find_fields(declare(), b'{"name": "reserved", "size": -1}') == ["size", "name"]
+    assert await find_fields(build_operation(), b'{"name": "reserved", "size": -1}') == ["size", "name"]
 
 
 @pytest.mark.parametrize("body", [b"{", b'{"a":1,"a":2}', b"\xff", b'{"name": NaN}'])
 async def test_a_body_that_is_not_json_has_its_own_code(body: bytes) -> None:
     """A body that is not JSON has a separate error code, even if parameters are invalid, too."""
     with pytest.raises(WorkspaceError) as raised:
-        await read(declare(), body, "limit=0")
+        await validate_request(build_operation(), body, "limit=0")
     assert raised.value.code == "BODY_NOT_JSON"
 
 
 @pytest.mark.parametrize(("policy", "unknown"), [(UnknownNames.IGNORE, ()), (UnknownNames.REPORT, ("other", "extra"))])
 async def test_unknown_names_may_be_ignored_or_reported(policy: UnknownNames, unknown: tuple[str, ...]) -> None:
     """The policy of an operation decides whether unknown names are ignored, reported or rejected."""
-    call = await read(declare(unknown=policy), b'{"name": "a", "extra": 1}', "other=1")
+    call = await validate_request(build_operation(unknown=policy), b'{"name": "a", "extra": 1}', "other=1")
     assert call.unknown == unknown
 
 
 async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
     """In addition to the parameters of the model, only names with the declared prefix are accepted."""
-    operation = declare(extra_parameters=("p.*",))
-    assert (await read(operation, query="p.device=1")).query == Query()
+    operation = build_operation(extra_parameters=("p.*",))
+    assert (await validate_request(operation, query="p.device=1")).query == Query()
     assert await find_fields(operation, b'{"name": "a"}', "q.device=1") == ["q.device"]
 
 
@@ -123,42 +125,42 @@ async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str
     owned = ServerManagedProperties(
         frozenset({"etag", "createdAt", "runs"}), read_stored, frozenset({"createdAt"}), frozenset({"etag"})
     )
-    operation = declare(server_set=owned)
+    operation = build_operation(server_set=owned)
     if fields:
         assert await find_fields(operation, body) == fields
         # With an outdated version the reply is 412, whatever the old values are.
-        assert (await read(operation, body, if_match='"0"')).body == Body(name="a")
+        assert (await validate_request(operation, body, if_match='"0"')).body == Body(name="a")
     else:
-        assert (await read(operation, body)).body == Body(name="a")
+        assert (await validate_request(operation, body)).body == Body(name="a")
 
 
 async def test_a_body_beyond_its_limit_is_not_parsed() -> None:
     """A body that exceeds the limit, before or after decoding, is rejected without being parsed."""
     with pytest.raises(WorkspaceError) as raised:
-        await read(declare(body_limit=10), b'{"name": "longer"}')
+        await validate_request(build_operation(body_limit=10), b'{"name": "longer"}')
     assert raised.value.code == "BODY_TOO_LARGE"
 
 
 @pytest.mark.parametrize(("media_type", "limit"), [("application/json", 10), ("application/x-ndjson", 20)])
 async def test_the_limit_depends_on_the_media_type(media_type: str, limit: int) -> None:
     """Each media type has a separate size limit, which the error states."""
-    operation = declare(body_limit=10, form_limits=(("application/x-ndjson", 20),), body=RawBody, check=None)
-    assert len((await read(operation, b"x" * limit, content_type=media_type)).request.body) == limit
+    operation = build_operation(body_limit=10, form_limits=(("application/x-ndjson", 20),), body=RawBody, check=None)
+    assert len((await validate_request(operation, b"x" * limit, content_type=media_type)).request.body) == limit
     with pytest.raises(WorkspaceError, match=f"at most {limit} bytes"):
-        await read(operation, b"x" * 21, content_type=media_type)
+        await validate_request(operation, b"x" * 21, content_type=media_type)
 
 
 async def test_an_encoding_that_is_not_declared_is_rejected() -> None:
     """A compressed body is rejected unless its operation declares this encoding."""
     with pytest.raises(WorkspaceError) as raised:
-        await read(declare(), b"x", content_encoding="gzip")
+        await validate_request(build_operation(), b"x", content_encoding="gzip")
     assert raised.value.members["supported"] == []
 
 
 async def test_a_raw_body_is_parsed_by_the_handler() -> None:
     """The body of another protocol is parsed by this protocol's handler, by the rules of the protocol."""
-    operation = declare(body=RawBody, check=None, unknown=UnknownNames.IGNORE)
-    assert (await read(operation, b"not JSON")).request.body == b"not JSON"
+    operation = build_operation(body=RawBody, check=None, unknown=UnknownNames.IGNORE)
+    assert (await validate_request(operation, b"not JSON")).request.body == b"not JSON"
 
 
 def test_thousands_of_errors_are_counted() -> None:

@@ -7,7 +7,7 @@ from shared.http.messages import Reply, Request
 from shared.http.versions import CURRENT, add_version, check_version
 
 
-def request(**headers: str) -> Request:
+def build_request(**headers: str) -> Request:
     """Return a request with headers."""
     return Request("GET", "/", "", headers, b"")
 
@@ -15,14 +15,14 @@ def request(**headers: str) -> Request:
 @pytest.mark.parametrize("headers", [{}, {"oi-version": CURRENT}, {"oi-version": f" {CURRENT} "}])
 def test_supported_versions_are_accepted(headers: dict[str, str]) -> None:
     """A request with a supported API version, or without a version, is accepted."""
-    check_version(request(**headers))
+    check_version(build_request(**headers))
 
 
 @pytest.mark.parametrize("version", ["2026-11-30", "", "latest", f"{CURRENT}, {CURRENT}"])
 def test_unknown_versions_are_rejected(version: str) -> None:
     """The error about an unknown API version lists the supported versions."""
     with pytest.raises(WorkspaceError) as caught:
-        check_version(request(**{"oi-version": version}))
+        check_version(build_request(**{"oi-version": version}))
     assert (caught.value.kind, caught.value.code) == (Kind.INVALID, "VERSION_UNKNOWN")
     assert caught.value.members == {"supported": [CURRENT]}
 

@@ -77,11 +77,11 @@ async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
 async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> None:
     """After a request was rejected, another request can use its Idempotency-Key."""
 
-    async def refuse(_: str) -> bytes:
+    async def raise_rejection(_: str) -> bytes:
         raise WorkspaceError(Kind.INVALID, "X", "x")
 
     with pytest.raises(WorkspaceError):
-        await run_once(store, refuse)
+        await run_once(store, raise_rejection)
     assert await run_once(store, Worker(), request=b"corrected") == SECRET + b"1"
 
 
@@ -90,12 +90,12 @@ async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore,
     """If work fails and may be half done, the key stays reserved, and a retry repeats the work with the same id."""
     ids = []
 
-    async def fail(same: str) -> bytes:
+    async def raise_error(same: str) -> bytes:
         ids.append(same)
         raise error
 
     with pytest.raises(type(error)):
-        await run_once(store, fail)
+        await run_once(store, raise_error)
     worker = Worker()
     with pytest.raises(WorkspaceError):
         await run_once(store, worker, request=b"other")
@@ -107,14 +107,14 @@ async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore,
     """If a process crashed, a retry repeats its work with the same id as soon as the lease has expired."""
     ids = []
 
-    async def die(same: str) -> bytes:
+    async def crash_process(same: str) -> bytes:
         ids.append(same)
         renewals = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         [task.cancel() for task in renewals if "renew" in repr(task)]
         await asyncio.sleep(3_600)
         return b""
 
-    dead = asyncio.create_task(run_once(store, die))
+    dead = asyncio.create_task(run_once(store, crash_process))
     while not ids:  # noqa: ASYNC110  the other task sets it
         await asyncio.sleep(0.01)
     worker = Worker()
@@ -127,11 +127,11 @@ async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_ti
     """While a slow request renews its lease, a retry waits for it, and gets 409 after a time limit."""
     finish = asyncio.Event()
 
-    async def slow(_: str) -> bytes:
+    async def work_slowly(_: str) -> bytes:
         await finish.wait()
         return b"first"
 
-    first = asyncio.create_task(run_once(store, slow))
+    first = asyncio.create_task(run_once(store, work_slowly))
     await asyncio.sleep(0)
     with pytest.raises(WorkspaceError) as caught:
         await run_once(store, Worker())

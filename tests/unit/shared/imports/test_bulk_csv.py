@@ -97,10 +97,10 @@ def test_bulk_and_single_conversion_agree(monkeypatch: pytest.MonkeyPatch, mappi
     monkeypatch.setattr(csv_reader, "is_plain_csv", lambda *_: False)
     single = open_csv(text, delimiter=";", **mapping)
 
-    def comparable(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def convert_to_comparable(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [{**each, "payload": parse(each["payload"].encode())} for each in found]
 
-    assert comparable(messages) == comparable(list_messages(single))
+    assert convert_to_comparable(messages) == convert_to_comparable(list_messages(single))
     assert rejected == list_rejected(single)
     assert messages or mapping.get("timestamp_format")
 

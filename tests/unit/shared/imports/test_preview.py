@@ -20,7 +20,7 @@ AT = datetime(2026, 1, 5, tzinfo=UTC)
 GOOD, BAD = "2026-01-05T08:00:00Z,1", "yesterday,2"
 
 
-async def preview(
+async def build_preview(
     folder: Path,
     *rows: str,
     header: str = "time,x",
@@ -52,7 +52,7 @@ async def preview(
 
 async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
     """A preview lists messages in the format of the API, and problems with the row numbers of the file."""
-    shown = await preview(tmp_path, GOOD, BAD)
+    shown = await build_preview(tmp_path, GOOD, BAD)
     assert shown["columns"] == ["time", "x"]
     [message] = shown["messages"]
     assert (message["timestamp"], message["connection"], message["payload"]) == (
@@ -65,7 +65,7 @@ async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
 
 async def test_a_preview_is_limited(tmp_path: Path) -> None:
     """A preview reads more rows than it shows, so that it finds messages after invalid rows."""
-    shown = await preview(tmp_path, *[BAD] * (MAX_PROBLEMS + 1), *[GOOD] * MAX_ROWS)
+    shown = await build_preview(tmp_path, *[BAD] * (MAX_PROBLEMS + 1), *[GOOD] * MAX_ROWS)
     assert (len(shown["messages"]), len(shown["problems"])) == (MAX_MESSAGES, MAX_PROBLEMS)
 
 
@@ -77,21 +77,21 @@ async def test_a_problem_of_the_whole_file_has_no_row(
     tmp_path: Path, header: str, rows: tuple[str, ...], problem: str
 ) -> None:
     """A problem of the whole file, for example of its header, has no row number."""
-    shown = await preview(tmp_path, *rows, header=header)
+    shown = await build_preview(tmp_path, *rows, header=header)
     assert [each["row"] for each in shown["problems"]] == [None]
     assert problem in shown["problems"][0]["message"]
 
 
 async def test_another_mapping_can_be_tried(tmp_path: Path) -> None:
     """A preview with another mapping does not change the stored mapping of the import."""
-    shown = await preview(tmp_path, GOOD, header="at,x", mapping=ImportMapping(timestamp="at"))
+    shown = await build_preview(tmp_path, GOOD, header="at,x", mapping=ImportMapping(timestamp="at"))
     assert (len(shown["messages"]), shown["problems"]) == (1, [])
 
 
 async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
     """If the connection of an import was removed, its preview fails."""
     with pytest.raises(WorkspaceError) as raised:
-        await preview(tmp_path, GOOD, lookup="none")
+        await build_preview(tmp_path, GOOD, lookup="none")
     assert raised.value.code == "CONNECTION_NOT_FOUND"
 
 
@@ -99,5 +99,5 @@ async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
 async def test_long_integers_equal_the_stored_ones(tmp_path: Path, digits: str) -> None:
     """A long integer of an NDJSON row has the same digits in the preview and in the stored message."""
     text = f'{{"time":"2026-01-05T08:00:00Z","n":{digits}}}'
-    shown = await preview(tmp_path, header=text, form=ImportFormat.NDJSON)
+    shown = await build_preview(tmp_path, header=text, form=ImportFormat.NDJSON)
     assert f'"n":{digits}}}'.encode() in json_bytes(shown)

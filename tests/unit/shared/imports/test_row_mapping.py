@@ -75,7 +75,7 @@ def test_rows_that_break_a_rule_are_rejected(row: dict[str, Any], mapping: dict[
 MORNING = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
 
-def parse(value: Any, **mapping: Any) -> datetime:
+def parse_time(value: Any, **mapping: Any) -> datetime:
     """Parse the time in a cell by a column mapping."""
     return TimeParser(ImportMapping(timestamp="t", **mapping)).parse(value)
 
@@ -100,7 +100,7 @@ def parse(value: Any, **mapping: Any) -> datetime:
 )
 def test_times_are_converted_to_utc(value: Any, mapping: dict[str, Any]) -> None:
     """A time with an offset, a local time with a zone, and an epoch time are converted to UTC."""
-    assert parse(value, **mapping) == MORNING
+    assert parse_time(value, **mapping) == MORNING
 
 
 @pytest.mark.parametrize(
@@ -122,15 +122,15 @@ def test_times_are_converted_to_utc(value: Any, mapping: dict[str, Any]) -> None
 def test_ambiguous_and_invalid_times_are_rejected(value: Any, mapping: dict[str, Any], reason: str) -> None:
     """A time without a zone, or a local time that a clock change skips or repeats, is rejected."""
     with pytest.raises(ValueError, match=reason):
-        parse(value, **mapping)
+        parse_time(value, **mapping)
 
 
 def test_times_around_a_clock_change_are_certain() -> None:
     """Local times around a clock change are accepted, except times that the change repeats or skips."""
     zone = {"time_zone": "Europe/Berlin"}
-    assert parse("2025-10-26 01:59:59", **zone) == datetime(2025, 10, 25, 23, 59, 59, tzinfo=UTC)
-    assert parse("2025-10-26 03:00:00", **zone) == datetime(2025, 10, 26, 2, tzinfo=UTC)
-    assert parse("2025-10-26 02:30:00+02:00", **zone) == datetime(2025, 10, 26, 0, 30, tzinfo=UTC)
+    assert parse_time("2025-10-26 01:59:59", **zone) == datetime(2025, 10, 25, 23, 59, 59, tzinfo=UTC)
+    assert parse_time("2025-10-26 03:00:00", **zone) == datetime(2025, 10, 26, 2, tzinfo=UTC)
+    assert parse_time("2025-10-26 02:30:00+02:00", **zone) == datetime(2025, 10, 26, 0, 30, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("digits", ["9" * 309, "-" + "9" * 4_300, "18446744073709551616"])

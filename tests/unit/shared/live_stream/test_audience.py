@@ -26,7 +26,7 @@ class Groups:
         return group in self.occupied
 
 
-def build() -> tuple[Audience, Groups, VirtualTime]:
+def build_audience() -> tuple[Audience, Groups, VirtualTime]:
     """Return an ``Audience`` (the groups with listeners) with its fake message service and its clock."""
     groups, time = Groups(), VirtualTime()
     return Audience(groups, runtime=time.runtime), groups, time  # type: ignore[arg-type]  # one method is used
@@ -34,7 +34,7 @@ def build() -> tuple[Audience, Groups, VirtualTime]:
 
 async def test_an_empty_group_is_checked_again_after_a_second() -> None:
     """A group without listeners is checked again after a second, because other processes admit listeners, too."""
-    audience, groups, time = build()
+    audience, groups, time = build_audience()
     assert [await audience.can_have_listeners("a") for _ in range(3)] == [False] * 3
     groups.occupied.add("a")
     time.advance(ABSENT_SECONDS)
@@ -44,7 +44,7 @@ async def test_an_empty_group_is_checked_again_after_a_second() -> None:
 
 async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
     """A group with listeners is checked again only after a minute, because extra messages cost little."""
-    audience, groups, time = build()
+    audience, groups, time = build_audience()
     groups.occupied.add("a")
     assert await audience.can_have_listeners("a")
     groups.occupied.clear()
@@ -56,7 +56,7 @@ async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
 
 async def test_an_admitted_listener_counts() -> None:
     """A group counts as occupied from the moment a listener is admitted, before the listener connects."""
-    audience, groups, _ = build()
+    audience, groups, _ = build_audience()
     assert not await audience.can_have_listeners("a")
     audience.expect_listener(("a", "b"))
     assert await audience.can_have_listeners("a")
@@ -66,6 +66,6 @@ async def test_an_admitted_listener_counts() -> None:
 
 async def test_a_listener_admitted_during_a_check_counts() -> None:
     """If a listener is admitted during a check, the group counts as occupied, whatever the result of the check."""
-    audience, groups, _ = build()
+    audience, groups, _ = build_audience()
     groups.during.append((audience, "a"))
     assert await audience.can_have_listeners("a")

@@ -13,7 +13,7 @@ from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
 KEY = "k" * 32
 
 
-def sign(connection: str, key: str = KEY) -> str:
+def sign_connection(connection: str, key: str = KEY) -> str:
     """Return the signature of a connection id."""
     return "sha256=" + hmac.new(key.encode(), connection.encode(), hashlib.sha256).hexdigest()
 
@@ -40,12 +40,12 @@ async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str
 @pytest.mark.parametrize(
     ("connection", "signature", "expected"),
     [
-        ("c1", sign("c1"), True),
-        ("c1", f"{sign('c1', 'old' * 11)}, {sign('c1')}", True),
-        ("c1", sign("c2"), False),
-        ("c1", sign("c1", "other"), False),
+        ("c1", sign_connection("c1"), True),
+        ("c1", f"{sign_connection('c1', 'old' * 11)}, {sign_connection('c1')}", True),
+        ("c1", sign_connection("c2"), False),
+        ("c1", sign_connection("c1", "other"), False),
         ("c1", "", False),
-        ("", sign(""), False),
+        ("", sign_connection(""), False),
         ("c1", "ü", False),
     ],
 )
@@ -57,7 +57,7 @@ async def test_a_signature_of_the_connection_is_needed(connection: str, signatur
 
 async def test_an_empty_key_accepts_nothing() -> None:
     """If no key is configured, all events are rejected, even events that are signed with an empty key."""
-    headers = {"ce-connectionid": "c1", "ce-signature": sign("c1", "")}
+    headers = {"ce-connectionid": "c1", "ce-signature": sign_connection("c1", "")}
     assert not await is_accepted(SignedEvents(""), headers)
 
 

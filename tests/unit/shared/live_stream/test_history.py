@@ -43,7 +43,7 @@ class Engine:
         """Do nothing: this fake query engine is always available."""
 
 
-async def read(engine: Engine, rows: int, connections: tuple[str, ...] = ("rig",)) -> list[list[str]]:
+async def read_pages(engine: Engine, rows: int, connections: tuple[str, ...] = ("rig",)) -> list[list[str]]:
     """Return the message ids of each page."""
     pages = History(engine, rows).read_pages(connections, START)
     return [[each.key[1] for each in page] async for page in pages]
@@ -51,13 +51,13 @@ async def read(engine: Engine, rows: int, connections: tuple[str, ...] = ("rig",
 
 async def test_a_page_starts_at_the_last_time_of_the_page_before() -> None:
     """Each page starts at the last time of the previous page, so that no message of this time is missed."""
-    assert await read(Engine(0, 1, 2, 2, 3), 3) == [["m0", "m1", "m2"], ["m2", "m3", "m4"], ["m4"]]
+    assert await read_pages(Engine(0, 1, 2, 2, 3), 3) == [["m0", "m1", "m2"], ["m2", "m3", "m4"], ["m4"]]
 
 
 async def test_many_messages_of_one_time_need_a_larger_page() -> None:
     """If all messages of a page have the same time, the page grows until it contains a later time."""
     engine = Engine(*[0] * 5, 1)
-    assert await read(engine, 2) == [["m0", "m1"], [f"m{number}" for number in range(6)]]
+    assert await read_pages(engine, 2) == [["m0", "m1"], [f"m{number}" for number in range(6)]]
     assert engine.limits == [2, 8]
 
 
@@ -65,14 +65,14 @@ async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page over the maximum size is rejected, and the error names the parameter that the caller can change."""
     monkeypatch.setattr(history, "MAX_PAGE_ROWS", 2)
     with pytest.raises(WorkspaceError) as raised:
-        await read(Engine(*[0] * 5), 2)
+        await read_pages(Engine(*[0] * 5), 2)
     assert (raised.value.code, "since" in raised.value.detail) == ("QUERY_TOO_LARGE", True)
 
 
 async def test_no_connection_costs_no_query() -> None:
     """For a listener without connections, the history is empty and no query is executed."""
     engine = Engine(0)
-    assert await read(engine, 2, ()) == []
+    assert await read_pages(engine, 2, ()) == []
     assert engine.limits == []
-    await read(engine, 2, ("rig", "press"))
+    await read_pages(engine, 2, ("rig", "press"))
     assert 'in ("rig", "press")' in engine.texts[0]

@@ -7,7 +7,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.mcp_server.capabilities import Tool, ToolResult, to_error_result
 
 
-async def run(arguments: Mapping[str, Any]) -> ToolResult:
+async def run_tool(arguments: Mapping[str, Any]) -> ToolResult:
     """Return the arguments of the tool call as the result."""
     return ToolResult(arguments)
 
@@ -15,9 +15,9 @@ async def run(arguments: Mapping[str, Any]) -> ToolResult:
 def test_former_names_of_arguments_are_known() -> None:
     """Former names of arguments are accepted but not listed in the schema; other names are rejected."""
     schema = {"type": "object", "properties": {"limit": {}}}
-    tool = Tool("t", "T", "Does t.", schema, {}, run, hidden_arguments=("count",))
+    tool = Tool("t", "T", "Does t.", schema, {}, run_tool, hidden_arguments=("count",))
     assert tool.find_unknown_arguments(["limit", "count", "limt"]) == ["limt"]
-    assert Tool("t", "T", "Does t.", {}, {}, run).find_unknown_arguments(["limit"]) == ["limit"]
+    assert Tool("t", "T", "Does t.", {}, {}, run_tool).find_unknown_arguments(["limit"]) == ["limit"]
 
 
 def test_an_error_is_a_result_that_the_model_can_read() -> None:

@@ -12,12 +12,12 @@ SCHEMA = {"type": "object", "properties": {"lookup": {}, "limit": {}}, "required
 ARGUMENTS = "Its arguments: lookup (required), limit."
 
 
-async def run(arguments: Mapping[str, Any]) -> ToolResult:
+async def run_tool(arguments: Mapping[str, Any]) -> ToolResult:
     """Return an empty result: this tool does nothing."""
     return ToolResult({})
 
 
-TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, run)
+TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, run_tool)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.unit.shared.oauth.conftest import CLIENT, MEMBER, Server
 TOOL = ClientIdentification(CLIENT.client_id, "")
 
 
-def build(server: Server) -> TokenRevocation:
+def build_service(server: Server) -> TokenRevocation:
     """Return the service under test."""
     credentials = ClientCredentialsGrant(server.authenticator, server.issuer)
     return TokenRevocation(server.authenticator, server.issuer, server.credential_store, credentials, server.grants)
@@ -31,7 +31,7 @@ async def is_accepted(server: Server, token: str) -> bool:
 async def test_a_refresh_token_ends_the_grant(server: Server) -> None:
     """Revoking a refresh token ends its grant and all access tokens of the grant."""
     access, refresh = await server.redeem(await server.consent())
-    await build(server).revoke(TOOL, refresh)
+    await build_service(server).revoke(TOOL, refresh)
     assert not await is_accepted(server, access)
     assert server.list_reasons() == ["endedByClient"]
 
@@ -39,14 +39,14 @@ async def test_a_refresh_token_ends_the_grant(server: Server) -> None:
 async def test_an_access_token_ends_alone(server: Server) -> None:
     """Revoking an access token ends only this token; the client can still refresh."""
     access, refresh = await server.redeem(await server.consent())
-    await build(server).revoke(TOOL, access)
+    await build_service(server).revoke(TOOL, access)
     assert not await is_accepted(server, access)
     assert await is_accepted(server, (await server.refresh(refresh))[0])
 
 
 async def test_an_unknown_token_is_ignored(server: Server) -> None:
     """Revoking an unknown token succeeds and has no effect (RFC 7009 section 2.2)."""
-    await build(server).revoke(TOOL, "unknown")
+    await build_service(server).revoke(TOOL, "unknown")
     assert server.trail == []
 
 
@@ -57,7 +57,7 @@ async def test_the_token_of_another_client_is_refused(server: Server) -> None:
     others = [ClientIdentification("other", ""), ClientIdentification(key.key.key_id, key.api_key)]
     for other in others:
         with pytest.raises(OAuthError) as raised:
-            await build(server).revoke(other, access)
+            await build_service(server).revoke(other, access)
         assert raised.value.error == "invalid_grant"
     assert await is_accepted(server, access)
 
@@ -68,5 +68,5 @@ async def test_an_api_key_revokes_its_own_tokens(server: Server) -> None:
     service = ClientIdentification(key.key.key_id, key.api_key)
     caller = await server.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
     token = (await server.issuer.mint(caller, None, None)).token
-    await build(server).revoke(service, token)
+    await build_service(server).revoke(service, token)
     assert not await is_accepted(server, token)

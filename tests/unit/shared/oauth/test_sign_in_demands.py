@@ -125,7 +125,7 @@ def test_times_of_requests_are_remembered_within_limits() -> None:
     assert caught.value.members["errors"][0]["field"] == "requested_at"  # type: ignore[index]
 
 
-async def decide(server: Server, sign_in: SignIn, **values: str) -> str:
+async def consent_to_request(server: Server, sign_in: SignIn, **values: str) -> str:
     """Consent to a request with the given extra parameters; return the redirect."""
     request: dict[str, Any] = {
         "response_type": "code",
@@ -143,7 +143,7 @@ async def decide(server: Server, sign_in: SignIn, **values: str) -> str:
 async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
     """All tokens of a consent, also refreshed tokens, have the sign-in with which the person consented."""
     sign_in = sign_in_with_key(server.time.runtime.now())
-    code = read_query(await decide(server, sign_in, max_age="60"))["code"]
+    code = read_query(await consent_to_request(server, sign_in, max_age="60"))["code"]
     first, refresh = await server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))
     second, _ = await server.refresh(refresh)
     for token in (first, second):
@@ -154,11 +154,11 @@ async def test_consent_with_an_old_sign_in_is_refused(server: Server) -> None:
     """A consent with an older sign-in than the client allows is refused, and no grant is stored."""
     sign_in = sign_in_with_key(server.time.runtime.now() - timedelta(seconds=61))
     with pytest.raises(WorkspaceError):
-        await decide(server, sign_in, max_age="60")
+        await consent_to_request(server, sign_in, max_age="60")
     assert server.trail == []
 
 
 async def test_malformed_demand_is_sent_to_the_client(server: Server) -> None:
     """A malformed ``max_age`` redirects to the client with an error, as other invalid parameters do."""
-    address = await decide(server, NO_SIGN_IN, max_age="soon")
+    address = await consent_to_request(server, NO_SIGN_IN, max_age="soon")
     assert read_query(address)["error"] == "invalid_request"

@@ -22,7 +22,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
     return Reply()
 
 
-def declare(route: str = "oi-api/test", method: str = "GET", **options: Any) -> Operation:
+def build_operation(route: str = "oi-api/test", method: str = "GET", **options: Any) -> Operation:
     """Return an operation."""
     group = Group("test")
     group.endpoint(method, route, **options)(handle)
@@ -49,12 +49,12 @@ def test_a_caller_sees_permitted_operations(
     options: dict[str, Any], caller: Principal, features: Collection[str], *, expected: bool
 ) -> None:
     """The document contains only operations that the caller's credential, rights, identity and features permit."""
-    assert is_usable(declare(**options), caller, features) is expected
+    assert is_usable(build_operation(**options), caller, features) is expected
 
 
 def test_operations_of_one_path_are_together() -> None:
     """The document has the tags and responses that its operations use, and the address of the service."""
-    operations = [declare("oi-api/b"), declare("oi-api/a"), declare("oi-api/a", "DELETE")]
+    operations = [build_operation("oi-api/b"), build_operation("oi-api/a"), build_operation("oi-api/a", "DELETE")]
     document = build_document(operations, "Title", "", [], SchemaRegistry(), server="https://plant.example")
     assert list(document["paths"]) == ["/oi-api/a", "/oi-api/b"]
     assert set(document["paths"]["/oi-api/a"]) == {"get", "delete"}

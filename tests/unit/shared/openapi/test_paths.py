@@ -16,7 +16,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
     return Reply()
 
 
-def declare(route: str, **docs: Any) -> Operation:
+def build_operation(route: str, **docs: Any) -> Operation:
     """Return an operation with a route."""
     group = Group("test")
     group.endpoint("GET", route, docs=OperationDocs(**docs))(handle)
@@ -29,7 +29,7 @@ def declare(route: str, **docs: Any) -> Operation:
 )
 def test_a_template_names_each_parameter_once(route: str, template: str) -> None:
     """A path template contains each parameter once, even a parameter of several segments."""
-    assert build_path_template(declare(route)) == template
+    assert build_path_template(build_operation(route)) == template
 
 
 @pytest.mark.parametrize(("name", "converted"), [("me", "me"), ("get_warm_query", "getWarmQuery")])
@@ -41,7 +41,7 @@ def test_an_operation_id_is_in_camel_case(name: str, converted: str) -> None:
 def test_the_operation_may_restrict_a_parameter() -> None:
     """An operation can restrict a path parameter; the length of each path parameter is always limited."""
     [parameter] = build_path_parameters(
-        declare("oi-api/connections/{lookup}", path={"lookup": {"type": "string", "maxLength": 64}})
+        build_operation("oi-api/connections/{lookup}", path={"lookup": {"type": "string", "maxLength": 64}})
     )
     assert (parameter["in"], parameter["required"], parameter["example"]) == ("path", True, "pump-rig")
     assert parameter["schema"] == {"type": "string", "minLength": 1, "maxLength": 64}

@@ -72,7 +72,7 @@ class FaultyStore:
     async def read_tip(self, chain: ChainKey) -> Tip:
         """Return the end of the chain."""
         await self._fail_or_go()
-        return self._tip(chain)
+        return self._read_tip(chain)
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
         """Append with the next outcome that the test has chosen; if none is left, store the records."""
@@ -90,7 +90,7 @@ class FaultyStore:
         await asyncio.sleep(0)
         if outcome in (AppendOutcome.UNKNOWN_STORED, AppendOutcome.UNKNOWN_LOST, AppendOutcome.UNKNOWN_LATE):
             raise OutcomeUnknownError("injected unknown outcome")
-        return self._tip(chain)
+        return self._read_tip(chain)
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         """Return records in order."""
@@ -129,15 +129,15 @@ class FaultyStore:
     ) -> AsyncIterator[tuple[ChainKey, Tip]]:
         """Yield the tip of every chain."""
         for chain in list(self.chains):
-            if chain.target in targets and self._tip(chain).timestamp >= changed_from:
-                yield chain, self._tip(chain)
+            if chain.target in targets and self._read_tip(chain).timestamp >= changed_from:
+                yield chain, self._read_tip(chain)
 
     async def close(self) -> None:
         """Do nothing: this fake store holds no resources."""
 
     def append_as_another(self, chain: ChainKey) -> None:
         """Append one record as another process would."""
-        tip = self._tip(chain)
+        tip = self._read_tip(chain)
         previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
         draft = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
         timestamp = max(tip.timestamp, "2026-01-01T00:00:00.000000Z")
@@ -145,12 +145,12 @@ class FaultyStore:
         self.chains.setdefault(chain, []).append(record)
 
     def _late(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
-        if self._tip(chain) == expected:
+        if self._read_tip(chain) == expected:
             self._store(chain, records, expected)
 
     def _store(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
         stored = self.chains.get(chain, [])
-        if self._tip(chain) != expected:
+        if self._read_tip(chain) != expected:
             raise TipMovedError
         assert [record.sequence for record in records] == list(range(len(stored) + 1, len(stored) + 1 + len(records)))
         assert len(records) <= self.max_batch_records
@@ -159,7 +159,7 @@ class FaultyStore:
         self.batches.append(len(records))
         self.chains.setdefault(chain, []).extend(records)
 
-    def _tip(self, chain: ChainKey) -> Tip:
+    def _read_tip(self, chain: ChainKey) -> Tip:
         stored = self.chains.get(chain)
         if not stored:
             return Tip()

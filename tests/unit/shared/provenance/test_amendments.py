@@ -160,21 +160,21 @@ async def test_pending_queries_exclude_decided_amendments(amendments: Amendments
     await amendments.reject(CHAIN, "000000000005", "bob", None)
     await amendments.create(CHAIN, "ann", build_body(), LAX)
 
-    async def sequences(limit: int = 100, offset: int = 0, **wanted: Any) -> tuple[list[int], bool]:
+    async def list_sequences(limit: int = 100, offset: int = 0, **wanted: Any) -> tuple[list[int], bool]:
         answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters(**wanted), limit=limit, offset=offset)
         assert answer.scanned >= len(answer.records)
         return [record.sequence for record in answer.records], answer.has_more
 
-    assert await sequences() == ([9, 8, 7, 6, 5, 4, 3, 2, 1], False)
-    assert await sequences(status=AmendmentState.PENDING) == ([6, 4, 3, 1], False)
-    assert await sequences(status=AmendmentState.PENDING, limit=2) == ([6, 4], True)
-    assert await sequences(status=AmendmentState.PENDING, limit=2, offset=2) == ([3, 1], False)
-    assert await sequences(status=AmendmentState.APPROVED) == ([9, 7], False)
-    assert await sequences(status=AmendmentState.REJECTED) == ([8], False)
-    assert await sequences(entity_id="S-1") == ([9, 8, 7, 5, 2], False)
-    assert await sequences(amended_by="bob") == ([], False)
-    assert await sequences(amended_by="ann", entity_type="Sample") == ([9, 6, 4, 2], False)
-    assert await sequences(reason_category="other", limit=3) == ([9, 6, 5], True)
+    assert await list_sequences() == ([9, 8, 7, 6, 5, 4, 3, 2, 1], False)
+    assert await list_sequences(status=AmendmentState.PENDING) == ([6, 4, 3, 1], False)
+    assert await list_sequences(status=AmendmentState.PENDING, limit=2) == ([6, 4], True)
+    assert await list_sequences(status=AmendmentState.PENDING, limit=2, offset=2) == ([3, 1], False)
+    assert await list_sequences(status=AmendmentState.APPROVED) == ([9, 7], False)
+    assert await list_sequences(status=AmendmentState.REJECTED) == ([8], False)
+    assert await list_sequences(entity_id="S-1") == ([9, 8, 7, 5, 2], False)
+    assert await list_sequences(amended_by="bob") == ([], False)
+    assert await list_sequences(amended_by="ann", entity_type="Sample") == ([9, 6, 4, 2], False)
+    assert await list_sequences(reason_category="other", limit=3) == ([9, 6, 5], True)
 
 
 def test_an_event_has_only_its_own_members() -> None:

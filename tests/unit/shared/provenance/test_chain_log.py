@@ -35,7 +35,7 @@ def build_event(name: str, size: int = 0) -> dict[str, Any]:
     return {"ActionType": "A", "EntityType": "T", "EntityID": name, "AfterState": {"filler": '"' * size}}
 
 
-def append(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> Awaitable[AppendResult]:
+def append_event(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> Awaitable[AppendResult]:
     """Append an event with a name."""
     return log.append(CHAIN, draft_event("u", build_event(name, size)), **options)
 
@@ -53,9 +53,9 @@ async def test_waiting_appends_are_batched() -> None:
     """Appends that arrive during a commit are stored together in batches of up to the maximum size."""
     store = FaultyStore()
     log = build_engine(store)
-    await append(log, "first")
+    await append_event(log, "first")
     store.gate.clear()
-    waiting = [asyncio.ensure_future(append(log, str(number))) for number in range(12)]
+    waiting = [asyncio.ensure_future(append_event(log, str(number))) for number in range(12)]
     await asyncio.sleep(0.01)
     store.gate.set()
     await asyncio.gather(*waiting)
@@ -68,7 +68,7 @@ async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
     """The weight of a batch, which may be more than the length of its records, has a maximum."""
     store = FaultyStore(max_batch_weight=4_000)
     log = build_engine(store)
-    await asyncio.gather(*(append(log, str(number), size=300) for number in range(9)))
+    await asyncio.gather(*(append_event(log, str(number), size=300) for number in range(9)))
     assert sorted(read_names(store)) == sorted(map(str, range(9)))
 
 
@@ -79,7 +79,7 @@ async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
 async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcome) -> None:
     """An append is stored once, also if the store lost, stored or delayed it, or another process appended."""
     store = FaultyStore(outcomes=[outcome] * 3)
-    appended = await append(build_engine(store), "mine", append_id="a")
+    appended = await append_event(build_engine(store), "mine", append_id="a")
     assert [name for name in read_names(store) if name == "mine"] == ["mine"]
     assert not appended.repeated
     assert json.loads(appended.record.canonical)["EntityID"] == "mine"
@@ -89,7 +89,7 @@ async def test_an_unavailable_store_is_retried_after_an_unknown_outcome() -> Non
     """If the outcome of an append is unknown and the store becomes unavailable, the append is retried."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_STORED])
     log = build_engine(store)
-    waiting = asyncio.ensure_future(append(log, "mine"))
+    waiting = asyncio.ensure_future(append_event(log, "mine"))
     await store.started.wait()
     store.read_failures = 5
     await waiting
@@ -100,14 +100,14 @@ async def test_a_silent_store_is_reported_as_unknown_outcome() -> None:
     """If the store never replies, the outcome is unknown; repeating the append id later returns the record."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_LATE])
     log = build_engine(store, give_up_seconds=0.05)
-    waiting = asyncio.ensure_future(append(log, "mine", append_id="a"))
+    waiting = asyncio.ensure_future(append_event(log, "mine", append_id="a"))
     await store.started.wait()
     store.read_failures = 10**9
     with pytest.raises(WorkspaceError) as caught:
         await waiting
     assert caught.value.code == "PROVENANCE_OUTCOME_UNKNOWN"
     store.read_failures = 0
-    await append(log, "mine", append_id="a")
+    await append_event(log, "mine", append_id="a")
     assert read_names(store) == ["mine"]
 
 
@@ -116,9 +116,9 @@ async def test_an_unavailable_store_is_reported_at_once() -> None:
     store = FaultyStore(outcomes=[AppendOutcome.UNAVAILABLE])
     log = build_engine(store)
     with pytest.raises(WorkspaceError) as caught:
-        await append(log, "mine")
+        await append_event(log, "mine")
     assert caught.value.code == "PROVENANCE_UNAVAILABLE"
-    await append(log, "next")
+    await append_event(log, "next")
     assert read_names(store) == ["next"]
 
 
@@ -126,8 +126,8 @@ async def test_the_same_append_id_is_stored_once() -> None:
     """Repeating an append id returns the first record, also while the first append is in progress."""
     store = FaultyStore()
     log = build_engine(store)
-    together = await asyncio.gather(*(append(log, "mine", append_id="a") for _ in range(4)))
-    again = await append(log, "other content", append_id="a")
+    together = await asyncio.gather(*(append_event(log, "mine", append_id="a") for _ in range(4)))
+    again = await append_event(log, "other content", append_id="a")
     assert read_names(store) == ["mine"]
     assert all(answer.record.hash == together[0].record.hash for answer in (*together, again))
     assert [answer.repeated for answer in together] == [False, True, True, True]
@@ -138,8 +138,8 @@ async def test_cancellation_during_provisioning_stores_nothing() -> None:
     store = FaultyStore()
     store.gate.clear()
     log = build_engine(store)
-    gone = asyncio.ensure_future(append(log, "gone"))
-    stays = asyncio.ensure_future(append(log, "stays"))
+    gone = asyncio.ensure_future(append_event(log, "gone"))
+    stays = asyncio.ensure_future(append_event(log, "stays"))
     await asyncio.sleep(0.01)
     gone.cancel()
     store.gate.set()
@@ -151,11 +151,11 @@ async def test_cancellation_after_sending_loses_nothing() -> None:
     """An append that is cancelled after it was sent to the store is still completed, with any outcome."""
     store = FaultyStore()
     log = build_engine(store)
-    await append(log, "first")
+    await append_event(log, "first")
     store.gate.clear()
     store.started.clear()
     store.outcomes = [AppendOutcome.UNKNOWN_LOST]
-    gone = asyncio.ensure_future(append(log, "gone"))
+    gone = asyncio.ensure_future(append_event(log, "gone"))
     await store.started.wait()
     gone.cancel()
     await asyncio.sleep(0)
@@ -169,14 +169,14 @@ async def test_the_queue_is_bounded() -> None:
     store = FaultyStore()
     store.gate.clear()
     log = build_engine(store, max_queued_bytes=2 * draft_event("u", build_event("0")).size)
-    waiting = [asyncio.ensure_future(append(log, str(number))) for number in range(2)]
+    waiting = [asyncio.ensure_future(append_event(log, str(number))) for number in range(2)]
     await asyncio.sleep(0.01)
     with pytest.raises(WorkspaceError) as caught:
-        await append(log, "too much")
+        await append_event(log, "too much")
     assert (caught.value.code, caught.value.members) == ("PROVENANCE_BUSY", {"retryAfter": 1})
     store.gate.set()
     await asyncio.gather(*waiting)
-    await append(log, "again")
+    await append_event(log, "again")
     assert read_names(store) == ["0", "1", "again"]
 
 
@@ -191,7 +191,7 @@ async def test_a_check_is_repeated_after_a_conflict() -> None:
             raise invalid("it", "came too late")
 
     with pytest.raises(WorkspaceError) as caught:
-        await append(build_engine(store), "mine", check=check)
+        await append_event(build_engine(store), "mine", check=check)
     assert (caught.value.kind, seen) == (Kind.INVALID, [0, 1])
     assert read_names(store) == ["x"]
 
@@ -206,7 +206,8 @@ async def test_exclusive_appends_see_each_other() -> None:
 
     log = build_engine(store)
     outcomes = await asyncio.gather(
-        *(append(log, str(number), check=check, exclusive="decision") for number in range(4)), return_exceptions=True
+        *(append_event(log, str(number), check=check, exclusive="decision") for number in range(4)),
+        return_exceptions=True,
     )
     assert [isinstance(outcome, AppendResult) for outcome in outcomes] == [True, False, False, False]
     assert read_names(store) == ["0"]
@@ -228,17 +229,17 @@ async def test_no_sequence_of_events_loses_or_repeats_records(
     log = build_engine(store)
     steps = iter(range(10**6))
 
-    async def caller(number: int, repeats: int, size: int) -> str:
+    async def append_repeatedly(number: int, repeats: int, size: int) -> str:
         append_id = f"id-{number}" if repeats else ""
-        answer = await append(log, str(number), size=size, append_id=append_id)
+        answer = await append_event(log, str(number), size=size, append_id=append_id)
         for _ in range(repeats - 1):
-            again = await append(log, str(number), append_id=append_id)
+            again = await append_event(log, str(number), append_id=append_id)
             assert again.record.hash == answer.record.hash
         return str(json.loads(answer.record.canonical)["EntityID"])
 
     tasks = []
     for number, (repeats, cancelled, delay, size) in enumerate(callers):
-        tasks.append(asyncio.ensure_future(caller(number, repeats, size)))
+        tasks.append(asyncio.ensure_future(append_repeatedly(number, repeats, size)))
         for _ in range(delay):
             await asyncio.sleep(0)
             if next(steps) in others:

@@ -38,11 +38,11 @@ async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.Monke
     proofs, reads = Proofs(ledger.store, ChainTrees(ledger.store)), []
     read = ledger.store.read_hashes
 
-    async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+    async def count_and_read(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         reads.append(limit)
         return await read(chain, after, limit=limit)
 
-    monkeypatch.setattr(ledger.store, "read_hashes", counted)
+    monkeypatch.setattr(ledger.store, "read_hashes", count_and_read)
     first = await proofs.prove_inclusion(PLATFORM, 3, 37)
     before = sum(reads)
     reads.clear()
@@ -71,13 +71,13 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
     reads: list[int] = []
     read = ledger.store.read_hashes
 
-    async def counted(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
+    async def count_and_read(chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
         reads.append(limit)
         return await read(chain, after, limit=limit)
 
-    monkeypatch.setattr(ledger.store, "read_hashes", counted)
+    monkeypatch.setattr(ledger.store, "read_hashes", count_and_read)
 
-    async def hashes_read() -> int:
+    async def count_read_hashes() -> int:
         reads.clear()
         proof = await Proofs(ledger.store, ChainTrees(ledger.store, Tiles(notes, build_name_prefix))).prove_inclusion(
             PLATFORM, 3, 37
@@ -85,16 +85,16 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
         assert is_included(every[2], 2, 37, proof.hashes, tree.compute_root())
         return sum(reads)
 
-    assert await hashes_read() == 4
+    assert await count_read_hashes() == 4
     content = tiles[0].read_bytes()
     tiles[0].write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
-    assert await hashes_read() == 4 + 12
+    assert await count_read_hashes() == 4 + 12
     for tile in tiles:
         tile.unlink()
-    assert await hashes_read() == 36
+    assert await count_read_hashes() == 36
     await ledger.fill(PLATFORM, 3)
     await ledger.checkpoints.create(PLATFORM)
-    assert await hashes_read() == 4
+    assert await count_read_hashes() == 4
 
 
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])

@@ -31,14 +31,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Provide a file with a chain of many kinds of events."""
     made = tmp_path_factory.mktemp("edits")
 
-    async def fill() -> None:
+    async def fill_chain() -> None:
         async with open_ledger(made) as ledger:
             for body in EVENTS:
                 await ledger.events.write(BATCH, 'o"editor', body)
             await ledger.events.log.append(BATCH, draft_record({**AMENDMENT, "Status": "pending"}, "AmendedAt"))
             assert (await ledger.verify(BATCH)).chain_valid
 
-    asyncio.run(fill())
+    asyncio.run(fill_chain())
     return made
 
 
@@ -86,15 +86,15 @@ def verify_edited(folder: Path, sequence: int, column: str, edited: Any, express
 
     async def verify() -> ChainVerdict:
         async with open_ledger(folder) as ledger, open_ledger(folder, build_parallel_options(2)) as in_windows:
-            ledger.tamper(lambda file: store(file, edited, expression))
+            ledger.tamper(lambda file: write_value(file, edited, expression))
             try:
                 verdict = await ledger.verify(BATCH)
                 assert await in_windows.verify(BATCH) == verdict
                 return verdict
             finally:
-                ledger.tamper(lambda file: store(file, stored, "?"))
+                ledger.tamper(lambda file: write_value(file, stored, "?"))
 
-    def store(file: sqlite3.Connection, value: Any, expression: str) -> None:
+    def write_value(file: sqlite3.Connection, value: Any, expression: str) -> None:
         """Write a value into the tested column of the tested record, converted by an SQL expression."""
         file.execute(f"UPDATE records SET {column} = {expression} WHERE sequence = ?", (value, sequence))
 

@@ -53,11 +53,11 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         if request.param == "file":
             path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"
 
-            def replaced() -> NoteSigner:
+            def replace_key() -> NoteSigner:
                 rotate_key(path)
                 return FileNoteSigner(path, notes)
 
-            yield RotatableKey(FileNoteSigner(path, notes), replaced)
+            yield RotatableKey(FileNoteSigner(path, notes), replace_key)
             return
         double = stack.enter_context(KeyVaultDouble())
         double.keys.create("notes", START)

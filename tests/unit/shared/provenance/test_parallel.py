@@ -53,14 +53,14 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
     verified: list[int] = []
     stream = ledger.store.stream
 
-    async def counted(chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
+    async def count_window(chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
         verified.append(first)
         await stream(chain, first, last, work)
 
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.reason) == (True, f"{COUNT} records, all sound")
     assert ledger.store.valid_windows == COUNT // 4
-    monkeypatch.setattr(ledger.store, "stream", counted)
+    monkeypatch.setattr(ledger.store, "stream", count_window)
     await ledger.verify(PLATFORM)
     # Each window is verified once, the first one by the verification itself.
     assert sorted(verified) == list(range(1, COUNT, 4))
@@ -88,7 +88,7 @@ async def raise_error(_store: ParallelChainStore, _question: WindowRequest) -> W
     raise ValueError("injected error")
 
 
-async def hang(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
+async def wait_forever(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
     """Wait forever."""
     await asyncio.Event().wait()
     raise AssertionError
@@ -108,7 +108,7 @@ async def return_previous_window(store: ParallelChainStore, question: WindowRequ
 
 
 @pytest.mark.parametrize("name", [None, "edited field", "deleted middle", "swapped", "deleted tail"])
-@pytest.mark.parametrize("helper", [fail_at_once, raise_error, hang, fail_later, return_previous_window])
+@pytest.mark.parametrize("helper", [fail_at_once, raise_error, wait_forever, fail_later, return_previous_window])
 async def test_the_verdict_does_not_depend_on_the_window_verifier(
     ledger: Ledger, helper: Helper, name: str | None
 ) -> None:
@@ -136,7 +136,7 @@ class StoreWithHelper(ParallelChainStore):
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Return the window verifier of the test."""
 
-        async def ask(question: WindowRequest) -> WindowResult:
+        async def verify_window(question: WindowRequest) -> WindowResult:
             return await self.helper(self, question)
 
-        yield ask
+        yield verify_window

@@ -65,7 +65,7 @@ class Issuer:
         return sorted((self.ledger.folder / "checkpoints").rglob("*.cose"))
 
 
-async def append(ledger: Ledger, chain: ChainKey, count: int) -> None:
+async def append_events(ledger: Ledger, chain: ChainKey, count: int) -> None:
     """Append events in one batch."""
     await asyncio.gather(*(ledger.events.write(chain, "editor", build_event(number)) for number in range(count)))
 
@@ -76,11 +76,11 @@ async def issuer(tmp_path: Path) -> AsyncIterator[Issuer]:
     async with open_ledger(tmp_path) as ledger:
         made = Issuer(ledger)
         for old, size in pairwise((0, *SIZES)):
-            await append(ledger, BATCH, size - old)
+            await append_events(ledger, BATCH, size - old)
             await made.checkpoints.create(BATCH)
-        await append(ledger, PLATFORM, 2)
+        await append_events(ledger, PLATFORM, 2)
         await made.checkpoints.create(PLATFORM)
-        await append(ledger, PLATFORM, 1)
+        await append_events(ledger, PLATFORM, 1)
         yield made
         await made.overview.close()
 
@@ -207,20 +207,20 @@ async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
     record = (await issuer.ledger.records(BATCH))[8]
     edit = "UPDATE records SET canonical = ? WHERE hash = ?"
 
-    def spoil(connection: sqlite3.Connection) -> None:
+    def damage_record(connection: sqlite3.Connection) -> None:
         connection.execute(edit, (record.canonical.replace(b"Update", b"Delete"), record.hash))
 
-    def repair(connection: sqlite3.Connection) -> None:
+    def repair_record(connection: sqlite3.Connection) -> None:
         connection.execute(edit, (record.canonical, record.hash))
 
-    issuer.ledger.tamper(spoil)
+    issuer.ledger.tamper(damage_record)
     await check_error("CHAIN_BROKEN", issuer.receipts, 9)
     assert await issuer.receipts.prove_inclusion(BATCH, 1, None)
     assert not (await verifier.verify(BATCH)).chain_valid
     assert "000000000009" in (await check_error("CHAIN_BROKEN", issuer.receipts, 1)).detail
     with pytest.raises(WorkspaceError, match="broken"):
         await issuer.receipts.prove_growth(BATCH, 2, 5)
-    issuer.ledger.tamper(repair)
+    issuer.ledger.tamper(repair_record)
     assert (await verifier.verify(BATCH)).chain_valid
     assert await issuer.receipts.prove_inclusion(BATCH, 9, None)
 

@@ -40,7 +40,7 @@ class OneSigner:
         yield SigningSession(SIGNATURE)
 
 
-async def decide(ledger: Ledger, count: int) -> None:
+async def append_decisions(ledger: Ledger, count: int) -> None:
     """Append amendments and a signed approval of each."""
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(count):
@@ -71,7 +71,7 @@ async def read_export(ledger: Ledger) -> list[dict[str, Any]]:
 async def test_signed_decisions_are_valid(tmp_path: Path) -> None:
     """A signature has the time of its decision and the Hash of its amendment, and the chain is valid."""
     async with open_ledger(tmp_path) as ledger:
-        await decide(ledger, 2)
+        await append_decisions(ledger, 2)
         records = await read_export(ledger)
         assert records[1]["Signature"] == {
             "UserID": "bob",
@@ -101,10 +101,10 @@ async def test_a_signature_of_another_record(
 ) -> None:
     """If a signature names another record than the decided amendment, verification fails at the decision."""
     async with open_ledger(tmp_path, build_parallel_options(window)) as ledger:
-        await decide(ledger, 2)
+        await append_decisions(ledger, 2)
         made = await Amendments(ledger.events.log, ledger.store).create(CHAIN, "ann", build_body(), STRICT)
         await append_decision(ledger, "000000000005", falsify(SIGNATURE.to_members(made.record.hash)))
-        await decide(ledger, 1)
+        await append_decisions(ledger, 1)
         verdict = await ledger.verify(CHAIN, 6)
         assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, "000000000006", True)
         assert verdict.reason == "000000000006: the signature names another record"
@@ -126,7 +126,7 @@ async def test_other_faults_come_first(tmp_path: Path) -> None:
     """A fault of a record or of a link is reported before a signature that names another record."""
     async with open_ledger(tmp_path) as ledger:
         await append_decision(ledger, "000000000009", {})
-        await decide(ledger, 2)
+        await append_decisions(ledger, 2)
         ledger.tamper(lambda connection: connection.execute("UPDATE records SET hash = 'x' WHERE sequence = 4"))
         assert (await ledger.verify(CHAIN)).broken_at == "000000000004"
 
@@ -134,7 +134,7 @@ async def test_other_faults_come_first(tmp_path: Path) -> None:
 async def test_filtered_exports(tmp_path: Path) -> None:
     """In a filtered export, a signature is checked only if the export contains the signed amendment."""
     async with open_ledger(tmp_path) as ledger:
-        await decide(ledger, 1)
+        await append_decisions(ledger, 1)
         made, decision = await read_export(ledger)
         check_signatures([decision], is_complete=False)
         check_signatures([made, decision], is_complete=False)
@@ -164,9 +164,9 @@ async def test_unconfirmed_signatures(tmp_path: Path) -> None:
         @asynccontextmanager
         async def sign(self, append_id: str, chain: ChainKey) -> AsyncIterator[SigningSession]:
             assert (len(append_id), chain) == (32, CHAIN)
-            yield SigningSession(SIGNATURE, refuse)
+            yield SigningSession(SIGNATURE, raise_error)
 
-    async def refuse() -> None:
+    async def raise_error() -> None:
         raise WorkspaceError(Kind.UNAVAILABLE, "SIGNATURES_UNAVAILABLE", "The store does not respond.")
 
     async with open_ledger(tmp_path) as ledger:

@@ -86,7 +86,7 @@ def replace_row(
     return compute_digest(text)
 
 
-def swap(one: int, other: int) -> Tampering:
+def swap_records(one: int, other: int) -> Tampering:
     """Return a function that swaps two records."""
     moves = ((one, 99), (other, one), (99, other))
     return execute_sql(
@@ -183,8 +183,12 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         format_record_id(1),
         "000000000001 is missing",
     ),
-    "swapped": (swap(4, 5), format_record_id(4), "000000000005 is stored in the place of 000000000004"),
-    "swapped far apart": (swap(5, 8), format_record_id(5), "000000000008 is stored in the place of 000000000005"),
+    "swapped": (swap_records(4, 5), format_record_id(4), "000000000005 is stored in the place of 000000000004"),
+    "swapped far apart": (
+        swap_records(5, 8),
+        format_record_id(5),
+        "000000000008 is stored in the place of 000000000005",
+    ),
     "another RecordID": (
         reseal_records(5, lambda value: value.update(RecordID=format_record_id(6)), last=5, head=False),
         format_record_id(5),

@@ -32,7 +32,7 @@ class CountingStore:
         return await self._store.lease(request, at)
 
 
-def _store(kind: str, address: str) -> LeaseStore:
+def _open_store(kind: str, address: str) -> LeaseStore:
     if kind == "sqlite":
         from shared.backends.embedded.rate_limits import SCHEMA, SqliteLeaseStore  # noqa: PLC0415  one adapter a process
         from shared.backends.embedded.sqlite import SqliteDatabase  # noqa: PLC0415
@@ -48,26 +48,26 @@ def _store(kind: str, address: str) -> LeaseStore:
 
 async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:
     """Send requests until the duration of the run is over."""
-    store = CountingStore(_store(kind, address))
+    store = CountingStore(_open_store(kind, address))
     await store.lease(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time())
     store.calls = 0
     print("ready", flush=True)  # noqa: T201  the test waits for it
     start = float(await asyncio.to_thread(sys.stdin.readline))
 
-    def clock() -> float:
+    def read_clock() -> float:
         return start + (time.time() - start) * speed
 
-    limiter = RateLimiter(store, runtime=Runtime(now=lambda: datetime.fromtimestamp(clock(), UTC)))
+    limiter = RateLimiter(store, runtime=Runtime(now=lambda: datetime.fromtimestamp(read_clock(), UTC)))
     admitted: list[float] = []
     sent = 0
-    while (now := clock()) < start + seconds:
+    while (now := read_clock()) < start + seconds:
         if sent >= (now - start) * rate / 60:
             await asyncio.sleep(0.001)
             continue
         sent += 1
         async with limiter.admit("p", Budget(budget, budget)) as decision:
             if decision.rejection is None:
-                admitted.append(clock() - start)
+                admitted.append(read_clock() - start)
     print(json.dumps({"admitted": admitted, "rejected": sent - len(admitted), "calls": store.calls}))  # noqa: T201  read
 
 

@@ -29,7 +29,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteLeaseStore]:
     await database.close()
 
 
-async def call(limiter: RateLimiter, budget: Budget = FREE, principal: str = "p") -> bool:
+async def is_request_admitted(limiter: RateLimiter, budget: Budget = FREE, principal: str = "p") -> bool:
     """Send a request through the limiter; return whether it was admitted."""
     async with limiter.admit(principal, budget) as decision:
         return decision.rejection is None
@@ -49,9 +49,9 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
         assert decision.rejection is not None
         assert (decision.rejection.kind, decision.rejection.code) == (Kind.THROTTLED, "RATE_LIMITED")
         assert 1 <= int(str(decision.rejection.members["retryAfter"])) <= 60
-    assert await call(limiter, principal="another")
+    assert await is_request_admitted(limiter, principal="another")
     clock.advance(60)
-    assert await call(limiter)
+    assert await is_request_admitted(limiter)
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.3, 0.7, 60.4])
@@ -62,9 +62,9 @@ async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
     """A caller that waits for the stated number of seconds, at most 60, is then admitted by every instance."""
     clock = VirtualTime()
     first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
-    assert await call(first)
+    assert await is_request_admitted(first)
     clock.advance(before)
-    while await call(first):
+    while await is_request_admitted(first):
         pass
     clock.advance(pause)
     for limiter in (first, second):
@@ -76,9 +76,9 @@ async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
                 # A request shortly before the stated time is rejected.
                 retry_at = clock.seconds + seconds
                 clock.advance(max(0, retry_at - 1.01 - clock.seconds))
-                assert not await call(second)
+                assert not await is_request_admitted(second)
                 clock.advance(retry_at - clock.seconds)
-                assert await call(limiter)
+                assert await is_request_admitted(limiter)
 
 
 async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) -> None:
@@ -90,11 +90,11 @@ async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) 
             decision = await open_requests.enter_async_context(first.admit("p", FREE))
             assert decision.rejection is None
             clock.advance(1.1)
-        assert not await call(first)
-        assert not await call(second)
+        assert not await is_request_admitted(first)
+        assert not await is_request_admitted(second)
     clock.advance(10)
-    assert await call(first)
-    assert await call(second)
+    assert await is_request_admitted(first)
+    assert await is_request_admitted(second)
 
 
 async def test_a_failing_store_does_not_stop_the_service() -> None:
@@ -109,16 +109,16 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
     clock = VirtualTime()
     limiter = RateLimiter(Down(), runtime=clock.runtime)
     for _ in range(40):
-        assert await call(limiter)
+        assert await is_request_admitted(limiter)
         clock.advance(0.5)
     assert len(called_at) == 2
     # Without the store, the instance admits one budget in total and then rejects until `retryAfter`.
     clock.advance(10)
-    assert sum([await call(limiter) for _ in range(3 * FREE.requests)]) == FREE.requests
+    assert sum([await is_request_admitted(limiter) for _ in range(3 * FREE.requests)]) == FREE.requests
     async with limiter.admit("p", FREE) as decision:
         assert decision.rejection is not None
         clock.advance(int(str(decision.rejection.members["retryAfter"])))
-    assert await call(limiter)
+    assert await is_request_admitted(limiter)
     assert len(called_at) == 4
 
 
@@ -137,7 +137,7 @@ async def test_no_window_exceeds_the_budget(
     admitted: deque[float] = deque()
     for instance, count, pause in steps:
         for _ in range(count):
-            if await call(limiters[instance], budget):
+            if await is_request_admitted(limiters[instance], budget):
                 admitted.append(clock.seconds)
         while admitted and admitted[0] <= clock.seconds - 60:
             admitted.popleft()
@@ -153,7 +153,7 @@ async def test_a_shared_budget_is_used_to_97_percent(store: SqliteLeaseStore) ->
     let_in: list[Any] = []
     for second in range(60):
         for number in range(34):
-            let_in.append(await call(limiters[(second + number) % 4], budget))
+            let_in.append(await is_request_admitted(limiters[(second + number) % 4], budget))
             clock.advance(1 / 34)
     assert 970 <= sum(let_in) <= 1000
 
@@ -163,10 +163,10 @@ async def test_a_caller_is_admitted_a_minute_after_the_clock_was_set_back(store:
     clock, set_back = VirtualTime(), timedelta()
     runtime = Runtime(now=lambda: clock.now - set_back, monotonic=lambda: clock.seconds)
     limiter = RateLimiter(store, runtime=runtime)
-    while await call(limiter):
+    while await is_request_admitted(limiter):
         pass
     set_back = timedelta(hours=1)
     clock.advance(1)
-    assert not await call(limiter)
+    assert not await is_request_admitted(limiter)
     clock.advance(WINDOW_SECONDS + 1)
-    assert await call(limiter)
+    assert await is_request_admitted(limiter)

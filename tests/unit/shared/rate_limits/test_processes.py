@@ -41,7 +41,7 @@ async def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Async
         yield "cosmos", server.endpoint
 
 
-async def run(store_address: tuple[str, str], rate: float, seconds: float) -> list[ProcessReport]:
+async def run_instances(store_address: tuple[str, str], rate: float, seconds: float) -> list[ProcessReport]:
     """Let four instances send requests at a rate for some seconds of their accelerated clock."""
     command = [sys.executable, str(SCRIPT), *store_address, *map(str, (SPEED, rate, BUDGET, seconds))]
     processes = [
@@ -58,7 +58,7 @@ async def run(store_address: tuple[str, str], rate: float, seconds: float) -> li
 
 async def test_four_processes_use_97_percent_of_the_budget(store_address: tuple[str, str]) -> None:
     """Under double load, no minute exceeds the budget by more than 3 %, and the first uses at least 97 % of it."""
-    reports = await run(store_address, 2 * BUDGET / PROCESSES, 70)
+    reports = await run_instances(store_address, 2 * BUDGET / PROCESSES, 70)
     admitted = sorted(at for one in reports for at in one.admitted)
     assert len([at for at in admitted if at < 60]) >= 0.97 * BUDGET
     for first, at in enumerate(admitted):
@@ -71,7 +71,7 @@ async def test_four_processes_use_97_percent_of_the_budget(store_address: tuple[
 async def test_requests_within_the_budget_need_few_store_calls(store_address: tuple[str, str]) -> None:
     """Within the budget, an instance calls the store at most once per second."""
     seconds = 30
-    reports = await run(store_address, 0.8 * BUDGET / PROCESSES, seconds)
+    reports = await run_instances(store_address, 0.8 * BUDGET / PROCESSES, seconds)
     for one in reports:
         assert one.rejected == 0
         assert len(one.admitted) > 2.5 * seconds

@@ -20,7 +20,7 @@ from shared.signatures.ports import SignatureFilter
 from shared.timestamps import now
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
 from tests.unit.shared.provenance.test_amendments import CHAIN
-from tests.unit.shared.provenance.test_signature_checks import SIGNATURE, append_decision, decide
+from tests.unit.shared.provenance.test_signature_checks import SIGNATURE, append_decision, append_decisions
 
 ALL = SignatureFilter()
 EVENT_ID = f"{SIGNED_EVENT}1"
@@ -81,12 +81,12 @@ def build_event(user: str, **changes: Any) -> dict[str, Any]:
 
 async def test_existing_records_are_listed(lists: Lists) -> None:
     """The list has the signatures of all existing records and new signatures at once, newest first."""
-    await decide(lists.ledger, 2)
+    await append_decisions(lists.ledger, 2)
     target = "DomainAmendments"
     assert await lists.read() == [(target, CHAIN.scope_key, "000000000004"), (target, CHAIN.scope_key, "000000000002")]
     listing = lists.open()
     assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 2
-    await decide(lists.ledger, 1)
+    await append_decisions(lists.ledger, 1)
     page = await listing.list_signatures(ALL, "", 2)
     assert [one.content["recordID"] for one in page.signatures] == ["000000000006", "000000000004"]
     assert page.has_more
@@ -99,7 +99,7 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists
     """A signature in a new chain is listed even if its time is before the time of the last indexing run."""
     ahead = SignatureList(lists.index, lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30)))
     assert await ahead.complete(9)
-    await decide(lists.ledger, 1)
+    await append_decisions(lists.ledger, 1)
     listing = ahead if is_forward else lists.open()
     assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 1
 
@@ -149,7 +149,7 @@ async def test_records_without_a_valid_signature(lists: Lists) -> None:
 
 async def test_the_time_limit(lists: Lists) -> None:
     """Until the first indexing run is complete, the list is unavailable; each next run continues the indexing."""
-    await decide(lists.ledger, 1)
+    await append_decisions(lists.ledger, 1)
     listing = lists.open()
     assert await listing.complete(-1) is False
     assert await listing.complete(10) is True
@@ -158,7 +158,7 @@ async def test_the_time_limit(lists: Lists) -> None:
 
 async def test_the_list_while_it_is_indexed(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a request cannot complete the index within its time limit, it gets 503 with Retry-After."""
-    await decide(lists.ledger, 1)
+    await append_decisions(lists.ledger, 1)
     monkeypatch.setattr("shared.signatures.listing.INDEX_SECONDS", -1.0)
     with pytest.raises(WorkspaceError) as refused:
         await lists.read()

@@ -58,11 +58,11 @@ async def test_refusals_of_used_sign_ins_count(environment: Environment) -> None
 async def test_a_sign_in_that_another_decision_took_over(environment: Environment) -> None:
     """If another decision uses the sign-in before the append, the refusal counts as an attempt."""
 
-    async def take_over() -> None:
+    async def take_over_sign_in() -> None:
         environment.at += LEASE + timedelta(seconds=1)
         assert await environment.sign(max_age=0) == ""
 
-    assert await environment.sign(max_age=0, meanwhile=take_over) == "SIGNATURE_TOKEN_USED"
+    assert await environment.sign(max_age=0, meanwhile=take_over_sign_in) == "SIGNATURE_TOKEN_USED"
     for _ in range(4):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"

@@ -22,7 +22,7 @@ def _build_simulator(lookup: str, interval: int = 1000, devices: int = 1, **memb
     return build_connection(lookup, type="SIMULATOR", **({"simulator": simulator} | members))
 
 
-def _at(seconds: float) -> datetime:
+def _build_instant(seconds: float) -> datetime:
     return MOMENT + timedelta(seconds=seconds)
 
 
@@ -30,7 +30,7 @@ async def _collect_sent(*seconds: float, of: Catalog) -> list[HubMessage]:
     hub = Hub()
     simulators = Simulators(build_catalog_getter(of), hub)
     for each in seconds:
-        await simulators.run(_at(each))
+        await simulators.run(_build_instant(each))
     assert {name for name, _ in hub.sends} <= {"telemetry"}
     return hub.messages
 
@@ -39,7 +39,7 @@ async def test_messages() -> None:
     """Each device sends one message per tick, with the tick's time and an id of device and tick."""
     messages = await _collect_sent(0, 1, of=build_catalog(_build_simulator("sim", devices=2)))
     first, second = messages[-2:]
-    tick = int(_at(1).timestamp())
+    tick = int(_build_instant(1).timestamp())
     assert first.partition_key == "sim"
     assert first.properties == {
         "connectionLookup": "sim",
@@ -66,7 +66,7 @@ async def test_every_tick_is_sent_once() -> None:
     """If the simulators run at irregular times, every tick is still sent once."""
     messages = await _collect_sent(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=build_catalog(_build_simulator("sim")))
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
-    assert times == [_at(number) for number in range(-9, 11)]
+    assert times == [_build_instant(number) for number in range(-9, 11)]
 
 
 @pytest.mark.parametrize("runs", [(0,), (-3600, 0), (3600, 0)])
@@ -74,7 +74,7 @@ async def test_gaps(runs: tuple[float, ...]) -> None:
     """After a start, a gap or a clock change, only the ticks of the last ten seconds are sent."""
     messages = (await _collect_sent(*runs, of=build_catalog(_build_simulator("sim"))))[-10:]
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
-    assert times == [_at(number) for number in range(-9, 1)]
+    assert times == [_build_instant(number) for number in range(-9, 1)]
     assert len(await _collect_sent(*runs, of=build_catalog(_build_simulator("sim")))) == 10 * len(runs)
 
 
@@ -82,13 +82,13 @@ async def test_failed_messages_are_sent_again() -> None:
     """If the hub fails, the messages are sent later, and no message is lost or repeated."""
     hub = Hub()
     simulators = Simulators(build_catalog_getter(build_catalog(_build_simulator("sim"))), hub)
-    await simulators.run(_at(0))
+    await simulators.run(_build_instant(0))
     hub.down = True
     with pytest.raises(WorkspaceError):
-        await simulators.run(_at(2))
+        await simulators.run(_build_instant(2))
     hub.down = False
-    assert await simulators.run(_at(3)) == 3
-    assert await simulators.run(_at(3.5)) == 0
+    assert await simulators.run(_build_instant(3)) == 3
+    assert await simulators.run(_build_instant(3.5)) == 0
 
 
 async def test_only_valid_enabled_simulators_run() -> None:
@@ -110,13 +110,13 @@ async def test_changes_take_effect() -> None:
     """A change of the catalog affects only the changed simulators; other simulators neither repeat nor miss ticks."""
     current_catalog = build_catalog(_build_simulator("a"))
 
-    async def give() -> Catalog:
+    async def return_catalog() -> Catalog:
         return current_catalog
 
     hub = Hub()
-    simulators = Simulators(give, hub)
-    await simulators.run(_at(0))
+    simulators = Simulators(return_catalog, hub)
+    await simulators.run(_build_instant(0))
     current_catalog = build_catalog(_build_simulator("a"), _build_simulator("b"), version=2)
-    await simulators.run(_at(1))
+    await simulators.run(_build_instant(1))
     counts = {key: sum(message.partition_key == key for message in hub.messages) for key in ("a", "b")}
     assert counts == {"a": 11, "b": 10}

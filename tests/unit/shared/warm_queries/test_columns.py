@@ -36,7 +36,7 @@ class Engine:
         """Report that the engine is reachable."""
 
 
-def query(kql: str) -> WarmQuery:
+def build_query(kql: str) -> WarmQuery:
     """Return a query."""
     return WarmQuery(lookup="q", name="Q", surface="s", kql=kql)
 
@@ -46,12 +46,12 @@ async def test_columns_are_requested_once() -> None:
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
-    assert [await columns.find(query("T | count")) for _ in range(3)] == [COLUMNS] * 3
+    assert [await columns.find(build_query("T | count")) for _ in range(3)] == [COLUMNS] * 3
     assert engine.request_count == 1
     engine.broken = True
-    assert await columns.find(query("T | take 1")) is None
+    assert await columns.find(build_query("T | take 1")) is None
     with pytest.raises(WorkspaceError):
-        await columns.resolve(query("T | take 1"))
+        await columns.resolve(build_query("T | take 1"))
 
 
 async def test_approximate_functions_are_cached_with_the_columns() -> None:
@@ -59,9 +59,9 @@ async def test_approximate_functions_are_cached_with_the_columns() -> None:
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
-    assert columns.find_approximations(query("T | reduce by s")) == ()
-    await columns.resolve(query("T | reduce by s"))
-    assert columns.find_approximations(query("T | reduce by s")) == ("reduce (approximate)",)
+    assert columns.find_approximations(build_query("T | reduce by s")) == ()
+    await columns.resolve(build_query("T | reduce by s"))
+    assert columns.find_approximations(build_query("T | reduce by s")) == ("reduce (approximate)",)
 
 
 async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,14 +69,14 @@ async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
     engine = Engine()
     columns = QueryColumns(engine)
-    assert await columns.find(query("T | count")) is None
+    assert await columns.find(build_query("T | count")) is None
     monkeypatch.setattr(module, "WAIT_SECONDS", 3600.0)
-    assert await asyncio.wait_for(columns.find(query("T | count")), 60) is None
-    assert await asyncio.wait_for(columns.find(query("T | take 1")), 60) is None
+    assert await asyncio.wait_for(columns.find(build_query("T | count")), 60) is None
+    assert await asyncio.wait_for(columns.find(build_query("T | take 1")), 60) is None
     assert engine.request_count == 2
     engine.awake.set()
-    assert await columns.resolve(query("T | take 2")) == COLUMNS
-    assert await columns.find(query("T | count")) == COLUMNS
+    assert await columns.resolve(build_query("T | take 2")) == COLUMNS
+    assert await columns.find(build_query("T | count")) == COLUMNS
     assert engine.request_count == 3
 
 
@@ -85,7 +85,7 @@ async def test_cache_holds_all_queries_of_a_list() -> None:
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
-    queries = [query(f"T | take {number}") for number in range(module.MIN_CACHED + 10)]
+    queries = [build_query(f"T | take {number}") for number in range(module.MIN_CACHED + 10)]
     for each in queries:
         columns.reserve(len(queries))
         assert await columns.check(each) is None
@@ -98,7 +98,7 @@ async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.M
     monkeypatch.setattr(module, "MAX_AWAITED", 10)
     engine = Engine()
     columns = QueryColumns(engine)
-    queries = [query(f"T | take {number}") for number in range(20)]
+    queries = [build_query(f"T | take {number}") for number in range(20)]
     assert await asyncio.wait_for(columns.find_all(queries), 60) == [None] * 20
     await asyncio.sleep(0)
     assert engine.request_count <= module.LIST_REQUESTS
@@ -115,7 +115,7 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
     engine = Engine()
     engine.broken = True
     columns = QueryColumns(engine)
-    queries = [query(f"T | take {number}") for number in range(20)]
+    queries = [build_query(f"T | take {number}") for number in range(20)]
     await columns.find_all(queries)
     engine.awake.set()
     queued = list(columns._queued.values())
@@ -131,12 +131,12 @@ async def test_rejected_queries_of_lists_are_not_requested_again(monkeypatch: py
     engine.awake.set()
     engine.rejects = True
     columns = QueryColumns(engine)
-    assert [await columns.find(query("T | wher")) for _ in range(3)] == [None] * 3
+    assert [await columns.find(build_query("T | wher")) for _ in range(3)] == [None] * 3
     assert engine.request_count == 1
     with pytest.raises(WorkspaceError):
-        await columns.resolve(query("T | wher"))
+        await columns.resolve(build_query("T | wher"))
     assert engine.request_count == 2
     monkeypatch.setattr(module, "REJECTED_SECONDS", -1.0)
-    await columns.find(query("T | whe"))
-    await columns.find(query("T | whe"))
+    await columns.find(build_query("T | whe"))
+    await columns.find(build_query("T | whe"))
     assert engine.request_count == 4

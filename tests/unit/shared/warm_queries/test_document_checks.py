@@ -38,7 +38,7 @@ class Columns:
         return ()
 
 
-async def check(columns: Columns, **options: object) -> WorkspaceError | None:
+async def check_queries(columns: Columns, **options: object) -> WorkspaceError | None:
     """Validate the queries of the document."""
     return await check_document_queries(DOCUMENT, columns, runtime=columns.time.runtime, **options)  # type: ignore[arg-type]
 
@@ -46,17 +46,17 @@ async def check(columns: Columns, **options: object) -> WorkspaceError | None:
 async def test_valid_queries_have_no_error() -> None:
     """The check validates all queries, or only the given queries; valid queries have no error."""
     columns = Columns(VirtualTime())
-    assert await check(columns) is None
+    assert await check_queries(columns) is None
     assert sorted(columns.resolved) == ["q1", "q2"]
     columns.resolved.clear()
-    assert await check(columns, lookups={"q2"}) is None
+    assert await check_queries(columns, lookups={"q2"}) is None
     assert columns.resolved == ["q2"]
 
 
 async def test_a_rejected_query_is_reported_at_its_text() -> None:
     """The problem about a rejected query has the position of its text in the document."""
     with pytest.raises(DocumentError) as raised:
-        await check(Columns(VirtualTime(), q2=INVALID))
+        await check_queries(Columns(VirtualTime(), q2=INVALID))
     [problem] = raised.value.problems
     assert (problem.field, problem.message) == ("warmQueries[1].kql", "no such table")
     assert PLANT.splitlines()[problem.line - 1].startswith("  - {lookup: q2")
@@ -64,11 +64,11 @@ async def test_a_rejected_query_is_reported_at_its_text() -> None:
 
 async def test_an_unresponsive_engine_is_a_separate_error() -> None:
     """If the engine does not respond, a separate error is raised, and the caller decides whether to apply."""
-    assert await check(Columns(VirtualTime(), q1=DOWN)) is DOWN
+    assert await check_queries(Columns(VirtualTime(), q1=DOWN)) is DOWN
 
 
 async def test_a_slow_engine_stops_the_check() -> None:
     """A slow engine stops the check with an error that states how many queries were validated."""
-    error = await check(Columns(VirtualTime()), seconds=1)
+    error = await check_queries(Columns(VirtualTime()), seconds=1)
     assert error is not None
     assert (error.kind, "validated 1 of 2" in error.detail) == (Kind.TIMEOUT, True)

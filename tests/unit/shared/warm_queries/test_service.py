@@ -33,7 +33,7 @@ class Engine:
         """Report that the engine is reachable."""
 
 
-def query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
+def build_query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
     """Return a stored query."""
     definition = {"lookup": lookup, "name": lookup.title(), "surface": "s", "kql": "Telemetry | count", **more}
     return CatalogEntry(WarmQuery.model_validate(definition), now(), now(), "editor@x")
@@ -43,22 +43,22 @@ def build_service(engine: Engine) -> WarmQueries:
     """Return the service with three queries."""
     parameters = [{"name": "device", "type": "string", "default": ""}, {"name": "n", "type": "long"}]
     queries = {
-        "plain": query("plain", approval=APPROVAL, apiPath="area/plain"),
-        "draft": query("draft"),
-        "typed": query("typed", approval=APPROVAL, parameters=parameters),
-        "outside": query("outside", approval=APPROVAL, kql="cluster('x').database('y').T"),
+        "plain": build_query("plain", approval=APPROVAL, apiPath="area/plain"),
+        "draft": build_query("draft"),
+        "typed": build_query("typed", approval=APPROVAL, parameters=parameters),
+        "outside": build_query("outside", approval=APPROVAL, kql="cluster('x').database('y').T"),
     }
 
-    async def catalog() -> Catalog:
+    async def return_catalog() -> Catalog:
         return Catalog(queries=queries)
 
-    return WarmQueries(catalog, engine, 30)
+    return WarmQueries(return_catalog, engine, 30)
 
 
 ROWS = [[f"2026-01-01T00:00:0{second}Z", float(second)] for second in range(5)]
 
 
-async def execute(engine: Engine, lookup: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Any:
+async def execute_query(engine: Engine, lookup: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Any:
     """Execute a query with default settings."""
     return await build_service(engine).execute(lookup, more.get("time_range"), more.get("limit", 1000), arguments or {})
 
@@ -67,7 +67,7 @@ async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> 
     """Return the error of an execution; the query must not reach the engine."""
     engine = Engine(ROWS)
     with pytest.raises(WorkspaceError) as refused:
-        await execute(engine, lookup, arguments)
+        await execute_query(engine, lookup, arguments)
     assert engine.requests == []
     return refused.value
 
@@ -75,7 +75,7 @@ async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> 
 @pytest.mark.parametrize("lookup", ["plain", "area/plain"])
 async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
     """A query gives the same result by its lookup and by its API path, with its approval."""
-    run = await execute(Engine(ROWS), lookup)
+    run = await execute_query(Engine(ROWS), lookup)
     assert (run.query, run.truncated, len(run.rows)) == ("Plain", False, 5)
     assert run.rows[1] == {"t": "2026-01-01T00:00:01.000000Z", "v": 1.0}
     assert run.approval is not None
@@ -97,15 +97,15 @@ async def test_draft_cannot_be_executed() -> None:
 async def test_additional_row_sets_truncated() -> None:
     """The service requests one row more than the limit, to know whether the result is truncated."""
     engine = Engine(ROWS)
-    run = await execute(engine, "plain", limit=4)
+    run = await execute_query(engine, "plain", limit=4)
     assert (len(run.rows), run.truncated, engine.requests[0].max_records) == (4, True, 5)
-    assert not (await execute(Engine(ROWS), "plain", limit=5)).truncated
+    assert not (await execute_query(Engine(ROWS), "plain", limit=5)).truncated
 
 
 async def test_time_range_is_bound_as_parameters() -> None:
     """The start and the end of a timeRange become bound parameters of a filter that precedes the query."""
     engine = Engine(ROWS)
-    run = await execute(engine, "plain", time_range=timedelta(hours=2))
+    run = await execute_query(engine, "plain", time_range=timedelta(hours=2))
     [requests] = engine.requests
     assert requests.text.endswith("\nTelemetry | count")
     assert "between (_oi_from .. _oi_to)" in requests.text
@@ -117,10 +117,10 @@ async def test_declared_parameters_are_bound_as_literals() -> None:
     """Every declared parameter is sent as a literal, from the caller or its default, and never as query text."""
     engine = Engine(ROWS)
     hostile = 'x" or true | project Payload //'
-    await execute(engine, "typed", {"n": "42", "device": hostile})
+    await execute_query(engine, "typed", {"n": "42", "device": hostile})
     assert engine.requests[0].parameters == {"n": "long(42)", "device": hostile}
     assert hostile not in engine.requests[0].text
-    await execute(engine, "typed", {"n": 42})
+    await execute_query(engine, "typed", {"n": 42})
     assert engine.requests[1].parameters == {"n": "long(42)", "device": ""}
 
 
@@ -134,13 +134,13 @@ async def test_result_is_cached_within_cache_seconds() -> None:
     """Within ``cacheSeconds``, a call with the same arguments returns the cached result."""
     engine = Engine(ROWS)
     queries = {
-        "kept": query("kept", approval=APPROVAL, cacheSeconds=60, parameters=[{"name": "n", "type": "long"}]),
+        "kept": build_query("kept", approval=APPROVAL, cacheSeconds=60, parameters=[{"name": "n", "type": "long"}]),
     }
 
-    async def catalog() -> Catalog:
+    async def return_catalog() -> Catalog:
         return Catalog(queries=queries)
 
-    warm = WarmQueries(catalog, engine, 30)
+    warm = WarmQueries(return_catalog, engine, 30)
     first = await warm.execute("kept", timedelta(hours=1), 10, {"n": 1})
     again = await warm.execute("kept", timedelta(hours=1), 10, {"n": "1"})
     other = await warm.execute("kept", timedelta(hours=1), 10, {"n": 2})
@@ -157,12 +157,12 @@ async def test_result_is_cached_within_cache_seconds() -> None:
 async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:  # noqa: FBT001  a case
     """A cached result is used for rows and for values by column, so that the engine runs the query once."""
     engine = Engine(ROWS)
-    queries = {"kept": query("kept", approval=APPROVAL, cacheSeconds=60)}
+    queries = {"kept": build_query("kept", approval=APPROVAL, cacheSeconds=60)}
 
-    async def catalog() -> Catalog:
+    async def return_catalog() -> Catalog:
         return Catalog(queries=queries)
 
-    warm = WarmQueries(catalog, engine, 30)
+    warm = WarmQueries(return_catalog, engine, 30)
     await warm.execute("kept", None, 10, {}, by_column=first_by_column)
     by_row = await warm.execute("kept", None, 10, {})
     by_column = await warm.execute("kept", None, 10, {}, by_column=True)
@@ -175,16 +175,16 @@ async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:
 async def test_changed_query_does_not_return_cached_result() -> None:
     """A cached result belongs to the approved version of the query."""
     engine = Engine(ROWS)
-    queries = {"kept": query("kept", approval=APPROVAL, cacheSeconds=60)}
+    queries = {"kept": build_query("kept", approval=APPROVAL, cacheSeconds=60)}
 
-    async def catalog() -> Catalog:
+    async def return_catalog() -> Catalog:
         return Catalog(queries=dict(queries))
 
-    warm = WarmQueries(catalog, engine, 30)
+    warm = WarmQueries(return_catalog, engine, 30)
     await warm.execute("kept", None, 10, {})
-    queries["kept"] = query("kept", approval=APPROVAL, cacheSeconds=60, kql="Telemetry | take 1")
+    queries["kept"] = build_query("kept", approval=APPROVAL, cacheSeconds=60, kql="Telemetry | take 1")
     assert (await warm.execute("kept", None, 10, {})).from_cache is False
-    queries["kept"] = query("kept", cacheSeconds=60, kql="Telemetry | take 1")
+    queries["kept"] = build_query("kept", cacheSeconds=60, kql="Telemetry | take 1")
     with pytest.raises(WorkspaceError, match="draft"):
         await warm.execute("kept", None, 10, {})
 

@@ -31,15 +31,15 @@ DOWNLOAD = WebhookEventType.DOWNLOAD_COMPLETED
 type Answer = Callable[[OutboundRequest], Awaitable[OutboundReply]]
 
 
-def reply(status: int, body: bytes = b"") -> OutboundReply:
+def build_reply(status: int, body: bytes = b"") -> OutboundReply:
     """Build the reply of a webhook endpoint to a delivery."""
     return OutboundReply(status, {}, body)
 
 
-async def fail(request: OutboundRequest) -> OutboundReply:
+async def reply_with_failure(request: OutboundRequest) -> OutboundReply:
     """Reply to a delivery as an endpoint that fails."""
     del request
-    return reply(500, b"broken \x00\xff")
+    return build_reply(500, b"broken \x00\xff")
 
 
 class ScriptedHttp:
@@ -53,7 +53,7 @@ class ScriptedHttp:
     async def accept(self, request: OutboundRequest) -> OutboundReply:
         """Reply to a delivery as an endpoint that accepts it."""
         del request
-        return reply(204)
+        return build_reply(204)
 
     async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
         """Refuse the listed hosts."""

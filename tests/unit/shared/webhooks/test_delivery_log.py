@@ -6,7 +6,7 @@ import pytest
 
 from shared.errors import WorkspaceError
 from shared.webhooks.models import DeliveryStatus
-from tests.unit.shared.webhooks.environment import WebhookParts, fail
+from tests.unit.shared.webhooks.environment import WebhookParts, reply_with_failure
 
 
 async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
@@ -15,7 +15,7 @@ async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookPa
     await parts.publish()
     await parts.work()
     [delivery] = await parts.list_all(endpoint)
-    parts.http.answer = fail
+    parts.http.answer = reply_with_failure
     await parts.deliveries.retry(endpoint.id, delivery.id)
     await parts.work()
     await parts.work_after(days=1)

@@ -113,7 +113,7 @@ LONG = Storm(seconds=60.0, endpoints=50, devices=3, period=3.0, life=5.0)
 
 
 @asynccontextmanager
-async def serve(endpoints: FailingEndpoints) -> AsyncIterator[int]:
+async def serve_endpoints(endpoints: FailingEndpoints) -> AsyncIterator[int]:
     """Serve endpoints on a free port, and yield the port."""
     server = await asyncio.start_server(endpoints.handle, "127.0.0.1", 0)
     try:
@@ -145,7 +145,7 @@ async def run_and_kill(storm: Storm, folder: Path, ends_at: float, chance: rando
         kills += 1
 
 
-async def drain(folder: Path, devices: int) -> None:
+async def send_remaining_deliveries(folder: Path, devices: int) -> None:
     """Let one process send the remaining deliveries."""
     process = await start_process(folder, devices, 1.0, "drain")
     assert process.stdout is not None
@@ -188,11 +188,11 @@ async def test_no_event_is_lost(tmp_path: Path, storm: Storm) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     chance, server = random.Random(seed), FailingEndpoints(storm.endpoints)
-    async with serve(server) as port, open_parts(tmp_path) as parts:
+    async with serve_endpoints(server) as port, open_parts(tmp_path) as parts:
         endpoints = await create_endpoints(parts, storm.endpoints, port)
         ends_at = asyncio.get_running_loop().time() + storm.seconds
         await asyncio.gather(*(run_and_kill(storm, tmp_path, ends_at, chance) for _ in range(2)))
-        await drain(tmp_path, storm.devices)
+        await send_remaining_deliveries(tmp_path, storm.devices)
         alerts = await list_alerts(parts)
         assert alerts
         keys = {(kind.value, alert.id): f"{kind}/{alert.id}" for alert in alerts for kind in (FIRING, RESOLVED)}

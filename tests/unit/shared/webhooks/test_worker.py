@@ -13,7 +13,7 @@ from shared.webhooks.models import DeliveryStatus
 from shared.webhooks.retry_schedule import DISABLED_AFTER, RETRY_DELAYS
 from shared.webhooks.service import EndpointDefinition
 from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
-from tests.unit.shared.webhooks.environment import URL, WebhookParts, fail, open_webhooks, reply
+from tests.unit.shared.webhooks.environment import URL, WebhookParts, build_reply, open_webhooks, reply_with_failure
 
 
 async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
@@ -34,7 +34,7 @@ async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts)
     """A failed delivery is retried nine times under the same id, and then marked as failed."""
     endpoint = await parts.create()
     await parts.publish()
-    parts.http.answer = fail
+    parts.http.answer = reply_with_failure
     await parts.work()
     for number, delay in enumerate(RETRY_DELAYS, 1):
         await parts.work_after(seconds=delay.total_seconds() - 0.5)
@@ -54,7 +54,7 @@ async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(parts: Webho
     await parts.create()
     parts.time.advance(3600)
     await parts.publish()
-    parts.http.answer = fail
+    parts.http.answer = reply_with_failure
     for delay in RETRY_DELAYS[:retries]:
         await parts.work_after(seconds=delay.total_seconds())
     parts.http.answer = parts.http.accept
@@ -71,7 +71,7 @@ async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookPar
     """A difference of a minute between clocks does not change the times of retries."""
     await parts.create()
     await parts.publish()
-    parts.http.answer = fail
+    parts.http.answer = reply_with_failure
     await parts.work()
     parts.time.advance(-60)
     await parts.worker.reschedule_after_setback()
@@ -83,7 +83,7 @@ async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> 
     """The worker itself waits for a retry after five seconds, without the host's timer."""
     await parts.create()
     await parts.publish()
-    parts.http.answer = fail
+    parts.http.answer = reply_with_failure
     await parts.work()
     parts.time.advance(5)
 
@@ -97,10 +97,10 @@ async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> No
     """A failed or refused connection is a failed attempt, and the delivery log has the reason."""
     endpoint = await parts.create()
 
-    async def time_out(request: OutboundRequest) -> OutboundReply:
+    async def raise_timeout(request: OutboundRequest) -> OutboundReply:
         raise OutboundFailedError(f"No complete reply within {request.seconds:g} seconds.")
 
-    parts.http.answer = time_out
+    parts.http.answer = raise_timeout
     await parts.publish()
     await parts.work()
     parts.http.refused = {"hooks.example"}
@@ -120,7 +120,7 @@ async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: Webhook
     async def hesitate(request: OutboundRequest) -> OutboundReply:
         assert request.seconds == 15
         parts.time.advance(14.9)
-        return reply(200)
+        return build_reply(200)
 
     parts.http.answer = hesitate
     await parts.publish()
@@ -135,12 +135,12 @@ async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: Webhook
 async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
     """A redirect is not followed, and counts as a failed attempt."""
 
-    async def redirect(request: OutboundRequest) -> OutboundReply:
+    async def reply_with_redirect(request: OutboundRequest) -> OutboundReply:
         del request
         return OutboundReply(302, {"location": "https://hooks.example/other"}, b"")
 
     endpoint = await parts.create()
-    parts.http.answer = redirect
+    parts.http.answer = reply_with_redirect
     await parts.publish()
     await parts.work()
     [delivery] = await parts.list_all(endpoint)
@@ -150,12 +150,12 @@ async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
 async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
     """Status 410 disables the endpoint: its delivery fails, later events are dropped, and the change is audited."""
 
-    async def refuse(request: OutboundRequest) -> OutboundReply:
+    async def reply_with_410(request: OutboundRequest) -> OutboundReply:
         del request
-        return reply(410)
+        return build_reply(410)
 
     endpoint = await parts.create()
-    parts.http.answer = refuse
+    parts.http.answer = reply_with_410
     await parts.publish("k1")
     await parts.work()
     await parts.publish("k2")
@@ -172,7 +172,7 @@ async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
 async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) -> None:
     """A URL that was replaced neither disables its endpoint with status 410 nor counts as a failure of the new URL."""
     endpoint = await parts.create()
-    parts.http.answer = fail
+    parts.http.answer = reply_with_failure
     await parts.publish("k1")
     await parts.work()
     assert (await parts.service.get(endpoint.id)).failing_since is not None
@@ -181,7 +181,7 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) ->
         del request
         moved = EndpointDefinition("https://new.example/", endpoint.event_types)
         await parts.service.replace("admin@t", endpoint.id, moved)
-        return reply(410)
+        return build_reply(410)
 
     parts.http.answer = replace_url
     await parts.publish("k2")
@@ -193,13 +193,13 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) ->
 async def test_an_endpoint_that_fails_for_days_is_disabled(parts: WebhookParts) -> None:
     """An endpoint is disabled at the first failure after five days without a success."""
     endpoint = await parts.create()
-    parts.http.answer = fail
+    parts.http.answer = reply_with_failure
     await parts.publish("k1")
     await parts.work()
     parts.http.answer = parts.http.accept
     await parts.work_after(seconds=DISABLED_AFTER.total_seconds() - 10)
     assert (await parts.service.get(endpoint.id)).failing_since is None
-    parts.http.answer = fail
+    parts.http.answer = reply_with_failure
     await parts.publish("k2")
     await parts.work()
     await parts.work_after(seconds=DISABLED_AFTER.total_seconds() - 1)
@@ -233,7 +233,7 @@ async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> No
     async def stay_silent(request: OutboundRequest) -> OutboundReply:
         del request
         await released.wait()
-        return reply(200)
+        return build_reply(200)
 
     for number in range(MAX_PER_ENDPOINT * 3):
         await parts.publish(f"k{number}")

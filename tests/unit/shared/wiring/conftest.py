@@ -40,9 +40,9 @@ async def on_azure() -> AsyncIterator[Services]:
 def choose(local: Services, on_azure: Services) -> Choice:
     """Return a function that returns the class names of a service's stores for both settings, local and Azure."""
 
-    def name_classes(get: Callable[[Services], object]) -> tuple[str, str]:
+    def find_class_names(get: Callable[[Services], object]) -> tuple[str, str]:
         found, other = get(local), get(on_azure)
         assert get(local) is found, "a service is created once"
         return type(found).__name__, type(other).__name__
 
-    return name_classes
+    return find_class_names

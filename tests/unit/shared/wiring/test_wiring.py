@@ -48,14 +48,14 @@ class Part:
             raise OSError(self._name)
 
 
-def build(folder: Path) -> Services:
+def build_services(folder: Path) -> Services:
     """Return new services over a folder."""
     return Services(Settings.read({"DATA_DIR": str(folder)}))
 
 
 async def test_two_services_share_nothing(tmp_path: Path) -> None:
     """Two instances in one process have separate stores and caches; closing one does not affect the other."""
-    first, second = build(tmp_path / "first"), build(tmp_path / "second")
+    first, second = build_services(tmp_path / "first"), build_services(tmp_path / "second")
     for services, name in ((first, "plant-1"), (second, "plant-2")):
         await services.provenance.catalog_service.apply(load_document(PLANT.format(name), "test"), "apply")
     assert await first.catalog.load_workspace_id() == "plant-1"
@@ -104,7 +104,7 @@ async def test_a_seed_determines_the_stored_data(tmp_path: Path) -> None:
 
 async def test_unused_services_open_no_file(tmp_path: Path) -> None:
     """Services that are not used create no file and no job, also when they are closed."""
-    services = build(tmp_path / "data")
+    services = build_services(tmp_path / "data")
     await services.close()
     assert not (tmp_path / "data").exists()
     assert "runner" not in services.background.__dict__
@@ -121,7 +121,7 @@ def test_new_services_import_no_adapter(tmp_path: Path) -> None:
 
 async def test_resources_close_in_reverse_order(tmp_path: Path) -> None:
     """The background jobs stop first; then the newest resource is closed first, also after an error."""
-    services, closed = build(tmp_path), list[str]()
+    services, closed = build_services(tmp_path), list[str]()
     services.backends.close_at_exit(Part("first", closed))
     services.backends.close_at_exit(Part("second", closed, fails=True))
     services.background.__dict__["runner"] = Part("jobs", closed, fails=True)

@@ -54,7 +54,7 @@ class CosmosService:
                 nothing.
         """
         try:
-            authenticate(request, self._key, self._options)
+            self._authenticate(request)
             reply = _build_injected_reply(request, fault) or self._execute_operation(request, fault)
         except CosmosError as refusal:
             reply = refusal.build_reply()
@@ -65,6 +65,9 @@ class CosmosService:
             "x-ms-gatewayversion": "version=cosmos-test-server",
         }
         return reply
+
+    def _authenticate(self, request: CosmosRequest) -> None:
+        authenticate(request, self._key, self._options)
 
     def _execute_operation(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
         if len(request.body) > MAX_BYTES:

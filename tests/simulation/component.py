@@ -25,6 +25,7 @@ class Component(ABC):
         background_jobs: background jobs that the component needs.
         settle_seconds: virtual seconds within which all work must finish after the last fault.
         owned: name of a part of the workspace that only one component of a world may use; empty for none.
+        weight: how often seeds choose the component; lower for a component whose worlds take long.
     """
 
     name: ClassVar[str]
@@ -32,6 +33,7 @@ class Component(ABC):
     background_jobs: ClassVar[tuple[str, ...]] = ()
     settle_seconds: ClassVar[int] = 600
     owned: ClassVar[str] = ""
+    weight: ClassVar[int] = 4
 
     def __init__(self, world: "World") -> None:
         self.world = world

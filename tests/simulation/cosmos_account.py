@@ -3,10 +3,14 @@
 import copy
 import itertools
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, Final
 
+from azure.core.pipeline._base_async import _AsyncTransportRunner
+from azure.core.pipeline.policies import HeadersPolicy
 from azure.cosmos._routing.aio import routing_map_provider
 from azure.cosmos.aio import CosmosClient
+from azure.cosmos.aio._retry_utility_async import _ConnectionRetryPolicy
 
 from emulators.cosmos import AccountOptions, CosmosRequest, CosmosService
 from emulators.cosmos.service import DEFAULT_KEY
@@ -16,8 +20,31 @@ from shared.runtime import Runtime
 from tests.simulation.cosmos_network import CosmosNetwork
 
 DATABASE: Final = "workspace"
+_KEPT_POLICIES: Final = (HeadersPolicy, _ConnectionRetryPolicy, _AsyncTransportRunner)
 PARTITIONS: Final = 2
 _clients = itertools.count(1)
+
+
+class OpenService(CosmosService):
+    """Cosmos DB account that accepts requests without a signature, because signatures take long."""
+
+    def _authenticate(self, request: CosmosRequest) -> None:
+        """Accept the request."""
+
+
+class QuickAccount(CosmosAccount):
+    """Client of an account whose SDK leaves out signatures and all steps that only serve real networks and logs."""
+
+    def _create_client(self) -> CosmosClient:
+        client = super()._create_client()
+        connection: Any = client.client_connection
+        connection.master_key = ""
+        pipeline = connection.pipeline_client._pipeline
+        kept = [each for each in pipeline._impl_policies if isinstance(getattr(each, "_policy", each), _KEPT_POLICIES)]
+        for policy, following in pairwise(kept):
+            policy.next = following
+        pipeline._impl_policies = kept
+        return client
 
 
 def create_service(clock: Callable[[], float], request_units: float | None = None) -> CosmosService:
@@ -28,7 +55,7 @@ def create_service(clock: Callable[[], float], request_units: float | None = Non
         request_units: request units per second of each container; None for no limit.
     """
     options = AccountOptions(request_units=request_units)
-    return CosmosService(options=options, physical_partitions=PARTITIONS, clock=clock)
+    return OpenService(options=options, physical_partitions=PARTITIONS, clock=clock)
 
 
 async def fill_service(network: CosmosNetwork) -> None:
@@ -56,7 +83,7 @@ def open_account(network: CosmosNetwork, sender: str, runtime: Runtime) -> Cosmo
         sender: name of the process, for the trace.
         runtime: clock and randomness of the process.
     """
-    return CosmosAccount(
+    return QuickAccount(
         _choose_endpoint(network.service),
         DATABASE,
         key=DEFAULT_KEY,

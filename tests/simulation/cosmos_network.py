@@ -7,6 +7,7 @@ passes only on the clock of the caller: the running event loop, and the function
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, Self, cast
 from urllib.parse import unquote, urlsplit
 
@@ -166,8 +167,13 @@ class _Response:
         return self._outcome.encode_body()
 
 
+@lru_cache(maxsize=10_000)
+def _split_path(url: str) -> tuple[str, ...]:
+    return tuple(unquote(part) for part in urlsplit(url).path.split("/") if part)
+
+
 def _parse_request(method: str, url: str, headers: Mapping[str, str], data: str | bytes | None) -> CosmosRequest:
-    segments = tuple(unquote(part) for part in urlsplit(url).path.split("/") if part)
+    segments = _split_path(url)
     lower = {name.lower(): str(value) for name, value in headers.items()}
     body = data.encode() if isinstance(data, str) else data or b""
     return CosmosRequest(method, segments, lower, body, classify_request(method, segments, lower))

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from jwt import api_jwt
+from jwt import api_jws, api_jwt
 
 from emulators.cosmos import CosmosService
 from functions import GROUPS
@@ -211,6 +211,7 @@ def prepare_process() -> None:
     _replace_services()
     _replace_key_derivation()
     _set_clock_of_tokens()
+    _share_decoded_tokens()
     _share_schedules()
     _share_archive_engine()
     _read_rows_within_jobs()
@@ -246,16 +247,16 @@ def run_in_world(
         find_loop: returns the loop that runs.
         processes: processes of the world by their loops.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
+    thresholds = gc.get_threshold()
+    # A simulated process may enable the collector; without a threshold, it still collects nothing.
+    gc.set_threshold(0)
     _RUNNING.find_loop, _RUNNING.processes = find_loop, processes
     remove_logged_failures()
     try:
         yield
     finally:
         _RUNNING.find_loop = None
-        if was_enabled:
-            gc.enable()
+        gc.set_threshold(*thresholds)
 
 
 def _replace_services() -> None:
@@ -301,6 +302,17 @@ def _set_clock_of_tokens() -> None:
             return datetime.now(tz) if process is None else process.services.runtime.now()
 
     api_jwt.datetime = ProcessDatetime  # type: ignore[attr-defined]  # replaces the class in one module
+
+
+def _share_decoded_tokens() -> None:
+    """Cache the decoded parts of tokens, because every simulated process would decode the same few tokens again."""
+    real = api_jws.PyJWS._decode_base64url_segment
+    decode = lru_cache(maxsize=1_000)(real)
+
+    def decode_segment(segment: bytes, name: str) -> bytes:
+        return real(segment, name) if _RUNNING.find_loop is None else decode(segment, name)
+
+    api_jws.PyJWS._decode_base64url_segment = staticmethod(decode_segment)  # type: ignore[method-assign]  # the same
 
 
 def _share_schedules() -> None:

@@ -27,7 +27,7 @@ class Scheduler:
         now: time since the start in microseconds.
         steps: number of steps so far.
         current: loop whose callback or job runs at the moment.
-        last: loop that ran a callback last.
+        last: loop that ran a callback in the last step; None if no loop did.
     """
 
     def __init__(self, random_source: random.Random) -> None:
@@ -57,6 +57,7 @@ class Scheduler:
     def step(self) -> bool:
         """Run one step; return False if nothing is left to do."""
         self.steps += 1
+        self.last = None
         awake = self._awake
         if not awake:
             if not self._events:

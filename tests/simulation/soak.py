@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import islice
 from multiprocessing.pool import AsyncResult
 from pathlib import Path
@@ -22,6 +23,8 @@ EXCLUDED: Final = Path(__file__).parent / "excluded_crash_points.txt"
 _WORLDS_OF_A_PROCESS: Final = 50
 _WORLDS_BEFORE_A_STOP: Final = 20
 _SHOWN_VIOLATIONS: Final = 20
+_SLOW_MODULES: Final = ("duckdb", "pandas", "pyarrow.dataset", "pyarrow.pandas_compat", "pyarrow.parquet")
+"""Modules that worlds load on first use; without them, each worker process would load them again."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class BatchSummary:
 
 def simulate_worlds(batch: Batch) -> BatchSummary:
     """Simulate the worlds of a range of seeds; every second world tries to crash at points that were not used yet."""
+    # The process ends after the batch. Until then, dead processes fill its memory, and a collection could free nothing.
+    gc.set_threshold(0)
     chosen = tuple(each for each in list_components() if each.name in batch.names) or None
     violations: list[tuple[str, str]] = []
     seen: set[str] = set()
@@ -132,6 +137,8 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
         names: components of every world; none for those that the seeds choose.
     """
     prepare_process()
+    for name in _SLOW_MODULES:
+        import_module(name)
     for with_cosmos in (False, True):
         make_template(with_cosmos=with_cosmos)
     _list_points(set(), names)

@@ -1,5 +1,6 @@
 """Tests of simulated worlds: a few seeds, seeds that once failed, and the reproducibility of traces."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from tests.simulation.component import Component
 from tests.simulation.cosmos_world import uses_cosmos
+from tests.simulation.environment import run_in_world
 from tests.simulation.exploration import choose_components, list_aims, list_components, simulate_world
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +60,18 @@ def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
     first = print_trace("1")
     assert first.count(b"\n") > 100
     assert first == print_trace("2")
+
+
+def test_no_garbage_is_collected_within_a_world() -> None:
+    """Within a world, no garbage is collected even if its code enables the collector, so that traces are repeatable."""
+    before = gc.isenabled(), gc.get_threshold()
+    with run_in_world(lambda: None, {}):
+        collections = gc.get_stats()[0]["collections"]
+        gc.enable()
+        objects: list[list[int]] = [[] for _ in range(100_000)]
+        assert gc.get_stats()[0]["collections"] == collections
+    assert len(objects) == 100_000
+    assert (gc.isenabled(), gc.get_threshold()) == before
 
 
 def test_a_world_dies_at_the_points_at_which_it_aims() -> None:

@@ -46,6 +46,7 @@ class AlertsComponent(Component):
         "functions/alerts.py",
     )
     background_jobs: ClassVar[tuple[str, ...]] = ("alerts",)
+    weight: ClassVar[int] = 2
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -59,6 +59,7 @@ class LiveStreamComponent(TelemetryComponent):
     """
 
     name: ClassVar[str] = "live-stream"
+    weight: ClassVar[int] = 2
     modules: ClassVar[tuple[str, ...]] = (
         "shared/live_stream/history.py",
         "shared/live_stream/publishing.py",

@@ -56,6 +56,7 @@ class TelemetryComponent(Component):
         "functions/telemetry.py",
     )
     owned: ClassVar[str] = "archive"
+    weight: ClassVar[int] = 1
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -123,6 +123,28 @@ async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL
         await log.close()
 
 
+@asynccontextmanager
+async def open_filled_ledger(folder: Path, count: int, parallel: ParallelOptions) -> AsyncIterator[Ledger]:
+    """Open two chains of ``count`` events each; further calls open copies of the file that the first call wrote."""
+    if count not in _FILLED:
+        _FILLED[count] = await _write_filled_file(folder, count)
+    (folder / "provenance.sqlite").write_bytes(_FILLED[count])
+    async with open_ledger(folder, parallel) as ledger:
+        yield ledger
+
+
+# A durable append takes milliseconds, and hundreds of tests need the same records.
+_FILLED: dict[int, bytes] = {}
+
+
+async def _write_filled_file(folder: Path, count: int) -> bytes:
+    async with open_ledger(folder) as ledger:
+        for chain in (PLATFORM, BATCH):
+            await ledger.fill(chain, count)
+    with closing(sqlite3.connect(folder / "provenance.sqlite")) as connection:
+        return connection.serialize()
+
+
 def filter_columns(value: dict[str, Any]) -> dict[str, Any]:
     """Return the filter fields of a record by column."""
     names = {"Timestamp": "timestamp", "UserID": "user_id", "ActionType": "action_type", "EntityType": "entity_type"}

@@ -23,7 +23,7 @@ from tests.unit.shared.provenance.chains import (
     Ledger,
     build_parallel_options,
     filter_columns,
-    open_ledger,
+    open_filled_ledger,
 )
 
 COUNT = 9
@@ -37,9 +37,7 @@ type Tampering = Callable[[sqlite3.Connection], Any]
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
     """Provide a chain of nine records and a chain of another scope, for serial and parallel verification."""
-    async with open_ledger(tmp_path, request.param) as opened:
-        await opened.fill(PLATFORM, COUNT)
-        await opened.fill(BATCH, COUNT)
+    async with open_filled_ledger(tmp_path, COUNT, request.param) as opened:
         yield opened
 
 

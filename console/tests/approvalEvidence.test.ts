@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AuditEvent } from "../src/api/provenance.ts";
-import { findApprovalEvidence } from "../src/pages/queries/detail/approvalEvidence.ts";
+import { describeExpected, findApprovalEvidence } from "../src/pages/queries/detail/approvalEvidence.ts";
 
 const APPROVAL = { approvedBy: "admin@t", approvedAt: "2026-01-05T08:00:00Z" };
 
@@ -24,4 +24,10 @@ test("another person's or another time's approval is no evidence", () => {
   const other = createEvent("Approved", { ...APPROVAL, approvedBy: "other@t" });
   const earlier = createEvent("Approved", { ...APPROVAL, approvedAt: "2025-01-05T08:00:00Z" });
   expect(findApprovalEvidence([other, earlier, createEvent("Removed", null)], APPROVAL)).toBeUndefined();
+});
+
+test("an approval from before the creation of its query is expected to be imported", () => {
+  const expected = (createdAt: string) => describeExpected({ createdAt }, APPROVAL);
+  expect(expected("2026-02-01T08:00:00Z")).toContain("imported");
+  expect(expected("2026-01-01T08:00:00Z")).not.toContain("imported");
 });

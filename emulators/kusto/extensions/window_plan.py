@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from duckdb_kql import ir, translate
 
@@ -10,6 +10,9 @@ from emulators.kusto.extensions.library import writer
 
 RUNNING = "OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
 """Window of all rows up to the current one."""
+
+_VOLATILE: Final = ("random()", "gen_random_uuid()")
+"""SQL functions that return another value at each call."""
 
 type Function = Callable[["WindowPlan", ir.FunctionCall, int], tuple[str, int]]
 """Function that adds the columns of a window function call to a plan.
@@ -43,6 +46,7 @@ class WindowPlan:
         self._levels: list[list[str]] = []
         self._joined: dict[int, list[tuple[str, RowValuesQuery]]] = {}
         self._known: dict[int, tuple[Any, int]] = {}
+        self._columns: dict[tuple[int, str], str] = {}
         self._count = 0
         self._sorts = False
         self.row = self._create_name()
@@ -65,10 +69,16 @@ class WindowPlan:
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
     def add_column(self, sql: str, depth: int) -> str:
-        """Add a column that is computed from columns of inner subqueries (lower depth); return its name."""
+        """Add a column that is computed from columns of inner subqueries (lower depth); return its name.
+
+        If the subquery already has a column with the same SQL, that column is used.
+        """
+        found = self._columns.get((depth, sql))
+        if found is not None and not any(name in sql for name in _VOLATILE):
+            return found
         while len(self._levels) < depth:
             self._levels.append([])
-        name = self._create_name()
+        name = self._columns[depth, sql] = self._create_name()
         self._levels[depth - 1].append(f"{sql} AS {name}")
         return name
 

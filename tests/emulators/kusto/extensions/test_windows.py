@@ -105,6 +105,14 @@ def test_parameters_as_constants(endpoint: Endpoint) -> None:
     assert endpoint.rows(query, {"n": "2"}) == [[None], [None], [1]]
 
 
+def test_equal_calls_of_random_functions_have_separate_values(endpoint: Endpoint) -> None:
+    """Two window functions with the same expression share its values only if it is not random."""
+    query = "range x from 1 to 3 step 1 | extend {} | project a == b | take 1"
+    assert endpoint.rows(query.format("a = row_cumsum(x, x != prev(x)), b = row_cumsum(x, x != prev(x))")) == [[True]]
+    assert endpoint.rows(query.format("a = row_cumsum(rand()), b = row_cumsum(rand())")) == [[False]]
+    assert endpoint.rows(query.format("a = prev(new_guid(), 0), b = prev(new_guid(), 0)")) == [[False]]
+
+
 def test_many_rows_are_in_order(endpoint: Endpoint) -> None:
     """Window functions over a long sorted input are correct even with several threads."""
     query = (

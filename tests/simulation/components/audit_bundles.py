@@ -99,7 +99,7 @@ class AuditBundlesComponent(Component):
     async def _append_often(self, client: int, count: int) -> None:
         choices = self.world.random
         for number in range(count):
-            text, scope, entity = f"event {client}-{number}", choices.choice(_SCOPES), choices.choice(("1", "2"))
+            text, scope, entity = f"bundled {client}-{number}", choices.choice(_SCOPES), choices.choice(("1", "2"))
             body = {"EntityType": "Test", "EntityID": entity, "Name": text, "ActionType": "Test", "ScopeKey": scope}
             reply = await send_until_final(self.world, "ann@t", "POST", _EVENTS, body, key=text)
             if reply is not None:

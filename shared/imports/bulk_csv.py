@@ -92,6 +92,8 @@ def open_converter() -> "duckdb.DuckDBPyConnection":
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": _MEMORY,
         "threads": min(_MOST_THREADS, os.cpu_count() or 1),
+        # Rows of results are combined with rows of the file by their positions.
+        "preserve_insertion_order": True,
         "enable_external_access": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,

@@ -59,9 +59,9 @@ def measure_alerts() -> Iterator[Figure]:
 
 
 def _store_rows(running: RunningService, folder: Path) -> None:
-    """Import rows of the last hours, so that the longest time range of the rules contains all of them.
+    """Import a million rows of the last five hours, the longest time range of the rules.
 
-    A request per batch would take minutes, because the table stores messages more slowly than files.
+    Messages sent in batches would take minutes, because the service stores them more slowly than an import.
     """
     file, first = folder / "rows.csv", (datetime.now(UTC) - STORED_TIME).replace(tzinfo=None)
     step = STORED_TIME // timedelta(microseconds=1) // STORED

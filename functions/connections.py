@@ -81,7 +81,7 @@ async def read_connection(call: Call) -> Reply:
 
 
 async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored connection with its read-only properties; for an unknown lookup, those of a new one."""
+    """Return the stored connection with its read-only properties; for an unknown lookup (id), those of a new one."""
     item = await get_administration().find(ItemKind.CONNECTION, path["lookup"])
     return {"lookup": path["lookup"], "surfaces": []} if item is None else await _describe_connection(item)
 

@@ -63,7 +63,7 @@ _SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - list_acce
 
 
 async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored definition of a query as JSON; if the query does not exist, an object with only its lookup."""
+    """Return the stored definition of a query as JSON; if the query does not exist, only its lookup (id in URLs)."""
     stored = await services().queries.definitions.find(path["lookup"])
     return {"lookup": path["lookup"]} if stored is None else await _query_to_json(stored)
 

@@ -141,7 +141,7 @@ def _find_next_probe(
 
 
 def find_probe_rows(operator: DataDependentOperator) -> Rows | None:
-    """Return the rows that the probe query of an operator returned; None if this probe query has not run yet."""
+    """Return the rows of an operator's probe query, which finds the operator's columns; None if it has not run."""
     return _PROBE_ROWS.get({}).get(operator.offset)
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 
 class ShutdownSignal:
-    """Signal for the tasks of the host that the host stops; it is set once."""
+    """Event that is set once, when the host begins to stop; the tasks of the host check it or wait for it."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

@@ -70,9 +70,10 @@ def apply_error(
     due_at: datetime,
     new_id: Callable[[], str],
 ) -> tuple[RuleState, Transitions]:
-    """Return the new state of a rule whose evaluation failed; alerts change only if the rule was created again.
+    """Return the new state of a rule whose evaluation failed, and the changes to its alerts.
 
-    The first failure begins a notification of severity `warning`; further failures only replace the reason.
+    Alerts do not change, except that the alerts of a deleted rule with the same lookup (id in URLs) end. The first
+    failure begins a notification of severity `warning`; further failures only replace the reason.
 
     Args:
         entry: alert rule with its creation time.

@@ -127,7 +127,7 @@ def _list_new_approvals(
 
 
 def _withdraw_approvals(declared: dict[ItemId, dict[str, Any]], keys: Collection[str]) -> frozenset[str]:
-    """Remove the approvals of queries from the declared definitions; return the lookups of these queries."""
+    """Remove the approvals of queries from the declared definitions; return their lookups (ids in URLs)."""
     for key in keys:
         definition = declared[ItemKind.WARM_QUERY, key]
         declared[ItemKind.WARM_QUERY, key] = {**definition, "approval": None}

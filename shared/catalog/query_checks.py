@@ -20,7 +20,7 @@ def check_api_path(api_path: str) -> str | None:
 
 
 def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
-    """Yield violations of API paths: a path must be valid, unique, and not the lookup (id) of another query."""
+    """Yield an error for each API path that is invalid, or is the lookup (id in URLs) or API path of another query."""
     indexed = list(queries)
     lookups = {query.lookup: index for index, query in reversed(indexed)}
     owners: dict[str, int] = {}

@@ -266,9 +266,10 @@ class DownloadService:
 
 
 def list_file_names(job: Job) -> Sequence[str]:
-    """Return the names under which browsers save the files: the connection, plus a number if it has several files.
+    """Return the names under which browsers save the files of a job.
 
-    The file of an audit bundle is named ``audit-bundle.zip``; the file of an import ends with ``-rejected.csv``.
+    A name is the lookup (id in URLs) of a connection, with a number if the connection has several files. The file of an
+    audit bundle is named ``audit-bundle.zip``. A file with the rejected rows of an import ends with ``-rejected.csv``.
     """
     if job.bundle is not None:
         return ["audit-bundle.zip"]

@@ -18,7 +18,7 @@ class Client:
     Attributes:
         client_id: id of a declared client, or URL of the client's metadata document.
         name: display name; a metadata document can state any name.
-        redirect_uris: declared redirect URIs.
+        redirect_uris: permitted redirect URIs.
     """
 
     client_id: str

@@ -79,5 +79,5 @@ class ConnectionStateStore(Protocol):
         ...
 
     async def load_states(self) -> Mapping[str, ConnectionState]:
-        """Read the state of every known connection, by the lookup (id in URLs) of the connection."""
+        """Return the state of every known connection; the keys of the mapping are lookups (ids in URLs)."""
         ...

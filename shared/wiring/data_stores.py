@@ -55,7 +55,7 @@ class DataStoreServices:
 
     @cached_property
     def document_store(self) -> "DocumentStore":
-        """Store of the documents in the document-store accounts."""
+        """Access to the documents in tables, the containers that the API exposes."""
         if self._backends.on_azure:
             from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 

@@ -43,7 +43,7 @@ class WebhookServices:
         self._nudge_sources = nudge
 
     def nudge(self) -> None:
-        """Make the sources look for new events soon; call this after a change that webhooks may report."""
+        """Run the webhook event sources soon; call this after a change that can cause a webhook event."""
         if self._nudge_sources is not None:
             self._nudge_sources()
 

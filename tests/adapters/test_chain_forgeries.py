@@ -47,7 +47,7 @@ async def verify_chain(store: ChainStore, named: int | None = None, at: datetime
 
 
 async def store_forged_record(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
-    """Store a forged record with a matching head; the text of the record is changed before it is hashed."""
+    """Store a forged record and a matching head item; the text of the record is changed before it is hashed."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old, new) if old else record.canonical

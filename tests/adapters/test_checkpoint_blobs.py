@@ -73,7 +73,7 @@ def build_name(size: int, prefix: str = PREFIX) -> str:
 
 
 async def test_a_note_is_created_once(opener: Opener) -> None:
-    """If several callers store the same checkpoint, the first note is stored and never replaced."""
+    """If several callers store the same checkpoint, the first signed text is stored and never replaced."""
     stores = [opener() for _ in range(3)]
     won = await asyncio.gather(*(stores[n % 3].create(build_name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
@@ -85,7 +85,7 @@ async def test_a_note_is_created_once(opener: Opener) -> None:
 
 
 async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> None:
-    """Sizes are compared as numbers, in any order of creation."""
+    """The newest checkpoint is that with the largest size as a number, in any order of creation."""
     assert await store.find_newest(PREFIX) is None
     sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
     highest = 0
@@ -98,7 +98,7 @@ async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> N
 
 
 async def test_chains_are_separate(store: CheckpointStore) -> None:
-    """The newest note of one chain is never that of another chain."""
+    """A chain's newest checkpoint is found even if another chain's name begins with the same text."""
     await store.create(build_name(9, "DomainEvents/abc/"), b"other")
     await store.create(build_name(8, "DomainEvents/abcd/"), b"longer")
     newest = await store.find_newest("DomainEvents/abc/")
@@ -109,7 +109,7 @@ async def test_chains_are_separate(store: CheckpointStore) -> None:
 
 
 async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
-    """Reading a missing note or state returns None."""
+    """Reading a missing checkpoint or working state returns None."""
     assert await store.get(build_name(1)) is None
     assert await store.load_state(f"{PREFIX}tree") is None
 
@@ -155,7 +155,7 @@ async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
 
 
 async def test_a_signature_is_stored_beside_its_checkpoint(store: CheckpointStore) -> None:
-    """A signature for receipts is stored under its checkpoint's name, and is never returned as a note."""
+    """A signature for receipts is stored under its checkpoint's name, and is never returned as a checkpoint."""
     signature = f"{build_name(8)}.cose"
     assert await store.get(signature) is None
     assert await store.create(signature, b"signature")

@@ -145,7 +145,7 @@ def add_surface(console: Console) -> None:
 
 
 def expose_table(console: Console) -> None:
-    """Expose a table so that documents can be created in it."""
+    """Allow the creation of documents in the table "recipes"."""
     page = console.open("tables", "Tables").page
     page.get_by_role("row").filter(has_text="recipes").click()
     open_heading(page, "recipes")
@@ -284,7 +284,7 @@ def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Clie
 
 
 def test_a_removal_names_what_prevents_it(console: Console) -> None:
-    """A connection in use cannot be removed; the page links to its surfaces, and their pages link to their queries."""
+    """If a connection or surface is in use, the error about its removal links to the items that use it."""
     console.expected.append("409")
     page = console.sign_in().open("connections/pump-rig", "Pump rig").page
     press_button(page, "Remove")

@@ -116,7 +116,7 @@ def test_pages_of_documents(console: Console) -> None:
 
 
 def test_database_by_its_lookup(console: Console) -> None:
-    """The user can open a database by its lookup; an unknown lookup shows an error."""
+    """The user can open a database by its lookup (id in URLs); an unknown lookup shows an error."""
     console.expected.append("404")
     page = console.sign_in().open("data", "Data").page
     page.get_by_label("Another database").fill("nowhere")

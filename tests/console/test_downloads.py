@@ -68,7 +68,7 @@ def test_form_lists_connections_of_the_surface(console: Console) -> None:
 
 
 def test_token_without_the_catalog(service: Service) -> None:
-    """Without the right to read the catalog, the user types the lookup, and no request gets 403."""
+    """Without the right to read the catalog, the user types the connection's id, and no request gets 403."""
     token = service.caller("editor@plant-a.example", "Workspace.ColdData.Export").headers["Authorization"]
     with open_console(service) as console:
         page = console.page

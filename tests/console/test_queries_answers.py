@@ -22,7 +22,7 @@ FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 
 @pytest.fixture
 def cached_query(service: Service) -> Iterator[str]:
-    """Yield the lookup of a query with cached results."""
+    """Yield the lookup (id in URLs) of a query with cached results."""
     admin = service.caller("admin@plant-a.example")
     assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/kept", json=KEPT).status_code == 201
     assert admin.post("/oi-api/warm-queries/kept/approve").status_code == 200

@@ -18,7 +18,7 @@ def sign_in_with_rights(console: Console, service: Service, *scopes: str) -> Pag
 
 
 def test_token_without_the_list_runs_by_lookup(console: Console, service: Service) -> None:
-    """With only the right Execute, a user runs a query by its lookup or API path, and sees the missing right."""
+    """With only the right Execute, a user runs a query by its id or API path, and sees the missing right."""
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.Execute")
     console.open("queries", "Queries")
     page.get_by_label("ID or API path").fill("cooling/pressure")

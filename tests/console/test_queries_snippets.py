@@ -28,7 +28,7 @@ BODY = {
 
 @pytest.fixture
 def echo(service: Service) -> Iterator[str]:
-    """Yield the lookup of a query that returns its parameter."""
+    """Yield the lookup (id in URLs) of a query that returns its parameter."""
     admin = service.caller("admin@plant-a.example")
     assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/echo", json=BODY).status_code == 201
     assert admin.post("/oi-api/warm-queries/echo/approve").status_code == 200

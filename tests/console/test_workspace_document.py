@@ -154,7 +154,7 @@ def test_a_plan_that_is_outdated_is_made_again(console: Console, admin: httpx.Cl
 
 
 def test_refusals_are_explained(console: Console, admin: httpx.Client) -> None:
-    """A document of another workspace, or with rights that the user lacks, is rejected with the reason."""
+    """The page explains why a document of another workspace, or one without an administrator, is rejected."""
     console.expected += ["409", "403"]
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))

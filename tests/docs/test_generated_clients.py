@@ -27,7 +27,7 @@ EXPECTED = [
 
 
 def save_document(plant: Service, folder: Path) -> dict[str, str]:
-    """Save the OpenAPI document of the plant's editor; return the variables of the page's programs."""
+    """Save the OpenAPI document that a member with the role Editor receives; return the programs' environment."""
     caller = plant.caller("editor@plant-a.example")
     # The service learns the columns of a query after its start.
     reply = wait_until(lambda: caller.get("/oi-api/openapi").raise_for_status(), lambda one: KNOWN_COLUMN in one.text)

@@ -345,7 +345,7 @@ def test_scripts_parse(path: Path) -> None:
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Run the script that registers the deployers with a substitute for az, and return the calls."""
+    """Run ``github-deployers`` with a fake ``az`` command; return the arguments of each call of ``az``."""
     stand_in = tmp_path / "az"
     stand_in.write_text(
         "#!/usr/bin/env bash\n"

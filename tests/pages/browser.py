@@ -20,9 +20,10 @@ expect.set_options(timeout=30_000)
 
 
 class SharedBrowser:
-    """Chromium, which the tests of a module share; each test has a browser context of its own.
+    """Chromium that all tests of a module share; each test has its own browser context.
 
-    A module closes it, because Playwright's event loop occupies the thread until then: ``asyncio.run`` would fail.
+    It is closed after each module: Playwright's event loop occupies the thread until then, so that ``asyncio.run`` of a
+    later test would fail.
     """
 
     def __init__(self) -> None:

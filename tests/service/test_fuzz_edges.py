@@ -148,14 +148,14 @@ def send_random_requests(service: Service, member: str, seconds: float, seed: in
 
 @pytest.mark.parametrize("member", ["admin@t", "editor@t"])
 def test_random_edge_requests_never_break_the_service(own_module_service: Service, member: str) -> None:
-    """Invalid handshakes, links, pages, documents and messages are rejected, and the service works afterwards."""
+    """Random handshakes, file links, page URLs, GraphQL documents and MCP messages cause no internal error or crash."""
     send_random_requests(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32))
     assert own_module_service.anonymous().get("/healthz").is_success
 
 
 @pytest.mark.soak
 def test_random_edge_requests_do_not_leak_memory_soak(own_module_service: Service) -> None:
-    """After many invalid requests the service works and its memory has not grown."""
+    """After many random requests the service works and its memory has not grown."""
     send_random_requests(own_module_service, "admin@t", SUITE_SECONDS, 1)
     before = own_module_service.memory()
     for member in ("admin@t", "editor@t"):

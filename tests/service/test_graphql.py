@@ -74,7 +74,7 @@ def test_workspace_statistics(reader: httpx.Client) -> None:
 
 
 def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
-    """A query is found by its name or by its lookup; an unknown item is null."""
+    """A query is found by its name or by its lookup (id in URLs); an unknown item is null."""
     listed = reader.get("/oi-api/warm-queries").json()["warmQueries"][0]
     query = "query($n: String!) { query(name: $n) { name kql surface { id queries { name } } } }"
     by_name = query_data(reader, query, n=listed["name"])["query"]
@@ -87,7 +87,7 @@ def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
 
 
 def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> None:
-    """A query has its lookup, declared parameters and approval; the approval of a draft is null."""
+    """A query has its lookup (id in URLs), declared parameters and approval; the approval of a draft is null."""
     query = (
         "query($n: String!) { query(name: $n) { lookup parameters { name type required default } "
         "approval { approvedBy approvedAt } } }"

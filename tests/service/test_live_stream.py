@@ -133,7 +133,7 @@ async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
 async def test_invalid_requests_are_rejected_before_the_upgrade(
     service: Service, query: dict[str, str], status: int, code: str
 ) -> None:
-    """An invalid request gets the same error as a WebSocket upgrade, as a plain GET, and when it requests a URL."""
+    """An invalid request gets the same error for a WebSocket upgrade, a plain GET and the negotiation of a URL."""
     bearer = request_token(service, "viewer@t")
     replies = [
         await read_rejection(build_stream_url(service, **query), bearer),
@@ -148,7 +148,7 @@ async def test_invalid_requests_are_rejected_before_the_upgrade(
 
 
 async def test_missing_credentials_and_rights(service: Service) -> None:
-    """A missing token gets 401 and a missing right 403, both before the lookups in the request are checked."""
+    """A missing token gets 401 and a missing right 403, both before the lookups (ids in URLs) are checked."""
     url = build_stream_url(service, connection="nothing", windowSec="x")
     for bearer in (None, "nonsense", service.key("viewer@t"), request_token(service, "viewer@t") + "x"):
         reply = await read_rejection(url, bearer)

@@ -189,7 +189,7 @@ async def test_problem_documents_are_tool_errors(
 
 
 async def test_unknown_lookups_name_the_nearest(plant: Service) -> None:
-    """The error about an unknown lookup or tool suggests the most similar names and the call that lists all names."""
+    """The error about an unknown id or tool suggests the most similar names and the call that lists all names."""
     calls = {
         "run_warm_query": ({"lookup": "askedby"}, "asked-by", "list_warm_queries"),
         "describe_connection": ({"lookup": "pump-rigg"}, "pump-rig", "list_data_connections"),

@@ -512,7 +512,7 @@ QUERIES = "/oi-api/warm-queries"
 
 
 def store_draft_query(service: Service) -> str:
-    """Store a draft and return its lookup."""
+    """Store a draft query and return its lookup (id in URLs)."""
     lookup = f"signed-{next(NUMBERS)}"
     body = {
         "name": lookup,

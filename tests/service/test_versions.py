@@ -25,7 +25,7 @@ def build_path(endpoint: Endpoint) -> str:
 
 
 def check_deprecation(reply: httpx.Response) -> None:
-    """Check that a reply to a deprecated name has the headers of a deprecation."""
+    """Check that the reply to a request with a deprecated name has the headers Deprecation, Sunset and Link."""
     assert re.fullmatch(r"@\d+", reply.headers["deprecation"])
     assert reply.headers["sunset"] == "Sat, 01 Jan 2028 00:00:00 GMT"
     seconds = parsedate_to_datetime(reply.headers["sunset"]).timestamp() - int(reply.headers["deprecation"][1:])
@@ -66,7 +66,7 @@ def test_supported_version_is_accepted(service: Service) -> None:
 
 
 def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
-    """The reply to an ad-hoc query with the former name `Query` has the headers of a deprecation."""
+    """The reply to an ad-hoc query with the former name `Query` announces the deprecation in its headers."""
     client = service.caller("editor@t")
     reply = client.post("/oi-api/warm-queries", json={"Query": "print x = 1"})
     assert reply.status_code == 200
@@ -76,7 +76,7 @@ def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
 
 @pytest.mark.parametrize("date_range", RANGES)
 def test_former_names_of_date_ranges_are_deprecated(service: Service, date_range: dict[str, str]) -> None:
-    """The reply to a date range with `from` or `to` has the headers of a deprecation, even if it is an error."""
+    """The reply to a date range with `from` or `to` announces the deprecation in its headers, even with an error."""
     body = {"format": "csv", "dateRange": date_range}
     check_deprecation(service.caller("editor@t").post("/oi-api/downloads/data-connections/unknown", json=body))
 

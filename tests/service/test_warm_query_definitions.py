@@ -68,7 +68,7 @@ def test_the_last_editor_cannot_approve(plant: Service) -> None:
 
 
 def test_the_list_includes_drafts(plant: Service) -> None:
-    """The list contains every query with parameters, columns and approval, sorted by lookup."""
+    """The list contains every query with parameters, columns and approval, sorted by lookup (id in URLs)."""
     queries = plant.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     lookups = [query["lookup"] for query in queries]
     assert lookups == sorted(lookups)
@@ -116,7 +116,7 @@ def test_a_name_must_be_normalized(plant: Service, name: str) -> None:
 
 @pytest.mark.parametrize("lookup", ["-x", "a%20b", "x" * 65, "%C3%BC"])
 def test_an_invalid_lookup_is_listed(plant: Service, lookup: str) -> None:
-    """An invalid lookup is rejected with 400 and the field's name."""
+    """An invalid lookup (id in URLs) is rejected with 400 and the field's name."""
     assert check_failing_fields(put_query(plant, lookup)) == ["lookup"]
 
 
@@ -154,7 +154,7 @@ def test_names_and_paths_are_unique(plant: Service) -> None:
     ],
 )
 def test_a_name_must_not_identify_another_query(plant: Service, lookup: str, fields: dict[str, str]) -> None:
-    """A query's name must differ from every other query's lookup and API path."""
+    """A query's name must differ from every other query's lookup (id in URLs) and API path."""
     assert put_query(plant, "twin-name", name="Twin").status_code in (200, 201)
     check_problem(put_query(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
 

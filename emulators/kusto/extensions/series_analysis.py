@@ -1,7 +1,7 @@
 """KQL functions that find seasons, trends and anomalies in series: decomposition, periods and outliers.
 
-The documentation of Kusto fixes the arithmetic of the decomposition. The scores of periods are not documented; the
-functions reproduce the printed examples of the documentation.
+The documentation of Kusto specifies the arithmetic of the decomposition, but not the scores of periods. The functions
+reproduce the documentation's examples of these scores.
 """
 
 from duckdb_kql import ir

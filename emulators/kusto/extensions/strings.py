@@ -377,7 +377,10 @@ def _has_short_text(expr: ir.Expr) -> bool:
 
 
 def _render_string_size(column: ir.ColumnRef) -> str:
-    """Return SQL for the size in bytes of a column's string form; an empty text if the string form is short."""
+    """Return SQL for the size in bytes of a column's string form; an empty string if its type is always short.
+
+    The caller adds up the sizes to enforce MAX_TEXT_BYTES, and ignores values that are always short.
+    """
     if _has_short_text(column):
         return ""
     sql = render_expression(column)

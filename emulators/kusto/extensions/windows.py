@@ -128,9 +128,10 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 
 
 def _set_column_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
-    """Return the query operator with explicit column names.
+    """Return the query operator with explicit names for the columns that it computes.
 
-    A default name is derived from the expression. It would change when a column replaces a window function in it.
+    A default name is derived from the expression, and would change when the expression's window functions are replaced
+    by columns.
     """
     if not isinstance(operator, ir.Extend | ir.Project):
         return operator

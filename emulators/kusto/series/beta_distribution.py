@@ -29,7 +29,7 @@ def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -
 
 
 def compute_beta_inv(probability: float | None, alpha: float | None, beta: float | None) -> Any:
-    """Return the value below which the probability lies; null for an invalid probability, NaN for other arguments."""
+    """Return the quantile; null for a null argument or an invalid probability, NaN for an invalid alpha or beta."""
     if probability is None or alpha is None or beta is None or not 0 < probability <= 1:
         return None
     if not (0 < alpha < math.inf and 0 < beta < math.inf):

@@ -70,12 +70,12 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
 def compute_differences(
     codes: Any, weights: Any, others: Any, columns: float, threshold: float, dimensions: float
 ) -> Any:
-    """Return few patterns whose shares of the rows of two sets differ by at least a threshold.
+    """Return patterns whose shares of two sets of rows differ by at least a threshold, without near duplicates.
 
     Args:
         codes: codes of all rows, column by column.
-        weights: number of rows of the first set that each row stands for.
-        others: the same for the second set.
+        weights: number of times that each row occurs in the first set.
+        others: number of times that each row occurs in the second set.
         columns: number of columns.
         threshold: minimum difference of the shares.
         dimensions: maximum number of values that define a pattern.

@@ -58,7 +58,7 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 
 
 def error_from_rejection(error: Exception) -> WorkspaceError | None:
-    """Convert a failure that proves that the request had no effect to an error; None if it may have had an effect."""
+    """Return the error for a failed request that certainly had no effect; None if it may have had an effect."""
     create_error = _CERTAIN.get(read_http_status(error) or 0)
     if create_error is not None:
         return create_error(error)

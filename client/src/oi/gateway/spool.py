@@ -45,7 +45,8 @@ class Rejected:
 
     Attributes:
         address: address (MQTT topic) of the message; empty if the service rejected the message.
-        lookup: connection for which the service rejected the message; None if the gateway itself rejected it.
+        lookup: short name in URLs of the connection for which the service rejected the message; None if the gateway
+            itself rejected it.
         reason: short code of the reason.
         detail: one sentence that explains the reason.
         message: bytes of the message.

@@ -12,7 +12,7 @@ def _build_has(name: str) -> ir.Expr:
 
 
 def test_a_condition_tests_each_column_as_text() -> None:
-    """The condition is an OR of one test for each column, which is converted to a string."""
+    """A condition on `*` becomes an OR of one comparison per column; each column is converted to a string."""
     star = StarCondition("has", TEXT)
     assert star.to_condition(["x"]) == _build_has("x")
     both = ir.BinaryOp("or", ir.BinaryOp("or", _build_has("x"), _build_has("y")), _build_has("z"))

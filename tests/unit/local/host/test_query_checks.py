@@ -81,7 +81,7 @@ async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogC
 
 
 async def test_later_start_logs_the_lookup_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
-    """At a later start, the stored queries are checked, and the log names the lookup of a rejected query."""
+    """At a later start, the stored queries are checked, and the log contains the id of a rejected query."""
     await run_checks(Engine(), first_start=False)
     assert list_problems(caplog) == ["bad: rejected"]
 

@@ -49,7 +49,7 @@ def block_url(url: str, name: bytes) -> str:
 
 
 async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp_path: Path) -> None:
-    """An upload whose body is incomplete stores neither a file nor a draft of it."""
+    """An upload whose body is incomplete stores neither a file nor a temporary file."""
     target = httpx.URL(url)
     reader, writer = await asyncio.open_connection(target.host, target.port)
     head = (
@@ -66,7 +66,7 @@ async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp
 
 
 async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The draft of an upload whose client disconnected is deleted in a worker thread."""
+    """The temporary file of an upload whose client disconnected is deleted in a worker thread."""
     threads: list[int] = []
     unlink = Path.unlink
 

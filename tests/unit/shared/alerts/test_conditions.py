@@ -59,7 +59,7 @@ def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None
 
 
 def test_each_combination_is_a_group() -> None:
-    """Each combination of values is a group; its labels are text, numbers as JSON text, or null."""
+    """Each combination of values of the `groupBy` columns is a group; its labels are text, null, or JSON text."""
     rule = build_rule(groupBy=["device", "line"])
     rows: list[dict[str, Any]] = [
         {"device": "a", "line": 1, "value": 4},

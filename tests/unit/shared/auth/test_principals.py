@@ -20,7 +20,7 @@ def test_an_unrestricted_caller_passes_each_check() -> None:
 
 
 def test_a_bound_credential_manages_no_credentials() -> None:
-    """A credential that is bound to devices cannot create credentials, because thieves of a device could use it."""
+    """A credential that is bound to connections cannot create credentials, because thieves of a device could use it."""
     with pytest.raises(WorkspaceError) as raised:
         replace(CALLER, binding=TelemetryBinding(("rig",))).require_unbound()
     assert (raised.value.kind, raised.value.code) == (Kind.FORBIDDEN, "CREDENTIAL_BOUND")

@@ -37,7 +37,7 @@ def test_a_malformed_binding_is_not_unbound(claims: dict[str, Any]) -> None:
 
 
 def test_only_bound_connections_are_allowed() -> None:
-    """A bound credential can use only connections whose lookup exactly equals a lookup of the binding."""
+    """A bound credential can use only connections whose lookup (id in URLs) exactly equals one of the binding."""
     binding = TelemetryBinding(("pump", "press"))
     binding.check_connection("press")
     for lookup in ("Press", "pump-2", ""):

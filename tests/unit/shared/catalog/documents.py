@@ -104,7 +104,7 @@ _CONNECTIONS = _draw_lists_of(
 
 @st.composite
 def draw_valid_document(draw: st.DrawFn) -> WorkspaceDocument:
-    """Draw a valid document; its lookups come from a small pool, so that two documents share some."""
+    """Draw a valid document; its lookups (ids in URLs) come from a small pool, so that two documents share some."""
     connections = draw(_CONNECTIONS)
     known: list[str] = [connection["lookup"] for connection in connections]
     surfaces = [

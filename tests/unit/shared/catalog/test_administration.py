@@ -128,6 +128,6 @@ async def test_a_definition_of_an_earlier_version_is_equal(
 
 @pytest.mark.parametrize("kind", NOT_FOUND)
 def test_an_error_repeats_the_unknown_lookup(kind: ItemKind) -> None:
-    """The error about an unknown lookup contains the lookup, shortened if it is long."""
+    """A not-found error contains the requested lookup (id in URLs), shortened to 64 characters."""
     assert "'pump'" in NOT_FOUND[kind]("pump").detail
     assert f"'{'x' * 64}'" in NOT_FOUND[kind]("x" * 65).detail

@@ -139,7 +139,7 @@ def test_a_rejection_is_no_difference() -> None:
     ],
 )
 def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message: str) -> None:
-    """A declared query with the name, lookup or API path of an API query is a conflict and is not changed."""
+    """A declared query with the name, lookup (id) or API path of an API query is a conflict and is not changed."""
     path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
     line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
     planned = plan_changes(

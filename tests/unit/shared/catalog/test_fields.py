@@ -19,7 +19,7 @@ class Example(Model):
 
 @pytest.mark.parametrize("lookup", ["", "-a", "a.b", "a" * 65, "ä"])
 def test_a_lookup_fits_into_a_url(lookup: str) -> None:
-    """A lookup has 1 to 64 letters, digits, ``-`` and ``_``, and starts with a letter or digit."""
+    """A lookup (id in URLs) has 1 to 64 letters, digits, ``-`` and ``_``, and starts with a letter or digit."""
     with pytest.raises(ValidationError):
         Example(lookup=lookup)
 

@@ -46,7 +46,7 @@ async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path)
 
 
 async def test_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:
-    """Stored states of members are no changes of a plan and have no audit events."""
+    """The stored states of members appear neither in plans nor in the audit log."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.apply(DISABLED, "apply")

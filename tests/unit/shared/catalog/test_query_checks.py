@@ -31,7 +31,7 @@ def test_an_api_path_stays_the_same_in_clients_and_proxies(path: str, *, is_vali
 
 
 def test_an_api_path_belongs_to_one_query() -> None:
-    """An API path must not be the path or lookup of another query; it may be the lookup of its own query."""
+    """An API path must not be the path or lookup (id) of another query; it may be the lookup of its own query."""
     queries = [
         build_query("a", apiPath="x"),
         build_query("b", apiPath="x"),

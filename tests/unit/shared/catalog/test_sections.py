@@ -30,7 +30,7 @@ def test_invalid_items_are_left_out_and_their_keys_remain() -> None:
 
 
 def test_an_invalid_item_leaves_the_head_valid() -> None:
-    """If an item is invalid, the rules between the policies and the other items are still checked."""
+    """Errors in items do not invalidate the workspace's settings (id, tier, limits and policies)."""
     sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces", 0)])
     assert sections.head is not None
     assert sections.head.workspace.id == "plant-a"

@@ -25,7 +25,7 @@ def catalog() -> Catalog:
 
 @pytest.mark.parametrize(("name", "lookup"), [("q1", "q1"), ("cooling/q1", "q1"), ("q2", "q2"), ("First", None)])
 def test_a_query_is_found_by_lookup_and_by_api_path(catalog: Catalog, name: str, lookup: str | None) -> None:
-    """A query is found by its lookup and by its API path, but not by its display name."""
+    """A query is found by its lookup (id in URLs) and by its API path, but not by its display name."""
     found = catalog.find_query(name)
     assert (None if found is None else found.value.lookup) == lookup
 

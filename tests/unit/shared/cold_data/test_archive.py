@@ -92,7 +92,7 @@ async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) 
 
 @pytest.mark.parametrize("connection", ["", "..", "../../x", "a/b", "x" * 300, "ü\n", "~"])
 async def test_any_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connection: str) -> None:
-    """Events with any connection lookup are stored in a separate folder and can be read."""
+    """Events with any lookup (id in URLs) of the connection are stored in a separate folder and can be read."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1, connection=connection), build_event(2)])
     assert await read_ids(store, connection) == ["m-0-1"]

@@ -40,7 +40,7 @@ def test_the_hour_of_a_time_is_in_utc() -> None:
 
 @pytest.mark.parametrize("connection", ["../other", "a/b", "", "ü", "x" * 65, "\ud800", "~" + "0" * 64])
 def test_any_lookup_has_a_folder_of_its_own(connection: str) -> None:
-    """Each lookup has a separate folder within the archive's folder."""
+    """Each connection's lookup (id in URLs) has a separate folder within the archive's folder."""
     folder = build_connection_folder(connection)
     assert folder.count("/") == 2
     assert folder.startswith("impulses/~")

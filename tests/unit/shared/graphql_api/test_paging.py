@@ -16,7 +16,7 @@ LOOKUPS = st.sets(st.from_regex(r"[a-z]{1,6}", fullmatch=True), max_size=30)
 
 
 def build_surfaces(lookups: set[str]) -> list[CatalogEntry[Surface]]:
-    """Return surfaces sorted by lookup key."""
+    """Return surfaces sorted by lookup (id in URLs)."""
     return [CatalogEntry(Surface(lookup=lookup, name=lookup), _AT, _AT, "") for lookup in sorted(lookups)]
 
 
@@ -68,6 +68,6 @@ def test_invalid_arguments_are_rejected(request_: PageRequest) -> None:
 
 
 def test_cursor_is_opaque() -> None:
-    """A cursor does not contain a readable lookup."""
+    """A cursor does not contain a readable lookup (id in URLs)."""
     [stored] = build_surfaces({"cooling"})
     assert "cooling" not in to_cursor(stored)

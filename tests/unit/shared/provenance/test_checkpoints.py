@@ -207,7 +207,7 @@ async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
 
 
 async def test_notes_are_created_once(tmp_path: Path) -> None:
-    """An existing checkpoint note is not replaced, and its file is read-only."""
+    """An existing checkpoint is not replaced, and its file is read-only."""
     store = FileCheckpointStore(tmp_path)
     name = build_checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
     assert ".." not in name

@@ -37,7 +37,7 @@ def get_code(target: str | None, scope_key: str | None) -> str:
     ],
 )
 def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: str | None, chain: ChainKey) -> None:
-    """Without a target, the scope selects its chain of events; without both, the chain of the configuration is used."""
+    """A request with only a scope selects the scope's DomainEvents chain; without both, PlatformConfig is selected."""
     assert get_code(target, scope_key) == ""
     assert resolve_chain_to_read(target, scope_key) == chain
 

@@ -54,7 +54,7 @@ async def test_valid_queries_have_no_error() -> None:
 
 
 async def test_a_rejected_query_is_reported_at_its_text() -> None:
-    """The problem about a rejected query has the position of its text in the document."""
+    """The error for a rejected query states the field and line of the query in the workspace document."""
     with pytest.raises(DocumentError) as raised:
         await check_queries(Columns(VirtualTime(), q2=INVALID))
     [problem] = raised.value.problems

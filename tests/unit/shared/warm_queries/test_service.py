@@ -74,7 +74,7 @@ async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> 
 
 @pytest.mark.parametrize("lookup", ["plain", "area/plain"])
 async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
-    """A query gives the same result by its lookup and by its API path, with its approval."""
+    """A query gives the same result by its lookup (id in URLs) and by its API path, with its approval."""
     run = await execute_query(Engine(ROWS), lookup)
     assert (run.query, run.truncated, len(run.rows)) == ("Plain", False, 5)
     assert run.rows[1] == {"t": "2026-01-01T00:00:01.000000Z", "v": 1.0}

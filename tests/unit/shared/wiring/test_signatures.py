@@ -53,7 +53,7 @@ async def services(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 
 def build_signer(services: Services, sign_in: str = "s1") -> DecisionSigner:
-    """Return the signer of a member who has just signed in, with a policy that allows one signature per sign-in."""
+    """Return a DecisionSigner for a member who has just signed in; the policy allows one signature per sign-in."""
     signed_in = SignIn(datetime.now(UTC).replace(microsecond=0), ("key",), sign_in)
     signer = Principal("bob", "bob", "Bob", frozenset(), CredentialKind.JWT, "t1", None, sign_in=signed_in)
     policy = SignaturePolicy.model_validate({"maxAgeSeconds": 0})

@@ -31,7 +31,7 @@ def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
 
 
 def test_amendments_of_an_entity_use_an_index() -> None:
-    """The search for decisions about an amendment uses two indexes: one of the content, one of the filter fields."""
+    """Searches for an entity's amendments, and for the decisions about amendments, use indexes."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)

@@ -104,7 +104,7 @@ def parse_command(text: str) -> IngestCommand:
     except ValueError:
         raise bad_request_error("tags and ingestIfNotExists must each be a JSON array with one string") from None
     if tag != _TAG_PREFIX + condition:
-        raise bad_request_error("tags must be the value of ingestIfNotExists with the prefix ingest-by:")
+        raise bad_request_error("the tag must be 'ingest-by:' followed by the value of ingestIfNotExists")
     return IngestCommand(Path(found["path"].replace("''", "'")), condition)
 
 

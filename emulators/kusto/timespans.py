@@ -36,7 +36,7 @@ def read_timespan(text: str) -> timedelta:
     if count > _MAX_TICKS:
         raise TimespanRangeError("the largest timespan is 10675199.02:48:05.4775807")
     if count % _TICKS_PER_MICROSECOND:
-        raise TimespanRangeError("the resolution of a timespan is one microsecond")
+        raise TimespanRangeError("the timespan has a fraction of a microsecond; use whole microseconds")
     if parse_timespan(body) is None:
         raise ValueError("a timespan is expected")
     span = timedelta(microseconds=count // _TICKS_PER_MICROSECOND)

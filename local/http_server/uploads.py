@@ -167,7 +167,7 @@ class _Upload:
         return draft
 
     def _create_draft(self) -> Path:
-        return durable_files.write_draft(self._folder / DRAFTS / "upload", b"")
+        return durable_files.write_temporary_file(self._folder / DRAFTS / "upload", b"")
 
     def _publish_blob(self, draft: Path) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ class SignInCodes:
                 path.unlink(missing_ok=True)
         path = self._folder / _hash_code(code)
         content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
-        durable_files.create_file(path, durable_files.write_draft(path, content.encode(), 0o600), self._folder)
+        durable_files.create_file(path, durable_files.write_temporary_file(path, content.encode(), 0o600), self._folder)
 
     def _consume_file(self, code: str) -> str | None:
         digest = _hash_code(code)

@@ -110,16 +110,16 @@ def _find_unknown_references(step: _Step) -> Iterator[FieldError]:
                 if not _is_known_item(step, ItemKind.CONNECTION, lookup):
                     yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")
         if kind == ItemKind.WARM_QUERY and not _is_known_item(step, ItemKind.SURFACE, definition["surface"]):
-            yield FieldError("surface", "is not a surface of this workspace")
+            yield FieldError("surface", f"unknown surface: {definition['surface']}")
         if kind == ItemKind.ALERT_RULE:
             yield from _find_unknown_references_of_rule(step, definition)
 
 
 def _find_unknown_references_of_rule(step: _Step, rule: Definition) -> Iterator[FieldError]:
     if not _is_known_item(step, ItemKind.SURFACE, rule["surface"]):
-        yield FieldError("surface", "is not a surface of this workspace")
+        yield FieldError("surface", f"unknown surface: {rule['surface']}")
     if rule.get("query") is not None and not _is_known_item(step, ItemKind.WARM_QUERY, rule["query"]):
-        yield FieldError("query", "is not a warm query of this workspace")
+        yield FieldError("query", f"unknown warm query: {rule['query']}")
     for index, lookup in enumerate(rule.get("connections", ())):
         if not _is_known_item(step, ItemKind.CONNECTION, lookup):
             yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")

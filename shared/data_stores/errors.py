@@ -15,9 +15,8 @@ def build_document_exists_error() -> WorkspaceError:
 
 def build_container_exists_error() -> WorkspaceError:
     """Build the error for a container name that is already used."""
-    return WorkspaceError(
-        Kind.CONFLICT, "CONTAINER_EXISTS", "The database already has a container or a record with this name."
-    )
+    detail = "A container with this name already exists in the database or in the workspace's catalog."
+    return WorkspaceError(Kind.CONFLICT, "CONTAINER_EXISTS", detail)
 
 
 def build_table_not_found_error() -> WorkspaceError:

@@ -181,27 +181,27 @@ class ChainVerification:
             self._verify_rows(iter(rows))
 
     def _verify_rows(self, rows: Iterator[Row]) -> None:
-        run = EventFastPath(self.sequence, self.last_hash, self.previous_hash, self.time, [])
-        while (row := run.advance(rows, self.leaves)) is not None:
+        fast_path = EventFastPath(self.sequence, self.last_hash, self.previous_hash, self.time, [])
+        while (row := fast_path.advance(rows, self.leaves)) is not None:
             # Not a simple valid event: apply the complete rules.
-            self._copy_state(run)
-            if not self._verify_row(row, run.hashes):
+            self._copy_state_from(fast_path)
+            if not self._verify_row(row, fast_path.hashes):
                 break
-            run.sequence, run.last_hash, run.previous_hash, run.time = (
+            fast_path.sequence, fast_path.last_hash, fast_path.previous_hash, fast_path.time = (
                 self.sequence,
                 self.last_hash,
                 self.previous_hash,
                 self.time,
             )
-        self._copy_state(run)
-        self.tree.append(map(bytes.fromhex, run.hashes))
+        self._copy_state_from(fast_path)
+        self.tree.append(map(bytes.fromhex, fast_path.hashes))
 
-    def _copy_state(self, run: EventFastPath) -> None:
+    def _copy_state_from(self, fast_path: EventFastPath) -> None:
         self.sequence, self.last_hash, self.previous_hash, self.time = (
-            run.sequence,
-            run.last_hash,
-            run.previous_hash,
-            run.time,
+            fast_path.sequence,
+            fast_path.last_hash,
+            fast_path.previous_hash,
+            fast_path.time,
         )
 
     def _verify_row(self, row: Row, hashes: list[str]) -> bool:

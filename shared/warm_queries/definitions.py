@@ -273,7 +273,7 @@ def _check_parameters_and_path(faults: ValidationErrors, query: WarmQuery) -> No
 
 def _check_surface(query: WarmQuery, stored: StoredCatalog) -> None:
     if not any(item.kind == ItemKind.SURFACE and item.key == query.surface for item in stored.items):
-        raise invalid("surface", "is not a surface of this workspace")
+        raise invalid("surface", f"unknown surface: {query.surface}")
 
 
 def _check_conflicts(query: WarmQuery, stored: StoredCatalog) -> None:

@@ -217,6 +217,6 @@ def test_a_reply_without_a_token_is_explained(reply: str) -> None:
         base_url=transport.url,
         transport=httpx.MockTransport(lambda _: httpx.Response(200, text=reply, headers=headers)),
     )
-    with pytest.raises(ApiError, match="Is it the address of a workspace"):
+    with pytest.raises(ApiError, match="of a workspace"):
         transport.get_token()
     transport.close()

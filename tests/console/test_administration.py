@@ -144,7 +144,7 @@ def add_surface(console: Console) -> None:
     open_heading(page, "Bakery")
 
 
-def expose_table(console: Console) -> None:
+def allow_document_creation(console: Console) -> None:
     """Allow the creation of documents in the table "recipes"."""
     page = console.open("tables", "Tables").page
     page.get_by_role("row").filter(has_text="recipes").click()
@@ -188,7 +188,7 @@ def test_a_new_administrator_needs_only_the_console(console: Console, admin: htt
     sign_in_with_key(console, key)
     for step in (
         *(add_member_with_least_rights, add_connection, add_surface),
-        *(expose_table, tighten_policy, disable_member),
+        *(allow_document_creation, tighten_policy, disable_member),
     ):
         step(console)
     clerk = "export@plant-a.example"
@@ -283,7 +283,7 @@ def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Clie
     assert admin.get("/oi-api/connections/taken").json()["name"] == "Mine again"
 
 
-def test_a_removal_names_what_prevents_it(console: Console) -> None:
+def test_a_rejected_removal_links_to_the_items_that_prevent_it(console: Console) -> None:
     """If a connection or surface is in use, the error about its removal links to the items that use it."""
     console.expected.append("409")
     page = console.sign_in().open("connections/pump-rig", "Pump rig").page

@@ -23,7 +23,7 @@ def check_chart(page: Page) -> None:
     expect(legend).to_have_text(["vibration", "vibration · anomalies"])
 
 
-def test_anomalies_are_found_marked_approved_and_run_by_name(console: Console, service: Service) -> None:
+def test_a_chart_marks_anomalies_and_the_approved_query_returns_them(console: Console, service: Service) -> None:
     """A chart marks the anomalies of a series, and the saved query returns them to everybody after its approval."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill(KQL)

@@ -22,9 +22,9 @@ def engineer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]
     running.stop()
 
 
-def read_examples(kind: str) -> list[str]:
+def read_examples(label: str) -> list[str]:
     """Return the code blocks of the KQL reference with a language label, `kql` or `kql-refused`."""
-    return [text for found, text in BLOCK.findall(TARGET.read_text(encoding="utf-8")) if found == kind]
+    return [text for found, text in BLOCK.findall(TARGET.read_text(encoding="utf-8")) if found == label]
 
 
 @pytest.mark.parametrize("kql", read_examples("kql"), ids=lambda text: text.split("\n")[0][:40])

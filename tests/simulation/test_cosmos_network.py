@@ -211,7 +211,7 @@ async def _simulate_one_reply(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_all_requests_with_a_key_get_the_same_reply(seed: int) -> None:
+def test_concurrent_requests_with_one_idempotency_key_get_the_same_reply(seed: int) -> None:
     """Concurrent requests with one Idempotency-Key all get the same reply: the first that is stored."""
     run_in_virtual_time(_simulate_one_reply(seed))
 

@@ -46,4 +46,4 @@ def parse_token(reply: Any) -> Token:
     try:
         return Token(str(reply["Token"]), datetime.fromisoformat(reply["ExpiresAt"]).timestamp())
     except (KeyError, TypeError, ValueError):
-        raise ApiError(0, "", "The reply contains no token. Is it the address of a workspace?") from None
+        raise ApiError(0, "", "The reply contains no token; check that the URL is that of a workspace.") from None

@@ -176,7 +176,7 @@ def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iter
     function = _find_function(call)
     if len(names) > len(function.outputs):
         raise unsupported_error(
-            "a list of names on the left of =", f"{call.name}() has {len(function.outputs)} results"
+            "more names on the left of = than results", f"{call.name}() has {len(function.outputs)} results"
         )
     for index, (name, output) in enumerate(zip(names, function.outputs, strict=False)):
         last = index if index + 1 == len(names) else -1

@@ -135,7 +135,9 @@ def _parse_metrics(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Opera
     return NewActivityMetrics(plugin, columns, tuple(lowered[2:5]), (), tuple(lowered[5:]), lookback, by_week)
 
 
-def _patch_resolve(default: Callable[[ir.Query, set[str]], ir.Query]) -> Callable[[ir.Query, set[str]], ir.Query]:
+def _patch_resolve_in_subqueries(
+    default: Callable[[ir.Query, set[str]], ir.Query],
+) -> Callable[[ir.Query, set[str]], ir.Query]:
     return lambda query, names: _resolve_lookback(default(query, names), names)
 
 
@@ -155,4 +157,4 @@ def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
 def install() -> None:
     """Add the plugin to the operator ``evaluate``."""
     add_plugin("new_activity_metrics", _parse_metrics)
-    replace_attribute(lower, "_resolve_in_subqueries", _patch_resolve)
+    replace_attribute(lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries)

@@ -217,7 +217,7 @@ def _patch_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.
             if kind in _UNORDERED:
                 raise unsupported_error(
                     "between over a string or a dynamic value",
-                    "convert the operand first, for instance with todouble(...)",
+                    "convert the value and the bounds first, for example with todouble(...)",
                 )
             if kind is None and isinstance(operand, ir.ColumnRef):
                 test = render_type_test(render_expression(operand), (*TEXTS, *DYNAMICS))

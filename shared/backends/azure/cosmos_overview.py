@@ -96,7 +96,7 @@ class CosmosChainOverview:
         pending = 0
         if chain.target is Target.DOMAIN_AMENDMENTS:
             pending = await self._index_amendments(chain, uncounted)
-        await self._add_counts(chain, uncounted, first_at, pending)
+        await self._add_counts_of_first_records(chain, uncounted, first_at, pending)
 
     async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
         minimum = ("", "", 0) if after is None else _to_sort_key(after)
@@ -242,7 +242,9 @@ class CosmosChainOverview:
             await self._items[chain.target].commit(items.compute_partition_key(chain, 1), operations)
         return len(records) - sum(decision.sequence <= last for decision in decisions)
 
-    async def _add_counts(self, chain: ChainKey, uncounted: int, first_at: str, pending: int) -> None:
+    async def _add_counts_of_first_records(
+        self, chain: ChainKey, counted_from: int, first_at: str, pending: int
+    ) -> None:
         """Add the counts of a chain's first records to the chain's head item; retry after concurrent appends.
 
         Do nothing if another process has added these counts, or has counted up to another record.
@@ -254,7 +256,7 @@ class CosmosChainOverview:
             if head is None:
                 return
             counts = head.counts or HeadCounts("", head.tip.sequence, 0)
-            if counts.counted_from != uncounted or counts.are_complete:
+            if counts.counted_from != counted_from or counts.are_complete:
                 return
             try:
                 await self._store.replace_counts(chain, head, HeadCounts(first_at, 0, counts.pending + pending))

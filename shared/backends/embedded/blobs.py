@@ -88,10 +88,10 @@ class FolderBlobStore:
         return await self._run_in_thread(lambda: self._links.create(link))
 
     async def check(self) -> None:
-        def write_and_delete_draft() -> None:
-            durable_files.write_draft(self._create_draft_path("check"), b"").unlink()
+        def write_and_delete_file() -> None:
+            durable_files.write_temporary_file(self._create_draft_path("check"), b"").unlink()
 
-        await self._run_in_thread(write_and_delete_draft)
+        await self._run_in_thread(write_and_delete_file)
 
     async def close(self) -> None:
         """Do nothing, because no file stays open."""
@@ -110,13 +110,13 @@ class FolderBlobStore:
             return False
 
         def create_from_draft() -> bool:
-            draft = durable_files.write_draft(self._create_draft_path(path.name), content)
+            draft = durable_files.write_temporary_file(self._create_draft_path(path.name), content)
             return durable_files.create_file(path, draft, self._folder)
 
         return _call_with_folder(path.parent, create_from_draft)
 
     def _copy_blob(self, path: Path, source: Path) -> None:
-        draft = durable_files.write_draft(self._create_draft_path(path.name), b"")
+        draft = durable_files.write_temporary_file(self._create_draft_path(path.name), b"")
         with draft.open("r+b") as file, source.open("rb") as content:
             shutil.copyfileobj(content, file, 1024 * 1024)
             file.flush()

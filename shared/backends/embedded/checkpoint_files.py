@@ -86,11 +86,11 @@ def _list_names_descending(folder: Path, digits: int) -> list[str]:
 
 
 def _create_file(path: Path, content: bytes, top: Path) -> bool:
-    return durable_files.create_file(path, durable_files.write_draft(path, content, _READ_ONLY), top)
+    return durable_files.create_file(path, durable_files.write_temporary_file(path, content, _READ_ONLY), top)
 
 
 def _replace_file(path: Path, content: bytes) -> None:
-    durable_files.write_draft(path, content).replace(path)
+    durable_files.write_temporary_file(path, content).replace(path)
 
 
 def _read_bytes(path: Path) -> bytes | None:

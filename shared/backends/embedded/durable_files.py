@@ -5,35 +5,35 @@ import uuid
 from pathlib import Path
 
 
-def create_file(path: Path, draft: Path, top: Path) -> bool:
-    """Create a file from a draft unless the file exists; delete the draft; return whether the file was created.
+def create_file(path: Path, temporary: Path, top: Path) -> bool:
+    """Create a file from a temporary file, which is deleted; return False if the file exists already.
 
     Args:
         path: path of the new file.
-        draft: file from :func:`write_draft`.
+        temporary: file from :func:`write_temporary_file`.
         top: a folder above the file; all folders from ``top`` to the file are flushed to disk, because they may be new.
     """
     try:
         # Creating a hard link is atomic, and the content is on disk already.
-        os.link(draft, path)
+        os.link(temporary, path)
     except FileExistsError:
         return False
     finally:
-        draft.unlink()
+        temporary.unlink()
     sync_folders(path, top)
     return True
 
 
-def write_draft(path: Path, content: bytes, mode: int = 0o644) -> Path:
+def write_temporary_file(path: Path, content: bytes, mode: int = 0o644) -> Path:
     """Write content to a new file with a random name next to ``path``, flush it to disk, and return the file's path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    return draft
+    return temporary
 
 
 def sync_folders(path: Path, top: Path) -> None:

@@ -142,7 +142,7 @@ class FileNoteSigner:
 def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> bytes:
     """Return the secret that a file contains; if the file does not exist, create it with random bytes."""
     if not path.exists():
-        draft = durable_files.write_draft(path, runtime.random_bytes(_SECRET_BYTES), 0o600)
+        draft = durable_files.write_temporary_file(path, runtime.random_bytes(_SECRET_BYTES), 0o600)
         durable_files.create_file(path, draft, path.parent)
     return path.read_bytes()
 
@@ -168,7 +168,7 @@ def create_private(path: Path) -> None:
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    durable_files.create_file(path, durable_files.write_draft(path, pem, 0o600), path.parent)
+    durable_files.create_file(path, durable_files.write_temporary_file(path, pem, 0o600), path.parent)
 
 
 def rotate_key(path: Path) -> str:
@@ -202,7 +202,7 @@ def store_public_key(path: Path, key: ec.EllipticCurvePublicKey) -> None:
     target = get_public_key_folder(path) / f"{_build_key_file_name(key)}.pem"
     if not target.exists():
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        durable_files.create_file(target, durable_files.write_draft(target, pem, 0o444), path.parent)
+        durable_files.create_file(target, durable_files.write_temporary_file(target, pem, 0o444), path.parent)
 
 
 def _load_or_create_private(path: Path) -> ec.EllipticCurvePrivateKey:

@@ -201,6 +201,22 @@ def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://127.0.0.1:1", "cannot reach the service: "),
+        ("http://127.0.0.1:port", "the address of the service is invalid: "),
+    ],
+)
+def test_fetch_distinguishes_an_unreachable_service_from_an_invalid_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], url: str, message: str
+) -> None:
+    """The error states whether the service did not respond, or its address is invalid."""
+    monkeypatch.setenv("OI_TOKEN", TOKEN)
+    assert main(["fetch", url, "--target", "PlatformConfig", "--out", str(tmp_path / "fetched.json")]) == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("said", ["000000000001", "999999999999", 5, None])
 @pytest.mark.parametrize("place", [1, 5])
 def test_fetch_ignores_record_ids(

@@ -73,7 +73,7 @@ class LoadGenerator:
             await self._send(self.app.request("GET", "/workspace/api/keys/jwt", self.key))
             await asyncio.sleep(0.1)
 
-    async def sign(self) -> None:
+    async def create_checkpoints(self) -> None:
         """Create signed checkpoints continuously."""
         while not self.stopped:
             try:
@@ -143,7 +143,7 @@ async def run_load(app: Instance, key: str) -> AsyncIterator[LoadGenerator]:
     async with asyncio.TaskGroup() as tasks:
         for number in range(WRITERS):
             tasks.create_task(load.write(number))
-        for work in (load.query, load.mint, load.sign):
+        for work in (load.query, load.mint, load.create_checkpoints):
             tasks.create_task(work())
         yield load
         load.stopped = True

@@ -55,7 +55,7 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         address = request.build_url(server)
         click.echo(f"Sign in on this page; it opens in your browser:\n  {address}", err=True)
         webbrowser.open(address)
-        return redeem_code(client, server, request, receiver.wait(wait_seconds))
+        return redeem_code(client, server, request, receiver.wait_for_code(wait_seconds))
 
 
 def _explain_client(client_id: str) -> str:
@@ -110,7 +110,7 @@ class _Receiver:
         is_reply = members.get("state") == self._request.state and members.get("iss") == self._issuer
         return members if is_reply else None
 
-    def wait(self, seconds: float) -> str:
+    def wait_for_code(self, seconds: float) -> str:
         """Wait for the reply of the authorization server, and return its authorization code.
 
         Raises:

@@ -190,9 +190,11 @@ def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tup
     except urllib.error.HTTPError as error:
         raise FetchError(f"the service returned status {error.code}{_read_detail(error)}", error.code) from None
     except OSError as error:
-        raise FetchError(f"the service cannot be read: {error}", exit_status=_UNREACHABLE) from None
+        raise FetchError(f"cannot reach the service: {error}", exit_status=_UNREACHABLE) from None
+    except http.client.InvalidURL as error:
+        raise FetchError(f"the address of the service is invalid: {error}") from None
     except (ValueError, RecursionError, http.client.HTTPException) as error:
-        raise FetchError(f"the service cannot be read: {error}") from None
+        raise FetchError(f"the service returned an invalid reply: {error}") from None
 
 
 def _read_detail(error: urllib.error.HTTPError) -> str:

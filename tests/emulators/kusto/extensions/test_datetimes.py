@@ -103,7 +103,7 @@ def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
 
 @pytest.mark.parametrize("date", ["Sat, 8 Nov 14", "8 Nov 14", "Saturday, 08-Nov-14", "08-Nov-14"])
 @pytest.mark.parametrize("time", ["15:05:00 GMT", "15:05:00", "15:05 GMT", "15:05"])
-def test_two_digits_of_a_year_are_of_this_century(endpoint: Endpoint, date: str, time: str) -> None:
+def test_a_two_digit_year_belongs_to_this_century(endpoint: Endpoint, date: str, time: str) -> None:
     """A datetime in a format of RFC 822 or RFC 850 has a year with two digits, which belongs to this century."""
     text = f"{date} {time}"
     assert endpoint.rows(f"print datetime({text}), todatetime('{text}')") == [["2014-11-08T15:05:00.000000Z"] * 2]

@@ -19,7 +19,7 @@ def test_an_unrestricted_caller_passes_each_check() -> None:
     CALLER.require_right(AccessRight.CATALOG_READ)
 
 
-def test_a_bound_credential_manages_no_credentials() -> None:
+def test_a_credential_with_a_telemetry_binding_cannot_create_credentials() -> None:
     """A credential that is bound to connections cannot create credentials, because thieves of a device could use it."""
     with pytest.raises(WorkspaceError) as raised:
         replace(CALLER, binding=TelemetryBinding(("rig",))).require_unbound()

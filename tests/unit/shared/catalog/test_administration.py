@@ -127,7 +127,7 @@ async def test_a_definition_of_an_earlier_version_is_equal(
 
 
 @pytest.mark.parametrize("kind", NOT_FOUND)
-def test_an_error_repeats_the_unknown_lookup(kind: ItemKind) -> None:
+def test_a_not_found_error_contains_the_requested_id(kind: ItemKind) -> None:
     """A not-found error contains the requested lookup (id in URLs), shortened to 64 characters."""
     assert "'pump'" in NOT_FOUND[kind]("pump").detail
     assert f"'{'x' * 64}'" in NOT_FOUND[kind]("x" * 65).detail

@@ -29,7 +29,7 @@ def test_invalid_items_are_left_out_and_their_keys_remain() -> None:
     assert (sections.surfaces, sections.head is None) == ([], True)
 
 
-def test_an_invalid_item_leaves_the_head_valid() -> None:
+def test_invalid_items_do_not_invalidate_the_settings() -> None:
     """Errors in items do not invalidate the workspace's settings (id, tier, limits and policies)."""
     sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces", 0)])
     assert sections.head is not None

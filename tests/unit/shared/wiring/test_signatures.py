@@ -55,10 +55,10 @@ async def services(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 def build_signer(services: Services, sign_in: str = "s1") -> DecisionSigner:
     """Return a DecisionSigner for a member who has just signed in; the policy allows one signature per sign-in."""
     signed_in = SignIn(datetime.now(UTC).replace(microsecond=0), ("key",), sign_in)
-    signer = Principal("bob", "bob", "Bob", frozenset(), CredentialKind.JWT, "t1", None, sign_in=signed_in)
+    principal = Principal("bob", "bob", "Bob", frozenset(), CredentialKind.JWT, "t1", None, sign_in=signed_in)
     policy = SignaturePolicy.model_validate({"maxAgeSeconds": 0})
     return services.signatures.signing.build_signer(
-        SigningRequest(signer, "Bob", policy, {"meaning": "approval"}, is_rejection=False)
+        SigningRequest(principal, "Bob", policy, {"meaning": "approval"}, is_rejection=False)
     )
 
 

@@ -30,7 +30,7 @@ def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
     assert [WITH_AN_INDEX[name] in step[3] for step in steps] == [True]
 
 
-def test_amendments_of_an_entity_use_an_index() -> None:
+def test_searches_for_amendments_and_decisions_use_indexes() -> None:
     """Searches for an entity's amendments, and for the decisions about amendments, use indexes."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:

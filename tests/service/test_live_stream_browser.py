@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -75,13 +76,15 @@ async def test_a_browser_receives_impulses(service: Service, tmp_path: Path) -> 
             address,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
         sending = asyncio.create_task(_send_telemetry(service))
         try:
             heard = await asyncio.wait_for(details, WAIT_SECONDS)
         finally:
             sending.cancel()
-            browser.send_signal(signal.SIGTERM)
+            # Debian starts the browser from a shell script, so the signal goes to the whole process group.
+            os.killpg(browser.pid, signal.SIGTERM)
             await browser.wait()
     assert {name: protocol for name, (protocol, _) in heard.items()} == {
         "subprotocol": f"bearer.{bearer}",

@@ -38,6 +38,8 @@ _DECIMAL: Final = r"-?(0|[1-9][0-9]{0,8})(\.[0-9]{0,5}[1-9])?"
 _NUMBER: Final = r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?"
 _NUMBER_LIKE: Final = r"\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*"
 _MEMORY: Final = "128MB"
+_BLOCK_BYTES: Final = 4 * 1024 * 1024
+"""Size of the parts of a step that threads parse; each part has distinct cells of its own."""
 _MOST_THREADS: Final = 4
 _LONGEST_PAYLOAD: Final = 200_000
 _UNCERTAIN: Final = "chr(1)"
@@ -222,7 +224,7 @@ class BulkConverter:
         try:
             table = pa_csv.read_csv(
                 pa.py_buffer(text),
-                read_options=pa_csv.ReadOptions(column_names=self._names, block_size=4 * 1024 * 1024),
+                read_options=pa_csv.ReadOptions(column_names=self._names, block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(
                     delimiter=self._mapper.mapping.delimiter,
                     quote_char='"',

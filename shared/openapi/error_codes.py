@@ -18,256 +18,252 @@ class ErrorCode:
     detail: str
 
 
-def _build_code_schema(detail: str, *statuses: int) -> ErrorCode:
+def _build_error_code(detail: str, *statuses: int) -> ErrorCode:
     return ErrorCode(statuses, detail)
 
 
 ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
-    "INVALID_REQUEST": _build_code_schema("A parameter or member breaks its rule.", 400),
-    "BODY_NOT_YAML": _build_code_schema(
+    "INVALID_REQUEST": _build_error_code("A parameter or member breaks its rule.", 400),
+    "BODY_NOT_YAML": _build_error_code(
         "A workspace document in YAML cannot be parsed, is empty, or exceeds a limit.", 400
     ),
-    "BODY_NOT_JSON": _build_code_schema(
+    "BODY_NOT_JSON": _build_error_code(
         "The body is not strict JSON (RFC 8259).",
         400,
     ),
-    "VERSION_UNKNOWN": _build_code_schema("The header `Oi-Version` names no version of the service.", 400),
-    "UNAUTHENTICATED": _build_code_schema(
+    "VERSION_UNKNOWN": _build_error_code("The header `Oi-Version` names no version of the service.", 400),
+    "UNAUTHENTICATED": _build_error_code(
         "The credential is missing, invalid, expired, revoked, or belongs to a disabled member.", 401
     ),
-    "ACCESS_RIGHT_MISSING": _build_code_schema("The credential lacks a right.", 403),
-    "ROUTE_NOT_FOUND": _build_code_schema("No operation has this address.", 404),
-    "METHOD_NOT_ALLOWED": _build_code_schema("The address supports other methods.", 405),
-    "PROTOCOL_REFUSED": _build_code_schema(
+    "ACCESS_RIGHT_MISSING": _build_error_code("The credential lacks a right.", 403),
+    "ROUTE_NOT_FOUND": _build_error_code("No operation has this address.", 404),
+    "METHOD_NOT_ALLOWED": _build_error_code("The address supports other methods.", 405),
+    "PROTOCOL_REFUSED": _build_error_code(
         "The MCP server rejects the Content-Type, Host or Origin of the request.",
         400,
         403,
         415,
         421,
     ),
-    "BODY_TOO_LARGE": _build_code_schema("The body is larger than the limit of the route.", 413),
-    "BODY_NOT_DECODABLE": _build_code_schema("The body does not have its `Content-Encoding`, or ends too early.", 400),
-    "CONTENT_ENCODING_UNSUPPORTED": _build_code_schema("The operation does not accept this `Content-Encoding`.", 415),
-    "URI_TOO_LONG": _build_code_schema("Path and query are longer than 32,768 bytes.", 414),
-    "HEADERS_TOO_LARGE": _build_code_schema("More than 100 headers, or more than 128 KiB of them.", 431),
-    "INTERNAL_ERROR": _build_code_schema("The service failed; its log has the reason under the `traceId`.", 500),
-    "THROTTLED": _build_code_schema(
+    "BODY_TOO_LARGE": _build_error_code("The body is larger than the limit of the route.", 413),
+    "BODY_NOT_DECODABLE": _build_error_code("The body does not have its `Content-Encoding`, or ends too early.", 400),
+    "CONTENT_ENCODING_UNSUPPORTED": _build_error_code("The operation does not accept this `Content-Encoding`.", 415),
+    "URI_TOO_LONG": _build_error_code("Path and query are longer than 32,768 bytes.", 414),
+    "HEADERS_TOO_LARGE": _build_error_code("More than 100 headers, or more than 128 KiB of them.", 431),
+    "INTERNAL_ERROR": _build_error_code("The service failed; its log has the reason under the `traceId`.", 500),
+    "THROTTLED": _build_error_code(
         "The engine, the hub or a data store is throttled, or queries of the principal wait; see `Retry-After`.", 429
     ),
-    "RATE_LIMITED": _build_code_schema(
+    "RATE_LIMITED": _build_error_code(
         "More requests in a minute, or at once, than the workspace's tier allows a principal.", 429
     ),
-    "OVERLOADED": _build_code_schema("The instance is overloaded.", 503),
-    "TOO_MANY_STREAMS": _build_code_schema("The principal has reached its limit of open live streams; close one.", 429),
-    "TOO_MANY_JOBS": _build_code_schema(
+    "OVERLOADED": _build_error_code("The instance is overloaded.", 503),
+    "TOO_MANY_STREAMS": _build_error_code("The principal has reached its limit of open live streams; close one.", 429),
+    "TOO_MANY_JOBS": _build_error_code(
         "The principal has reached its limit of unfinished downloads and audit bundles.", 429
     ),
-    "DOWNLOAD_QUOTA_EXCEEDED": _build_code_schema(
+    "DOWNLOAD_QUOTA_EXCEEDED": _build_error_code(
         "The files of the principal's downloads have reached their limit of bytes.", 507
     ),
-    "QUOTAS_UNAVAILABLE": _build_code_schema("The store that counts streams and jobs does not answer.", 503),
-    "RATE_LIMITS_UNAVAILABLE": _build_code_schema("The store of rate limits does not answer.", 503),
-    "FILE_NOT_FOUND": _build_code_schema("A browser page has no such file, or the file of a link was removed.", 404),
-    "OTHER_WORKSPACE": _build_code_schema("The GraphQL address names another workspace.", 403),
-    "TOKEN_NOT_FOUND": _build_code_schema("No active token has this id.", 404),
-    "DELEGATED_TOKEN": _build_code_schema(
+    "QUOTAS_UNAVAILABLE": _build_error_code("The store that counts streams and jobs does not answer.", 503),
+    "RATE_LIMITS_UNAVAILABLE": _build_error_code("The store of rate limits does not answer.", 503),
+    "FILE_NOT_FOUND": _build_error_code("A browser page has no such file, or the file of a link was removed.", 404),
+    "OTHER_WORKSPACE": _build_error_code("The GraphQL address names another workspace.", 403),
+    "TOKEN_NOT_FOUND": _build_error_code("No active token has this id.", 404),
+    "DELEGATED_TOKEN": _build_error_code(
         "A token that an OAuth client received by consent cannot sign, create credentials or approve clients.", 403
     ),
-    "REAUTHENTICATION_REQUIRED": _build_code_schema(
+    "REAUTHENTICATION_REQUIRED": _build_error_code(
         "This operation requires a recent sign-in: exchange the API key for a new token, or sign in again, and repeat "
         "the request with the new token.",
         401,
     ),
-    "SIGNATURE_REQUIRED": _build_code_schema("The policy `signatures` requires a signature for this decision.", 400),
-    "SIGNATURE_MEANING_INVALID": _build_code_schema("The meaning of the signature is not one of this decision.", 400),
-    "SIGNATURE_NOT_PERSONAL": _build_code_schema(
+    "SIGNATURE_REQUIRED": _build_error_code("The policy `signatures` requires a signature for this decision.", 400),
+    "SIGNATURE_MEANING_INVALID": _build_error_code("The meaning of the signature is not one of this decision.", 400),
+    "SIGNATURE_NOT_PERSONAL": _build_error_code(
         "The token descends from an API key that another person created, so it cannot sign.", 403
     ),
-    "SIGNATURE_TOKEN_USED": _build_code_schema(
-        "The sign-in has signed already; sign in again for this signature.", 409
-    ),
-    "SIGNATURE_LOCKED": _build_code_schema(
+    "SIGNATURE_TOKEN_USED": _build_error_code("The sign-in has signed already; sign in again for this signature.", 409),
+    "SIGNATURE_LOCKED": _build_error_code(
         "Too many signatures of the member were refused; retry after `Retry-After`.", 429
     ),
-    "SIGNATURES_UNAVAILABLE": _build_code_schema("The store of sign-ins and refused signatures does not answer.", 503),
-    "OAUTH_CLIENT_UNKNOWN": _build_code_schema(
+    "SIGNATURES_UNAVAILABLE": _build_error_code("The store of sign-ins and refused signatures does not answer.", 503),
+    "OAUTH_CLIENT_UNKNOWN": _build_error_code(
         "No OAuth client has this `client_id`, or its metadata document cannot be used.", 400
     ),
-    "REDIRECT_URI_MISMATCH": _build_code_schema(
+    "REDIRECT_URI_MISMATCH": _build_error_code(
         "The redirect URI of an authorization request is not one of its client.", 400
     ),
-    "GRANT_NOT_FOUND": _build_code_schema("No consent to an OAuth client has this id.", 404),
-    "CREDENTIAL_BOUND": _build_code_schema(
+    "GRANT_NOT_FOUND": _build_error_code("No consent to an OAuth client has this id.", 404),
+    "CREDENTIAL_BOUND": _build_error_code(
         "A credential that is bound to connections cannot manage keys and tokens.", 403
     ),
-    "CONNECTION_NOT_ALLOWED": _build_code_schema("The credential is bound to other connections.", 403),
-    "DEVICE_NOT_ALLOWED": _build_code_schema("The credential is not bound to the device of a message.", 403),
-    "BOUND_KEY_REQUIRED": _build_code_schema(
+    "CONNECTION_NOT_ALLOWED": _build_error_code("The credential is bound to other connections.", 403),
+    "DEVICE_NOT_ALLOWED": _build_error_code("The credential is not bound to the device of a message.", 403),
+    "BOUND_KEY_REQUIRED": _build_error_code(
         "The policy `requireBoundKeys` demands a key with `connections` for telemetry.", 403
     ),
-    "API_KEY_NOT_FOUND": _build_code_schema("No API key has this id.", 404),
-    "SIGNING_KEY_UNAVAILABLE": _build_code_schema("The key that signs tokens cannot be reached.", 503),
-    "CONNECTION_STATES_UNAVAILABLE": _build_code_schema("The store of connection states does not answer.", 503),
-    "CREDENTIALS_UNAVAILABLE": _build_code_schema("Keys and revocations cannot be read or written at the moment.", 503),
-    "IDEMPOTENCY_UNAVAILABLE": _build_code_schema(
+    "API_KEY_NOT_FOUND": _build_error_code("No API key has this id.", 404),
+    "SIGNING_KEY_UNAVAILABLE": _build_error_code("The key that signs tokens cannot be reached.", 503),
+    "CONNECTION_STATES_UNAVAILABLE": _build_error_code("The store of connection states does not answer.", 503),
+    "CREDENTIALS_UNAVAILABLE": _build_error_code("Keys and revocations cannot be read or written at the moment.", 503),
+    "IDEMPOTENCY_UNAVAILABLE": _build_error_code(
         "Idempotency keys cannot be stored at the moment; nothing was appended.", 503
     ),
-    "IDEMPOTENCY_KEY_IN_USE": _build_code_schema(
+    "IDEMPOTENCY_KEY_IN_USE": _build_error_code(
         "The first request with this Idempotency-Key is still in progress after 30 s.", 409
     ),
-    "IDEMPOTENCY_KEY_REUSED": _build_code_schema("The Idempotency-Key was used for another request.", 422),
-    "IDENTITY_PROVIDER_UNAVAILABLE": _build_code_schema("Entra ID's keys cannot be fetched.", 503),
-    "WARM_QUERY_NOT_FOUND": _build_code_schema("No warm query has this lookup or API path.", 404),
-    "WARM_QUERY_APPROVED": _build_code_schema("The query is approved; only a draft can be rejected.", 409),
-    "WARM_QUERY_REJECTED": _build_code_schema(
+    "IDEMPOTENCY_KEY_REUSED": _build_error_code("The Idempotency-Key was used for another request.", 422),
+    "IDENTITY_PROVIDER_UNAVAILABLE": _build_error_code("Entra ID's keys cannot be fetched.", 503),
+    "WARM_QUERY_NOT_FOUND": _build_error_code("No warm query has this lookup or API path.", 404),
+    "WARM_QUERY_APPROVED": _build_error_code("The query is approved; only a draft can be rejected.", 409),
+    "WARM_QUERY_REJECTED": _build_error_code(
         "The draft was rejected; it must be edited before it can be approved.", 409
     ),
-    "QUERY_NOT_APPROVED": _build_code_schema("The query is a draft.", 403),
-    "MAKER_CHECKER_VIOLATION": _build_code_schema(
+    "QUERY_NOT_APPROVED": _build_error_code("The query is a draft.", 403),
+    "MAKER_CHECKER_VIOLATION": _build_error_code(
         "A query's last editor cannot approve it, and an amendment's author cannot decide it.", 403
     ),
-    "WARM_QUERY_NAME_TAKEN": _build_code_schema(
+    "WARM_QUERY_NAME_TAKEN": _build_error_code(
         "Another query has this name, or the name of one query is the lookup or the API path of another.", 409
     ),
-    "WARM_QUERY_PATH_TAKEN": _build_code_schema("Another query has this API path or lookup.", 409),
-    "QUERY_INVALID": _build_code_schema(
+    "WARM_QUERY_PATH_TAKEN": _build_error_code("Another query has this API path or lookup.", 409),
+    "QUERY_INVALID": _build_error_code(
         "The KQL does not parse or bind, or a dynamic value of its result has more than 200 levels.", 400
     ),
-    "QUERY_NOT_READ_ONLY": _build_code_schema("The query contains a control command.", 400),
-    "QUERY_TOO_LARGE": _build_code_schema("The query needs more memory or rows than allowed.", 400),
-    "TIME_RANGE_NOT_APPLICABLE": _build_code_schema(
+    "QUERY_NOT_READ_ONLY": _build_error_code("The query contains a control command.", 400),
+    "QUERY_TOO_LARGE": _build_error_code("The query needs more memory or rows than allowed.", 400),
+    "TIME_RANGE_NOT_APPLICABLE": _build_error_code(
         "The query reads telemetry that `timeRange`, or `from` and `to`, cannot filter.", 400
     ),
-    "QUERY_TIMEOUT": _build_code_schema("The query ran longer than `QUERY_TIMEOUT_SECONDS`.", 504),
-    "QUERY_ENGINE_UNAVAILABLE": _build_code_schema("The query engine does not answer.", 503),
-    "CONNECTION_NOT_FOUND": _build_code_schema("No connection has this lookup.", 404),
-    "CONNECTION_DISABLED": _build_code_schema("The connection is disabled and accepts no telemetry.", 409),
-    "MESSAGE_TOO_LARGE": _build_code_schema("One message is over 256 KiB.", 413),
-    "STORAGE_FULL": _build_code_schema(
+    "QUERY_TIMEOUT": _build_error_code("The query ran longer than `QUERY_TIMEOUT_SECONDS`.", 504),
+    "QUERY_ENGINE_UNAVAILABLE": _build_error_code("The query engine does not answer.", 503),
+    "CONNECTION_NOT_FOUND": _build_error_code("No connection has this lookup.", 404),
+    "CONNECTION_DISABLED": _build_error_code("The connection is disabled and accepts no telemetry.", 409),
+    "MESSAGE_TOO_LARGE": _build_error_code("One message is over 256 KiB.", 413),
+    "STORAGE_FULL": _build_error_code(
         "The disk of the local host has less space than its reserve (`DISK_RESERVE_MB`).", 507
     ),
-    "TELEMETRY_HUB_UNAVAILABLE": _build_code_schema("The hub does not accept messages at the moment; send again.", 503),
-    "SURFACE_NOT_FOUND": _build_code_schema("No surface has this lookup.", 404),
-    "UPGRADE_REQUIRED": _build_code_schema(
+    "TELEMETRY_HUB_UNAVAILABLE": _build_error_code("The hub does not accept messages at the moment; send again.", 503),
+    "SURFACE_NOT_FOUND": _build_error_code("No surface has this lookup.", 404),
+    "UPGRADE_REQUIRED": _build_error_code(
         "The live stream needs a WebSocket: `Upgrade: websocket` and `Connection: Upgrade`.", 426
     ),
-    "LIVE_STREAM_UNAVAILABLE": _build_code_schema(
+    "LIVE_STREAM_UNAVAILABLE": _build_error_code(
         "The message service of the live stream does not answer or is not configured.", 503
     ),
-    "BLOB_STORE_UNAVAILABLE": _build_code_schema("The store of cold data and of files does not answer.", 503),
-    "CATALOG_UNAVAILABLE": _build_code_schema("The workspace's catalog cannot be read.", 503),
-    "CATALOG_CHANGED": _build_code_schema("The catalog changed repeatedly meanwhile; retry.", 409),
-    "PARTITION_KEY_IMMUTABLE": _build_code_schema("The partition key path of a container cannot be changed.", 409),
-    "WORKSPACE_ID_FIXED": _build_code_schema("The document has another workspace id than the one applied before.", 409),
-    "MEMBER_NOT_FOUND": _build_code_schema("The team has no member with this id.", 404),
-    "RIGHT_NOT_HELD": _build_code_schema(
+    "BLOB_STORE_UNAVAILABLE": _build_error_code("The store of cold data and of files does not answer.", 503),
+    "CATALOG_UNAVAILABLE": _build_error_code("The workspace's catalog cannot be read.", 503),
+    "CATALOG_CHANGED": _build_error_code("The catalog changed repeatedly meanwhile; retry.", 409),
+    "PARTITION_KEY_IMMUTABLE": _build_error_code("The partition key path of a container cannot be changed.", 409),
+    "WORKSPACE_ID_FIXED": _build_error_code("The document has another workspace id than the one applied before.", 409),
+    "MEMBER_NOT_FOUND": _build_error_code("The team has no member with this id.", 404),
+    "RIGHT_NOT_HELD": _build_error_code(
         "The change gives rights that the caller lacks, or concerns a member who has them.", 403
     ),
-    "SELF_LOCKOUT": _build_code_schema(
+    "SELF_LOCKOUT": _build_error_code(
         "Members cannot disable or remove themselves, and cannot remove their own `Workspace.Team.Manage`.", 409
     ),
-    "LAST_ADMINISTRATOR": _build_code_schema("The change would leave no enabled person with the role Admin.", 409),
-    "MEMBER_ID_RETIRED": _build_code_schema("The id belonged to a removed member.", 409),
-    "MEMBER_ID_TAKEN": _build_code_schema(
+    "LAST_ADMINISTRATOR": _build_error_code("The change would leave no enabled person with the role Admin.", 409),
+    "MEMBER_ID_RETIRED": _build_error_code("The id belonged to a removed member.", 409),
+    "MEMBER_ID_TAKEN": _build_error_code(
         "The id differs from the id of another member only in case, width or compatibility forms.", 409
     ),
-    "MEMBER_OID_TAKEN": _build_code_schema("Another member has this object id.", 409),
-    "MEMBER_IN_USE": _build_code_schema("The member approved warm queries that exist.", 409),
-    "CONNECTION_IN_USE": _build_code_schema("The connection belongs to surfaces, or alert rules watch it.", 409),
-    "SURFACE_IN_USE": _build_code_schema("The surface has warm queries or alert rules.", 409),
-    "ALERT_RULE_NOT_FOUND": _build_code_schema("No alert rule has this lookup.", 404),
-    "ALERT_NOT_FOUND": _build_code_schema("No alert has this id.", 404),
-    "ALERT_RESOLVED": _build_code_schema(
+    "MEMBER_OID_TAKEN": _build_error_code("Another member has this object id.", 409),
+    "MEMBER_IN_USE": _build_error_code("The member approved warm queries that exist.", 409),
+    "CONNECTION_IN_USE": _build_error_code("The connection belongs to surfaces, or alert rules watch it.", 409),
+    "SURFACE_IN_USE": _build_error_code("The surface has warm queries or alert rules.", 409),
+    "ALERT_RULE_NOT_FOUND": _build_error_code("No alert rule has this lookup.", 404),
+    "ALERT_NOT_FOUND": _build_error_code("No alert has this id.", 404),
+    "ALERT_RESOLVED": _build_error_code(
         "The alert is resolved; only pending and firing alerts can be acknowledged.",
         409,
     ),
-    "ALERT_CHANGED": _build_code_schema("The alert was changed concurrently; try again.", 409),
-    "ALERTS_UNAVAILABLE": _build_code_schema("The store of alerts does not answer.", 503),
-    "PROVENANCE_REQUIRED": _build_code_schema("Provenance cannot be switched off over HTTPS.", 409),
-    "WORKSPACE_NOT_DECLARED": _build_code_schema("No workspace document was applied yet.", 503),
-    "PROVENANCE_UNAVAILABLE": _build_code_schema(
+    "ALERT_CHANGED": _build_error_code("The alert was changed concurrently; try again.", 409),
+    "ALERTS_UNAVAILABLE": _build_error_code("The store of alerts does not answer.", 503),
+    "PROVENANCE_REQUIRED": _build_error_code("Provenance cannot be switched off over HTTPS.", 409),
+    "WORKSPACE_NOT_DECLARED": _build_error_code("No workspace document was applied yet.", 503),
+    "PROVENANCE_UNAVAILABLE": _build_error_code(
         "The audit log does not answer, or the tip of a chain is invalid.", 503
     ),
-    "PROVENANCE_NOT_PROVISIONED": _build_code_schema("The workspace has no provenance policy.", 503),
-    "PROVENANCE_BUSY": _build_code_schema("Too many appends are waiting on this instance.", 503),
-    "PROVENANCE_OUTCOME_UNKNOWN": _build_code_schema("It is unknown whether the record was stored.", 503),
-    "RECORD_TOO_LARGE": _build_code_schema("The record is larger than the limit of a chain.", 413),
-    "RECORD_DAMAGED": _build_code_schema("The amendment was changed in the store and cannot be decided.", 409),
-    "RECORD_NOT_FOUND": _build_code_schema("The chain has no record with this RecordID.", 404),
-    "TARGET_UNKNOWN": _build_code_schema("`target` must be one of the four targets.", 400),
-    "TARGET_SCOPE_MISMATCH": _build_code_schema(
-        "A workspace target with a scope, or a domain target without one.", 400
-    ),
-    "TARGET_READ_ONLY": _build_code_schema(
+    "PROVENANCE_NOT_PROVISIONED": _build_error_code("The workspace has no provenance policy.", 503),
+    "PROVENANCE_BUSY": _build_error_code("Too many appends are waiting on this instance.", 503),
+    "PROVENANCE_OUTCOME_UNKNOWN": _build_error_code("It is unknown whether the record was stored.", 503),
+    "RECORD_TOO_LARGE": _build_error_code("The record is larger than the limit of a chain.", 413),
+    "RECORD_DAMAGED": _build_error_code("The amendment was changed in the store and cannot be decided.", 409),
+    "RECORD_NOT_FOUND": _build_error_code("The chain has no record with this RecordID.", 404),
+    "TARGET_UNKNOWN": _build_error_code("`target` must be one of the four targets.", 400),
+    "TARGET_SCOPE_MISMATCH": _build_error_code("A workspace target with a scope, or a domain target without one.", 400),
+    "TARGET_READ_ONLY": _build_error_code(
         "Events cannot be appended to DomainAmendments; use the routes for amendments.", 400
     ),
-    "SCOPE_KEY_REQUIRED": _build_code_schema("The scope is missing or empty.", 400),
-    "VERIFY_TIMEOUT": _build_code_schema("Verification took over 200 s and has no result.", 504),
-    "CHECKPOINT_NOT_FOUND": _build_code_schema("The chain has no signed checkpoint yet, or none of this size.", 404),
-    "RECEIPT_NOT_READY": _build_code_schema("No checkpoint covers the record yet; retry after `Retry-After`.", 404),
-    "CHAIN_BROKEN": _build_code_schema("The chain is broken, so it gets no receipts: verify the chain.", 409),
-    "CHECKPOINT_REFUSED": _build_code_schema("The chain differs from its last checkpoint: verify the chain.", 409),
-    "CHECKPOINTS_UNAVAILABLE": _build_code_schema("The store of checkpoints does not answer.", 503),
-    "AMENDMENT_NOT_FOUND": _build_code_schema("No amendment in this scope has this id.", 404),
-    "AMENDMENT_NOT_PENDING": _build_code_schema("The amendment has a decision.", 409),
-    "REASON_CATEGORY_UNKNOWN": _build_code_schema("The reason is not on the workspace's list.", 400),
-    "DOWNLOAD_NOT_FOUND": _build_code_schema(
+    "SCOPE_KEY_REQUIRED": _build_error_code("The scope is missing or empty.", 400),
+    "VERIFY_TIMEOUT": _build_error_code("Verification took over 200 s and has no result.", 504),
+    "CHECKPOINT_NOT_FOUND": _build_error_code("The chain has no signed checkpoint yet, or none of this size.", 404),
+    "RECEIPT_NOT_READY": _build_error_code("No checkpoint covers the record yet; retry after `Retry-After`.", 404),
+    "CHAIN_BROKEN": _build_error_code("The chain is broken, so it gets no receipts: verify the chain.", 409),
+    "CHECKPOINT_REFUSED": _build_error_code("The chain differs from its last checkpoint: verify the chain.", 409),
+    "CHECKPOINTS_UNAVAILABLE": _build_error_code("The store of checkpoints does not answer.", 503),
+    "AMENDMENT_NOT_FOUND": _build_error_code("No amendment in this scope has this id.", 404),
+    "AMENDMENT_NOT_PENDING": _build_error_code("The amendment has a decision.", 409),
+    "REASON_CATEGORY_UNKNOWN": _build_error_code("The reason is not on the workspace's list.", 400),
+    "DOWNLOAD_NOT_FOUND": _build_error_code(
         "No download with this id, or it has expired.",
         404,
     ),
-    "DOWNLOAD_ENDED": _build_code_schema("The download has ended and cannot be cancelled.", 409),
-    "BUNDLE_NOT_FOUND": _build_code_schema(
+    "DOWNLOAD_ENDED": _build_error_code("The download has ended and cannot be cancelled.", 409),
+    "BUNDLE_NOT_FOUND": _build_error_code(
         "No audit bundle with this id, or it has expired.",
         404,
     ),
-    "BUNDLE_ENDED": _build_code_schema("The audit bundle has ended and cannot be cancelled.", 409),
-    "DOWNLOADS_UNAVAILABLE": _build_code_schema("Downloads cannot be stored or started at the moment.", 503),
-    "DATABASE_NOT_FOUND": _build_code_schema("No database with this lookup in the workspace.", 404),
-    "DATABASE_NOT_IN_STORE": _build_code_schema("The database is not owned by the store in the address.", 404),
-    "TABLE_NOT_FOUND": _build_code_schema("No such table in that database, or a record without a container.", 404),
-    "TABLE_NOT_EXPOSED": _build_code_schema("The container publishes nothing.", 404),
-    "OPERATION_NOT_EXPOSED": _build_code_schema("The container does not publish this operation.", 403),
-    "PARTITION_KEY_REQUIRED": _build_code_schema(
+    "BUNDLE_ENDED": _build_error_code("The audit bundle has ended and cannot be cancelled.", 409),
+    "DOWNLOADS_UNAVAILABLE": _build_error_code("Downloads cannot be stored or started at the moment.", 503),
+    "DATABASE_NOT_FOUND": _build_error_code("No database with this lookup in the workspace.", 404),
+    "DATABASE_NOT_IN_STORE": _build_error_code("The database is not owned by the store in the address.", 404),
+    "TABLE_NOT_FOUND": _build_error_code("No such table in that database, or a record without a container.", 404),
+    "TABLE_NOT_EXPOSED": _build_error_code("The container publishes nothing.", 404),
+    "OPERATION_NOT_EXPOSED": _build_error_code("The container does not publish this operation.", 403),
+    "PARTITION_KEY_REQUIRED": _build_error_code(
         "A call for a single document, or a new document, without the partition key.", 400
     ),
-    "DATA_PLANE_FORBIDDEN": _build_code_schema("The account exists, but access to its documents was not granted.", 403),
-    "DOCUMENT_NOT_FOUND": _build_code_schema("No document with this id and partition key.", 404),
-    "DOCUMENT_EXISTS": _build_code_schema("A document with this id and partition key exists.", 409),
-    "DOCUMENT_TOO_LARGE": _build_code_schema("The document is over 2,000,000 bytes.", 413),
-    "PRECONDITION_REQUIRED": _build_code_schema(
+    "DATA_PLANE_FORBIDDEN": _build_error_code("The account exists, but access to its documents was not granted.", 403),
+    "DOCUMENT_NOT_FOUND": _build_error_code("No document with this id and partition key.", 404),
+    "DOCUMENT_EXISTS": _build_error_code("A document with this id and partition key exists.", 409),
+    "DOCUMENT_TOO_LARGE": _build_error_code("The document is over 2,000,000 bytes.", 413),
+    "PRECONDITION_REQUIRED": _build_error_code(
         "Applying a workspace document needs the `planTag` of a plan in `If-Match`.", 428
     ),
-    "PRECONDITION_FAILED": _build_code_schema(
+    "PRECONDITION_FAILED": _build_error_code(
         "The document, or the definition of a warm query, does not satisfy `If-Match` or `If-None-Match`.", 412
     ),
-    "DOCUMENT_OUTCOME_UNKNOWN": _build_code_schema("It is unknown whether the document was written.", 503),
-    "DATA_STORE_UNAVAILABLE": _build_code_schema("The data store does not answer; nothing was changed.", 503),
-    "CONTAINER_EXISTS": _build_code_schema("The database has a container, or a record, of this name.", 409),
-    "CONTAINER_NOT_FOUND": _build_code_schema("The database has neither a container nor a record of this name.", 404),
-    "CONTAINER_PROVISIONED": _build_code_schema("The container exists in the account.", 409),
-    "CONTAINER_NOT_DECLARED": _build_code_schema(
+    "DOCUMENT_OUTCOME_UNKNOWN": _build_error_code("It is unknown whether the document was written.", 503),
+    "DATA_STORE_UNAVAILABLE": _build_error_code("The data store does not answer; nothing was changed.", 503),
+    "CONTAINER_EXISTS": _build_error_code("The database has a container, or a record, of this name.", 409),
+    "CONTAINER_NOT_FOUND": _build_error_code("The database has neither a container nor a record of this name.", 404),
+    "CONTAINER_PROVISIONED": _build_error_code("The container exists in the account.", 409),
+    "CONTAINER_NOT_DECLARED": _build_error_code(
         "The container exists in the account without a record that could be removed.", 409
     ),
-    "DATA_CLASS_REFUSED": _build_code_schema("Containers cannot have the data class `evidence`.", 400),
-    "STORE_NOT_AVAILABLE": _build_code_schema("The deployment names a store that has no adapter yet.", 503),
-    "NOT_READY": _build_code_schema("A store or the query engine does not answer (`/readyz`).", 503),
-    "IMPORT_NOT_FOUND": _build_code_schema("No import with this id, or it has expired.", 404),
-    "IMPORT_NOT_UPLOADED": _build_code_schema(
+    "DATA_CLASS_REFUSED": _build_error_code("Containers cannot have the data class `evidence`.", 400),
+    "STORE_NOT_AVAILABLE": _build_error_code("The deployment names a store that has no adapter yet.", 503),
+    "NOT_READY": _build_error_code("A store or the query engine does not answer (`/readyz`).", 503),
+    "IMPORT_NOT_FOUND": _build_error_code("No import with this id, or it has expired.", 404),
+    "IMPORT_NOT_UPLOADED": _build_error_code(
         "The import has no file yet, or the file does not have the announced size.", 409
     ),
-    "IMPORT_TOO_LARGE": _build_code_schema("The uploaded file has more bytes than an import takes.", 413),
-    "IMPORT_ENDED": _build_code_schema("The import has ended and can be neither started nor cancelled.", 409),
-    "WEBHOOK_NOT_FOUND": _build_code_schema("No webhook with this id.", 404),
-    "DELIVERY_NOT_FOUND": _build_code_schema(
+    "IMPORT_TOO_LARGE": _build_error_code("The uploaded file has more bytes than an import takes.", 413),
+    "IMPORT_ENDED": _build_error_code("The import has ended and can be neither started nor cancelled.", 409),
+    "WEBHOOK_NOT_FOUND": _build_error_code("No webhook with this id.", 404),
+    "DELIVERY_NOT_FOUND": _build_error_code(
         "The webhook has no delivery with this id, or it is older than 30 days.", 404
     ),
-    "WEBHOOK_URL_REFUSED": _build_code_schema("The URL of a webhook breaks a rule for addresses.", 400),
-    "TOO_MANY_WEBHOOKS": _build_code_schema("The workspace has 50 webhooks; remove one first.", 409),
-    "WEBHOOK_DISABLED": _build_code_schema(
+    "WEBHOOK_URL_REFUSED": _build_error_code("The URL of a webhook breaks a rule for addresses.", 400),
+    "TOO_MANY_WEBHOOKS": _build_error_code("The workspace has 50 webhooks; remove one first.", 409),
+    "WEBHOOK_DISABLED": _build_error_code(
         "The webhook is disabled, so nothing can be sent to it; enable it first.", 409
     ),
-    "WEBHOOK_KEY_UNAVAILABLE": _build_code_schema("The key that encrypts the secrets of webhooks cannot be used.", 503),
-    "WEBHOOKS_UNAVAILABLE": _build_code_schema(
+    "WEBHOOK_KEY_UNAVAILABLE": _build_error_code("The key that encrypts the secrets of webhooks cannot be used.", 503),
+    "WEBHOOKS_UNAVAILABLE": _build_error_code(
         "Webhooks and their deliveries cannot be read or stored at the moment.", 503
     ),
 }

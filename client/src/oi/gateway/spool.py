@@ -45,7 +45,7 @@ class Rejected:
 
     Attributes:
         address: address (MQTT topic) of the message; empty if the service rejected the message.
-        lookup: short name in URLs of the connection for which the service rejected the message; None if the gateway
+        lookup: id in URLs of the connection for which the service rejected the message; None if the gateway
             itself rejected it.
         reason: short code of the reason.
         detail: one sentence that explains the reason.

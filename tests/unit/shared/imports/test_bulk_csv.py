@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.imports import csv_reader
+from shared.imports import bulk_csv, csv_reader
 from shared.telemetry.json_text import parse
 from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all
 
@@ -125,6 +125,23 @@ def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatc
     steps = read_all(reader)
     assert len(steps) > 5
     assert [message for step in steps for message in step.messages.to_pylist()] == expected
+
+
+@pytest.mark.parametrize("mapping", [{}, {"device": "device"}, {"message_id": "id"}], ids=str)
+def test_blocks_with_different_cells_give_the_same_messages(
+    monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]
+) -> None:
+    """A step gives the same messages, no matter into how many blocks it is divided for parsing."""
+    rows = [
+        f"2026-01-05T10:00:{n % 60:02d}Z,{n // 90 or ''},id-{n},{n % 7 if n > 99 else ''},{n // 50}" for n in range(400)
+    ]
+    text = "\n".join(["time,device,id,x,y", *rows]).encode()
+    expected = list_messages(open_csv(text, **mapping))
+    monkeypatch.setattr(bulk_csv, "_BLOCK_BYTES", 1_000)
+    reader = open_csv(text, **mapping)
+    monkeypatch.setattr(reader, "_convert_row", None)
+    assert list_messages(reader) == expected
+    assert len(expected) == 400
 
 
 def test_empty_lines_are_no_rows() -> None:

@@ -29,6 +29,15 @@ TIMES = [
     "2027-01-05T10:00:00Z",
     "1767607200",
     "1767607200.25",
+    "9223372036855",
+    "9999999999999",
+    "2026-01-04T24:00:00Z",
+    "2026-01-05T 4:00:00Z",
+    "2026-01-05T10: 0:00Z",
+    "2026-01-05T10:00:0.Z",
+    "2026-01-05T09:59:5.+01:00",
+    "2026-01-05 10:00: 0",
+    "2026-01-05 10:00:0.",
     "x",
     "",
 ]
@@ -142,6 +151,15 @@ def test_blocks_with_different_cells_give_the_same_messages(
     monkeypatch.setattr(reader, "_convert_row", None)
     assert list_messages(reader) == expected
     assert len(expected) == 400
+
+
+def test_empty_device_cells_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows without a device are converted in bulk, also if all other cells of the column differ."""
+    rows = [f"2026-01-05T10:00:{n % 60:02d}Z,{'' if n % 3 else f'd{n}'},{n}" for n in range(400)]
+    monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 2_000)
+    reader = open_csv("\n".join(["time,device,x", *rows]).encode(), device="device")
+    monkeypatch.setattr(reader, "_convert_row", None)
+    assert {message["device_id"] for message in list_messages(reader)} == {"pump", *(f"d{n}" for n in range(0, 400, 3))}
 
 
 def test_empty_lines_are_no_rows() -> None:

@@ -25,7 +25,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
 
 @pytest.fixture(scope="module")
 def own_module_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a running service that the tests of one module may change."""
+    """Return a running service of one test module, whose tests may change it."""
     own = Service(tmp_path_factory.mktemp("module") / "data", WORKSPACE).start()
     yield own
     own.stop()
@@ -33,7 +33,7 @@ def own_module_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 
 @pytest.fixture
 def own_service(tmp_path: Path) -> Iterator[Service]:
-    """Return a service that the test starts itself, and may stop and kill."""
+    """Return a stopped service that one test uses alone, and may start, stop and kill."""
     own = Service(tmp_path / "data", WORKSPACE)
     yield own
     own.stop()

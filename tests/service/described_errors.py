@@ -16,7 +16,7 @@ _OF_ALL_ROUTES = {"ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "INVALID_REQUEST", "U
 
 
 def check_described_error(reply: httpx.Response) -> None:
-    """Fail if the reply has an error code that the OpenAPI document does not list for operation and status."""
+    """Fail if the OpenAPI document does not list the reply's error code for its operation and status."""
     if reply.headers.get("content-type") != "application/problem+json" or reply.request.method == "HEAD":
         return
     reply.read()

@@ -58,7 +58,7 @@ class Service:
         return self._end_process(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Stop the host with SIGKILL, which has the effect of a power cut."""
+        """Stop the host with SIGKILL, so that it stops without cleaning up, as after a power cut."""
         self._end_process(signal.SIGKILL)
 
     @property
@@ -113,7 +113,7 @@ class Service:
 
 
 class SharedService:
-    """Service that the tests of a folder share; it runs only while tests of the folder run.
+    """Service that all tests of a folder share.
 
     It stops between the folders, because an idle host with simulators uses a tenth of a core.
 
@@ -128,14 +128,14 @@ class SharedService:
         self._running: Service | None = None
 
     def get(self, create_folder: Callable[[str], Path]) -> Service:
-        """Return the service; start it on first use in a new folder."""
+        """Return the service; start it in a new folder if it does not run yet."""
         if self._running is None:
             data_dir = create_folder(self._folder.name) / "data"
             self._running = Service(data_dir, self._workspace_file, NO_DAILY_VERIFICATION).start()
         return self._running
 
     def stop_before(self, next_test: Path | None) -> None:
-        """Stop the service if the next test is outside of the folder."""
+        """Stop the service if the next test is not in its folder."""
         running = self._running
         if running is not None and (next_test is None or self._folder not in next_test.parents):
             self._running = None
@@ -143,7 +143,7 @@ class SharedService:
 
 
 def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
-    """Repeat ``probe`` until the function ``good`` accepts its value, and return the value; fail after the timeout."""
+    """Call ``probe`` until ``good`` accepts its result, and return this result; fail after the timeout."""
     deadline = time.monotonic() + seconds
     while not good(value := probe()):
         assert time.monotonic() < deadline, f"still {value!r} after {seconds} s"
@@ -160,7 +160,7 @@ def query_rows(client: httpx.Client, kql: str, limit: int = 10_000) -> list[dict
 
 
 def check_problem(reply: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """Check that a reply is a problem document with this status and code, and return it."""
+    """Check that a reply is a problem document with this status and error code, and return the document."""
     assert (reply.status_code, reply.json().get("code")) == (status, code), reply.text
     assert reply.headers["content-type"] == "application/problem+json"
     assert set(reply.json()) >= {"type", "title", "status", "detail", "code", "traceId"}
@@ -168,7 +168,7 @@ def check_problem(reply: httpx.Response, status: int, code: str) -> dict[str, An
 
 
 def check_failing_fields(reply: httpx.Response, status: int = 400, code: str = "INVALID_REQUEST") -> list[str]:
-    """Return the fields that an error reply lists, and check that each has a message."""
+    """Check that an error reply lists its fields with a message each, and return the names of the fields."""
     errors = check_problem(reply, status, code)["errors"]
     assert all(error["message"] for error in errors)
     return [error["field"] for error in errors]

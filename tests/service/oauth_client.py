@@ -31,7 +31,7 @@ class OAuthClient:
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48))
 
     def build_request(self, **changed: Any) -> dict[str, Any]:
-        """Return the parameters of an authorization request; None removes a parameter."""
+        """Return the parameters of an authorization request; a parameter with the value None is removed."""
         usual = {
             "response_type": "code",
             "client_id": self.client_id,
@@ -44,11 +44,11 @@ class OAuthClient:
         return {name: value for name, value in (usual | changed).items() if value is not None}
 
     def start(self, **changed: Any) -> httpx.Response:
-        """Open the authorization endpoint as a browser does, and return its reply."""
+        """Request the authorization endpoint as a browser does, and return the reply."""
         return self.service.anonymous().get("/oauth2/authorize", params=self.build_request(**changed))
 
     def decide(self, scopes: list[str] | None = None, *, approve: bool = True, **changed: Any) -> httpx.Response:
-        """Approve or decline the request as a member, as the consent page does."""
+        """Approve or decline the authorization request on behalf of the member, as the consent page does."""
         chosen = SCOPE.split() if scopes is None else scopes
         body = {**self.build_request(**changed), "approve": approve, "scopes": chosen}
         return self.service.caller(self.member).post("/oauth2/authorize", json=body)
@@ -91,7 +91,7 @@ class OAuthClient:
 
 
 def read_query(address: str) -> dict[str, str]:
-    """Return the query parameters of a URL in which each parameter occurs once."""
+    """Return the query parameters of a URL; fail if a parameter occurs twice."""
     parsed = parse_qs(urlsplit(address).query, keep_blank_values=True, strict_parsing=True)
     assert all(len(values) == 1 for values in parsed.values())
     return {name: values[0] for name, values in parsed.items()}

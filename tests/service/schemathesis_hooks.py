@@ -1,4 +1,4 @@
-"""Extension of Schemathesis, which the subprocess of test_described.py loads: bodies of newline-delimited JSON."""
+"""Extension of Schemathesis for bodies of newline-delimited JSON; the process of test_described.py loads it."""
 
 import json
 from typing import Any
@@ -8,5 +8,5 @@ import schemathesis
 
 @schemathesis.serializer("application/x-ndjson")
 def serialize_lines(_context: Any, value: Any) -> bytes:
-    """Return a text unchanged. Put any other value into an array, which is not a valid line, because it is no body."""
+    """Return a text body unchanged and any other value as a JSON array, which is not a valid line."""
     return (value if isinstance(value, str) else json.dumps([value])).encode()

@@ -47,14 +47,17 @@ def admin(plant: Service) -> httpx.Client:
 
 
 def build_path(kind: str, key: str) -> str:
-    """Return the address of an item."""
+    """Return the URL path of an item."""
     return f"/oi-api/{kind}/{quote(key, safe='')}"
 
 
 def put_definition(
     client: httpx.Client, kind: str, key: str, headers: dict[str, str] | None = None, /, **changes: Any
 ) -> Any:
-    """Send the example definition of a kind by PUT, with changed members (None removes a member)."""
+    """Send the example definition of an item kind by PUT.
+
+    Given members replace those of the example, None removes one.
+    """
     body = {name: value for name, value in {**BODIES[kind], **changes}.items() if value is not None}
     return client.put(build_path(kind, key), json=body, headers=headers)
 
@@ -74,8 +77,8 @@ def create_caller(plant: Service, admin: httpx.Client, member: str, **definition
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_lifecycle_of_an_item(admin: httpx.Client, kind: str) -> None:
-    """An item is created, read, listed, replaced and removed, each with its ETag and audit event."""
+def test_an_item_is_created_replaced_and_removed(admin: httpx.Client, kind: str) -> None:
+    """Creating, replacing and removing an item each succeed, change its ETag and append an audit event."""
     key = f"cycle-{kind}"
     created = put_definition(admin, kind, key)
     assert created.status_code == 201, created.text
@@ -103,7 +106,7 @@ def test_lifecycle_of_an_item(admin: httpx.Client, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> None:
-    """A GET reply can be sent back with PUT, which then changes nothing and writes no audit event."""
+    """If a client sends the reply to a GET back with PUT, nothing changes and no audit event is written."""
     key = f"same-{kind}"
     read = put_definition(admin, kind, key).json()
     again = admin.put(build_path(kind, key), json=read, headers={"If-Match": read["etag"]})
@@ -113,7 +116,7 @@ def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_conditions(admin: httpx.Client, kind: str) -> None:
+def test_unmet_conditions_are_rejected(admin: httpx.Client, kind: str) -> None:
     """A change is rejected if its ETag is old, if `If-None-Match: *` meets an existing item, or if no item exists."""
     key = f"conditional-{kind}"
     for method in ("PUT", "DELETE"):
@@ -135,7 +138,7 @@ def test_conditions(admin: httpx.Client, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_lists_have_pages(admin: httpx.Client, kind: str) -> None:
+def test_pages_contain_each_item_once(admin: httpx.Client, kind: str) -> None:
     """The pages of a list contain each item once, sorted by key; only the last page has no cursor."""
     for key in ("page-1", "page-2", "page-3"):
         assert put_definition(admin, kind, key).status_code in (200, 201)
@@ -159,7 +162,7 @@ def test_lists_have_pages(admin: httpx.Client, kind: str) -> None:
 
 @pytest.mark.parametrize("key", ["a/b", "a+b c", "müller@t", "数@t", "100%", "?#&"])
 def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
-    """A member id can contain characters with a meaning in URLs, if they are percent-encoded."""
+    """A member id may contain characters that have a meaning in URLs, if the client percent-encodes them."""
     created = put_definition(admin, "team", key)
     assert (created.status_code, created.json()["id"]) == (201, key)
     assert admin.get(build_path("team", key)).json()["id"] == key
@@ -168,7 +171,7 @@ def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
 
 @pytest.mark.parametrize("encoded", ["%2E", "%2e%2e", "%2E."])
 def test_a_relative_path_is_not_an_id(admin: httpx.Client, encoded: str) -> None:
-    """The ids `.` and `..` are rejected, because HTTP clients remove these segments from a URL."""
+    """The ids `.` and `..` are rejected, because HTTP clients remove them from the path of a URL."""
     assert check_failing_fields(admin.put(f"/oi-api/team/{encoded}", json=BODIES["team"])) == ["id"]
 
 
@@ -219,8 +222,8 @@ def test_unknown_members_name_the_nearest_one(admin: httpx.Client, kind: str, mi
     assert f"did you mean `{known or 'connections'}`?" in message
 
 
-def test_omitted_members_of_a_member_keep_their_values(admin: httpx.Client) -> None:
-    """A PUT of a team member without `enabled` or `oid` keeps the stored values; `oid: null` removes the account."""
+def test_a_put_without_enabled_or_oid_keeps_the_stored_values(admin: httpx.Client) -> None:
+    """If a PUT of a team member omits `enabled` or `oid`, the stored value stays; `oid: null` removes the account."""
     assert put_definition(admin, "team", "kept@t", enabled=False, oid="1234").status_code == 201
     kept = put_definition(admin, "team", "kept@t", name="Other").json()
     assert (kept["enabled"], kept["oid"], kept["name"]) == (False, "1234", "Other")
@@ -228,15 +231,15 @@ def test_omitted_members_of_a_member_keep_their_values(admin: httpx.Client) -> N
     assert (removed["enabled"], removed["oid"]) == (False, None)
 
 
-def test_object_ids_and_similar_ids_are_unique(admin: httpx.Client) -> None:
-    """Two members can have neither the same Entra ID account nor ids that look alike."""
+def test_object_ids_and_lookalike_ids_are_rejected(admin: httpx.Client) -> None:
+    """A member is rejected if another member has the same Entra ID account or an id that looks alike."""
     assert put_definition(admin, "team", "one@t", oid="ABC-1").status_code == 201
     check_problem(put_definition(admin, "team", "two@t", oid="abc-1"), 409, "MEMBER_OID_TAKEN")
     check_problem(put_definition(admin, "team", "ONE@t"), 409, "MEMBER_ID_TAKEN")
 
 
 def test_a_caller_cannot_give_rights_that_the_caller_lacks(plant: Service, admin: httpx.Client) -> None:
-    """A caller can neither grant a right that the caller's token lacks nor change a member who has such a right."""
+    """Callers cannot grant a right that their token lacks, and cannot change a member who has such a right."""
     rights = ["Workspace.Team.Manage"]
     manager = create_caller(plant, admin, "manager@t", role="Viewer", rights=rights)
     assert put_definition(manager, "team", "colleague@t", rights=rights).status_code == 201
@@ -257,8 +260,8 @@ def test_a_caller_cannot_give_rights_that_the_caller_lacks(plant: Service, admin
     check_problem(manager.delete("/oi-api/team/manager@t"), 409, "SELF_LOCKOUT")
 
 
-def test_an_administrator_remains(plant: Service, admin: httpx.Client) -> None:
-    """The last enabled person with the role Admin cannot be demoted; services and disabled members are not counted."""
+def test_the_last_administrator_cannot_be_demoted(plant: Service, admin: httpx.Client) -> None:
+    """The last enabled person with the role Admin cannot be demoted, even if a service is also an Admin."""
     everything = admin.get("/oi-api/team/admin@t").json()["accessRights"]
     robot = create_caller(plant, admin, "robot@t", role="Admin", service=True)
     deputy = create_caller(plant, admin, "deputy@t", role="Editor", rights=everything)
@@ -307,8 +310,11 @@ def test_a_referenced_item_cannot_be_removed(plant: Service, admin: httpx.Client
     assert admin.delete("/oi-api/team/leaver@t").status_code == 204
 
 
-def test_surfaces_and_connections_refer_to_each_other(admin: httpx.Client) -> None:
-    """A connection lists its surfaces and a surface lists its queries; these lists do not affect the ETags."""
+def test_connections_list_surfaces_and_surfaces_list_queries(admin: httpx.Client) -> None:
+    """A connection lists its surfaces and a surface lists its queries.
+
+    A change of these lists does not change the ETag.
+    """
     before = admin.get("/oi-api/connections/stopped").json()
     assert put_definition(admin, "surfaces", "yard", connections=["stopped"]).json()["queries"] == []
     after = admin.get("/oi-api/connections/stopped").json()
@@ -320,7 +326,7 @@ def test_surfaces_and_connections_refer_to_each_other(admin: httpx.Client) -> No
 
 
 def test_a_new_connection_receives_telemetry(plant: Service, admin: httpx.Client) -> None:
-    """A connection that was created over HTTPS accepts messages until it is removed."""
+    """A connection that was created over HTTPS accepts telemetry until it is removed."""
     assert put_definition(admin, "connections", "fresh").json()["status"] == "CONNECTING"
     message = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "new-1", "payload": {"value": 1}}
     assert plant.caller("editor@t").post("/oi-api/telemetry/fresh", json=message).status_code == 202
@@ -342,8 +348,8 @@ def test_an_event_hub_without_a_trigger_is_an_error(plant: Service, admin: httpx
     assert put_definition(admin, "connections", "unread", source=source).json()["enabled"] is False
 
 
-def test_the_workspace_shows_limits_policies_and_counts(plant: Service, admin: httpx.Client) -> None:
-    """GET returns the identity, the tier with its limits, the policies and the numbers of items."""
+def test_the_workspace_has_tier_limits_policies_and_counts(plant: Service, admin: httpx.Client) -> None:
+    """GET of the workspace returns its identity, its tier with limits, its policies, and the numbers of its items."""
     shown = plant.caller("viewer@t").get("/oi-api/workspace")
     body = shown.json()
     assert shown.headers["etag"] == body["etag"]
@@ -354,7 +360,7 @@ def test_the_workspace_shows_limits_policies_and_counts(plant: Service, admin: h
     assert body["stats"]["memberCount"] == len(admin.get("/oi-api/team").json()["members"])
 
 
-def test_policies_are_changed(admin: httpx.Client) -> None:
+def test_name_and_policies_are_changed_by_put(admin: httpx.Client) -> None:
     """One PUT changes the name and the policies of the workspace; each changed part has an audit event."""
     before = admin.get("/oi-api/workspace").json()
     provenance = {"requireApproval": True, "reasonCategories": ["drift"]}
@@ -385,8 +391,8 @@ def test_policies_are_changed(admin: httpx.Client) -> None:
     check_problem(off, 409, "PROVENANCE_REQUIRED")
 
 
-def test_data_stores_are_shown_as_declared(plant: Service) -> None:
-    """The list contains every store with its databases and declared containers."""
+def test_all_declared_data_stores_are_listed(plant: Service) -> None:
+    """The list of data stores contains every store with its databases and declared containers."""
     stores = plant.caller("viewer@t").get("/oi-api/data-stores").json()["dataStores"]
     assert [store["lookup"] for store in stores] == ["lab", "mes"]
     orders, locked = stores[1]["databases"]
@@ -395,7 +401,7 @@ def test_data_stores_are_shown_as_declared(plant: Service) -> None:
     assert (recipes["partitionKeyPath"], recipes["dataClass"], recipes["provisioned"]) == ("/id", "reference", True)
 
 
-def test_the_exposure_of_a_container_is_changed(plant: Service, admin: httpx.Client) -> None:
+def test_put_changes_data_class_and_exposure_of_a_container(plant: Service, admin: httpx.Client) -> None:
     """A PUT changes the data class and the exposed operations of a container, but not its partition key path."""
     documents = "/oi-api/data-stores/mes/databases/orders/tables/recipes"
     read = admin.get(RECORD)
@@ -422,8 +428,8 @@ def test_the_exposure_of_a_container_is_changed(plant: Service, admin: httpx.Cli
     admin.put(RECORD, json={"expose": ["list", "read"]})
 
 
-def test_a_draft_is_rejected(plant: Service, admin: httpx.Client) -> None:
-    """A rejection is shown at the draft until the next PUT; until then the draft cannot be approved."""
+def test_a_rejected_draft_cannot_be_approved(plant: Service, admin: httpx.Client) -> None:
+    """After a rejection, the draft shows the rejection and cannot be approved until the next PUT."""
     editor, path = plant.caller("editor@t"), "/oi-api/warm-queries/rejected"
     body = {"name": "Rejected", "surface": "hall", "kql": "Telemetry | count"}
     draft = editor.put(path, json=body).json()
@@ -460,35 +466,38 @@ def create_key(client: httpx.Client, member: str) -> dict[str, Any]:
     return created
 
 
-def count_whoami(client: httpx.Client) -> int:
+def count_whoami_requests(client: httpx.Client) -> int:
     """Request whoami, which needs only a valid credential, and return the status."""
     return client.get("/workspace/api/keys/whoami").status_code
 
 
-def test_a_disabled_member_is_refused(plant: Service, admin: httpx.Client) -> None:
-    """Keys and tokens of a disabled member are rejected; if the member is enabled again, only the keys work again."""
+def test_credentials_of_a_disabled_member_are_rejected(plant: Service, admin: httpx.Client) -> None:
+    """API keys and tokens of a disabled member are rejected.
+
+    After the member is enabled again, only the API keys work.
+    """
     assert put_definition(admin, "team", "paused@t").status_code == 201
     by_key = plant.anonymous(create_key(admin, "paused@t")["apiKey"])
     by_token = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
-    assert (count_whoami(by_key), count_whoami(by_token)) == (200, 200)
+    assert (count_whoami_requests(by_key), count_whoami_requests(by_token)) == (200, 200)
     assert put_definition(admin, "team", "paused@t", enabled=False).status_code == 200
     for client in (by_key, by_token):
-        wait_until(lambda client=client: count_whoami(client), lambda status: status == 401, 15)  # type: ignore[misc]
+        wait_until(lambda client=client: count_whoami_requests(client), lambda status: status == 401, 15)  # type: ignore[misc]
     assert put_definition(admin, "team", "paused@t", enabled=True).status_code == 200
-    wait_until(lambda: count_whoami(by_key), lambda status: status == 200, 15)
-    assert count_whoami(by_token) == 401
+    wait_until(lambda: count_whoami_requests(by_key), lambda status: status == 200, 15)
+    assert count_whoami_requests(by_token) == 401
     fresh = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
-    assert count_whoami(fresh) == 200
+    assert count_whoami_requests(fresh) == 200
 
 
-def test_a_removed_member_is_retired(plant: Service, admin: httpx.Client) -> None:
-    """Keys and tokens of a removed member never work again, and the id cannot be reused in any spelling."""
+def test_credentials_of_a_removed_member_are_rejected(plant: Service, admin: httpx.Client) -> None:
+    """Keys and tokens of a removed member are rejected for ever; no new member can get the id in any spelling."""
     assert put_definition(admin, "team", "former@t").status_code == 201
     key = create_key(admin, "former@t")
     by_token = plant.anonymous(plant.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"])
     assert admin.delete("/oi-api/team/former@t").status_code == 204
     for client in (plant.anonymous(key["apiKey"]), by_token):
-        wait_until(lambda client=client: count_whoami(client), lambda status: status == 401, 15)  # type: ignore[misc]
+        wait_until(lambda client=client: count_whoami_requests(client), lambda status: status == 401, 15)  # type: ignore[misc]
     for again in ("former@t", "FORMER@t"):
         check_problem(put_definition(admin, "team", again), 409, "MEMBER_ID_RETIRED")
     listed = admin.get("/workspace/api/keys").json()["keys"]
@@ -508,10 +517,10 @@ def test_a_removed_member_is_retired(plant: Service, admin: httpx.Client) -> Non
     ],
     ids=["member", "connection", "surface", "alert rule", "query", "key", "member id"],
 )
-def test_names_have_no_invisible_characters(
+def test_names_with_invisible_characters_are_rejected(
     admin: httpx.Client, method: str, path: str, body: dict[str, Any], field: str
 ) -> None:
-    """A name or member id that has a format character, or is not in NFC, is rejected and not stored."""
+    """A name or member id is rejected if it contains a format character or is not in Unicode form NFC."""
     for name in ("a\u200bb", "Ku\u0308hlung", " a"):
         reply = admin.request(method, path, json={**body, **({"name": name} if field == "name" else {})})
         assert check_failing_fields(reply) == [field]
@@ -519,8 +528,8 @@ def test_names_have_no_invisible_characters(
         assert admin.get(path).status_code in (400, 404)
 
 
-def test_the_creator_of_a_key_counts_as_its_approver(plant: Service, admin: httpx.Client) -> None:
-    """An editor cannot approve or reject the editor's own work with another member's key that the editor created."""
+def test_the_creator_of_a_key_cannot_decide_about_own_edits(plant: Service, admin: httpx.Client) -> None:
+    """An editor who created an API key of another member cannot use it to approve or reject the editor's own edits."""
     maker = create_caller(plant, admin, "maker@t", role="Admin")
     assert put_definition(admin, "team", "checker@t", role="Admin").status_code == 201
     by_maker = plant.anonymous(create_key(maker, "checker@t")["apiKey"])
@@ -550,8 +559,8 @@ def test_the_creator_of_a_key_counts_as_its_approver(plant: Service, admin: http
     assert independent.post(f"{decide}/approve?scopeKey=keys").status_code == 200
 
 
-def test_the_creator_of_a_services_key_counts_as_its_editor(plant: Service, admin: httpx.Client) -> None:
-    """The person who created a service's API key cannot approve or reject the service's edits; others can."""
+def test_the_creator_of_a_service_key_cannot_decide_about_its_edits(plant: Service, admin: httpx.Client) -> None:
+    """The person who created a service's API key cannot approve or reject the edits that the service makes with it."""
     service = create_caller(plant, admin, "deployer", role="Admin", service=True)
     body = {"name": "Work of a service", "surface": "hall", "kql": "Telemetry | count"}
     path = "/oi-api/warm-queries/work-of-a-service"
@@ -574,8 +583,8 @@ def test_the_creator_of_a_services_key_counts_as_its_editor(plant: Service, admi
     assert put_definition(admin, "team", "editor@t", **editor, rights=[]).status_code == 200
 
 
-def test_a_service_token_cannot_decide(plant: Service, admin: httpx.Client) -> None:
-    """The token of a service member can neither approve nor reject."""
+def test_a_service_token_can_neither_approve_nor_reject(plant: Service, admin: httpx.Client) -> None:
+    """The token of a service member can neither approve nor reject a draft query."""
     service = create_caller(plant, admin, "decider", role="Admin", service=True)
     for action, body in (("approve", None), ("reject", {"comment": "x"})):
         check_problem(service.post(f"/oi-api/warm-queries/draft/{action}", json=body), 401, "UNAUTHENTICATED")

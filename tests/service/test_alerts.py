@@ -55,7 +55,7 @@ def editor(plant: Service) -> httpx.Client:
 
 @pytest.fixture(scope="module")
 def firing(plant: Service, editor: httpx.Client) -> Iterator[dict[str, Any]]:
-    """Return the firing alert of a rule over an approved query with one device above its limit."""
+    """Return the firing alert of a rule that evaluates an approved query, in which one device is above the limit."""
     query = {"name": "Levels", "surface": "hall", "kql": KQL}
     assert editor.put("/oi-api/warm-queries/levels", json=query).status_code == 201
     assert plant.caller("admin@t").post("/oi-api/warm-queries/levels/approve").status_code == 200
@@ -84,7 +84,10 @@ def wait_for_alert(client: httpx.Client, rule: str, state: str) -> dict[str, Any
 
 
 def test_a_value_above_its_limit_fires(editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """Only the group whose value is above the limit has an alert; the rule shows its state and times."""
+    """An alert fires only for the group whose value is above the limit.
+
+    The rule shows its state and evaluation times.
+    """
     assert (firing["labels"], firing["value"], firing["severity"]) == ({"DeviceId": "press-2"}, 8.0, "critical")
     assert (firing["startedAt"], firing["resolvedAt"], firing["acknowledgedBy"]) == (firing["firedAt"], None, None)
     rule = editor.get("/oi-api/alert-rules/level-high").json()
@@ -95,7 +98,7 @@ def test_a_value_above_its_limit_fires(editor: httpx.Client, firing: dict[str, A
 
 
 def test_a_trial_shows_every_group(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """A trial of a rule lists every group with its value, stores nothing, and needs the right to manage alerts."""
+    """A trial of a rule lists each group with its value and stores nothing; it requires the right to manage alerts."""
     reply = editor.post("/oi-api/alert-rules/level-high/evaluate")
     assert reply.status_code == 200, reply.text
     assert {one["labels"]["DeviceId"]: one["wouldFire"] for one in reply.json()["alerts"]} == {
@@ -122,7 +125,7 @@ def evaluate_disabled_rule(editor: httpx.Client, **changes: Any) -> dict[str, An
 
 @pytest.fixture
 def approved_queries(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> Iterator[None]:
-    """Approve a query with unusual values and a query with many rows."""
+    """Approve a query that returns unusual values and a query that returns many rows."""
     del firing
     many: dict[str, Any] = {"kql": MANY_KQL, "parameters": [{"name": "size", "type": "long"}]}
     for lookup, definition in {"values": {"kql": VALUES_KQL}, "many": many}.items():
@@ -136,7 +139,7 @@ def approved_queries(plant: Service, editor: httpx.Client, firing: dict[str, Any
 
 @pytest.mark.usefixtures("approved_queries")
 def test_only_finite_numbers_meet_a_condition(editor: httpx.Client) -> None:
-    """Every operator compares finite numbers only; null, text, booleans, times, NaN and infinity never match."""
+    """The operators of conditions match only finite numbers, not null, text, booleans, times, NaN or infinity."""
     expected = {"gt": ["press-2"], "ge": ["press-1", "press-2"], "lt": ["press-0"], "le": ["press-0", "press-1"]}
     expected |= {"eq": ["press-1"], "ne": ["press-0", "press-2"]}
     for operator, devices in expected.items():
@@ -153,7 +156,10 @@ def test_only_finite_numbers_meet_a_condition(editor: httpx.Client) -> None:
 
 @pytest.mark.usefixtures("approved_queries")
 def test_a_rule_has_up_to_ten_thousand_groups(editor: httpx.Client) -> None:
-    """A rule with 10,000 groups is evaluated; with 10,001 rows the evaluation fails, as groups could be missing."""
+    """A rule with 10,000 groups is evaluated.
+
+    With 10,001 rows the evaluation fails, because groups could be missing.
+    """
     many: dict[str, Any] = {"query": "many", "timeRange": None, "groupBy": ["device"]}
     many["condition"] = {"column": "number", "operator": "gt", "value": 0}
     result = evaluate_disabled_rule(editor, **many, parameters={"size": 10_000})
@@ -171,7 +177,7 @@ def test_services_cannot_acknowledge(plant: Service, firing: dict[str, Any]) -> 
 
 
 def test_an_acknowledgement_is_one_audit_event(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """The first acknowledgement has one audit event in the scope `alerts`; a repetition changes nothing."""
+    """An acknowledgement appends one audit event to the scope `alerts`; repeating it changes nothing."""
     path, admin = f"/oi-api/alerts/{firing['id']}/acknowledge", plant.caller("admin@t")
     assert check_failing_fields(editor.post(path, json={"coment": "x"})) == ["coment"]
     seen = editor.post(path, json={"comment": "seen"})
@@ -187,7 +193,7 @@ def test_an_acknowledgement_is_one_audit_event(plant: Service, editor: httpx.Cli
 
 
 def test_alerts_are_filtered_and_paged(editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """Filters select by state, severity and surface; a cursor belongs to its filters."""
+    """The alert list can be filtered by state, severity and surface; a cursor is valid only with the same filters."""
     assert editor.put("/oi-api/alert-rules/silent", json=SILENT).status_code == 201
     silent = wait_for_alert(editor, "silent", "firing")
     assert silent["labels"] == {"connection": "lathe"}
@@ -208,12 +214,12 @@ def test_alerts_are_filtered_and_paged(editor: httpx.Client, firing: dict[str, A
 
 @pytest.mark.parametrize("query", ["state=open", "severity=high", "surface=a%20b", "limit=0", "limit=1001", "cursor=x"])
 def test_invalid_parameters_are_named(editor: httpx.Client, query: str) -> None:
-    """The error about an invalid parameter of the alert list names the parameter and its rule."""
+    """The error about an invalid parameter of the alert list states the parameter's name and its rule."""
     assert check_failing_fields(editor.get(f"/oi-api/alerts?{query}")) == [query.partition("=")[0]]
 
 
 def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
-    """A rule over a draft query can be stored; it is in the state error until the query is approved."""
+    """A rule may refer to a draft query; the rule is in the state error until the query is approved."""
     rule = {**RULE, "query": "draft", "condition": {"rows": "any"}, "groupBy": []}
     assert editor.put("/oi-api/alert-rules/over-draft", json=rule).status_code == 201
     stored = wait_until(
@@ -226,8 +232,8 @@ def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
     assert editor.delete("/oi-api/alert-rules/over-draft").status_code == 204
 
 
-def test_the_condition_must_hold_for_the_time(editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """With `for`, an alert is first pending and later firing, under the same id; disabling the rule ends the alert."""
+def test_a_rule_with_for_is_first_pending_and_then_firing(editor: httpx.Client, firing: dict[str, Any]) -> None:
+    """An alert of a rule with `for` is first pending, then firing under the same id; disabling the rule ends it."""
     path = "/oi-api/alert-rules/level-held"
     held = {**RULE, "for": "PT3S"}
     assert editor.put(path, json=held).status_code == 201
@@ -244,8 +250,11 @@ def test_the_condition_must_hold_for_the_time(editor: httpx.Client, firing: dict
     assert editor.delete(path).status_code == 204
 
 
-def test_a_failing_query_resolves_nothing(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """While the query of a rule is a draft or deleted, the rule is in error and its alert stays firing under one id."""
+def test_a_failing_query_does_not_resolve_alerts(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
+    """If a rule's query becomes a draft or is deleted, the rule is in error.
+
+    Its alert stays firing under the same id.
+    """
     rule, query = "/oi-api/alert-rules/level-high", "/oi-api/warm-queries/levels"
     kql = {"name": "Levels", "surface": "hall", "kql": f"{KQL}, extra = 1"}
     assert editor.put(query, json=kql).status_code == 200
@@ -261,7 +270,7 @@ def test_a_failing_query_resolves_nothing(plant: Service, editor: httpx.Client, 
 
 
 def test_a_disabled_connection_resolves_its_alert(plant: Service, editor: httpx.Client) -> None:
-    """The alert of an absence rule ends when its connection is disabled, long before the next evaluation."""
+    """The alert of a rule about missing data ends at once when its connection is disabled."""
     admin, path = plant.caller("admin@t"), "/oi-api/connections/lathe"
     assert editor.put("/oi-api/alert-rules/watched", json=SILENT).status_code == 201
     wait_for_alert(editor, "watched", "firing")
@@ -273,7 +282,7 @@ def test_a_disabled_connection_resolves_its_alert(plant: Service, editor: httpx.
 
 
 def test_a_deleted_rule_resolves_its_alerts(editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """After the deletion of its rule an alert is resolved and cannot be acknowledged."""
+    """After a rule is deleted, its alerts are resolved and cannot be acknowledged."""
     assert editor.delete("/oi-api/alert-rules/level-high").status_code == 204
     assert wait_for_alert(editor, "level-high", "resolved")["id"] == firing["id"]
     check_problem(editor.post(f"/oi-api/alerts/{firing['id']}/acknowledge"), 409, "ALERT_RESOLVED")

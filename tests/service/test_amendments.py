@@ -22,7 +22,10 @@ BODY: dict[str, Any] = {
 
 
 def create_amendment(client: httpx.Client, scope: str | None, **members: Any) -> httpx.Response:
-    """Create the example amendment with changed members (None removes a member) and return the reply."""
+    """Create the example amendment and return the reply.
+
+    Given members replace those of the example, None removes one.
+    """
     body = {name: value for name, value in {**BODY, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(AMENDMENTS, json=body)
 
@@ -37,8 +40,8 @@ def reject_amendment(client: httpx.Client, scope: str, amendment: str, **members
     return client.post(f"{AMENDMENTS}/{amendment}/reject", json={"ScopeKey": scope, **members})
 
 
-def test_lifecycle_of_an_amendment(service: Service) -> None:
-    """An amendment is created as pending, approved by another principal, found by every filter and never changed."""
+def test_an_amendment_is_created_and_approved(service: Service) -> None:
+    """A new amendment is pending; another principal approves it, every filter finds it, and it stays unchanged."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = create_amendment(editor, "life", AmendedBy="x", AmendedAt="x", Status="approved", Extra=1)
     assert created.status_code == 201
@@ -75,15 +78,18 @@ def test_lifecycle_of_an_amendment(service: Service) -> None:
 
 
 def list_sequences(client: httpx.Client, **parameters: Any) -> list[int]:
-    """Return the sequence numbers of the records that a query returns."""
+    """Return the sequence numbers of the records that match a query."""
     reply = client.get(AMENDMENTS, params=parameters)
     assert reply.status_code == 200, reply.text
     assert {"x-provenance-scanned", "x-provenance-has-more", "x-provenance-target"} <= set(reply.headers)
     return [int(record["RecordID"]) for record in reply.json()]
 
 
-def test_queries_filter_by_status(service: Service) -> None:
-    """The status filter of a query also matches decisions; the filters for author and reason match only amendments."""
+def test_queries_filter_by_status_author_and_reason(service: Service) -> None:
+    """The status filter returns amendments and their decisions.
+
+    The author and reason filters return only amendments.
+    """
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(4):
         create_amendment(editor, "status", EntityID=f"e{number}", ReasonCategory="other" if number else "delayed-entry")
@@ -114,15 +120,15 @@ def test_queries_filter_by_status(service: Service) -> None:
         ({"EntityID": ""}, ["EntityID"]),
     ],
 )
-def test_invalid_amendments_list_their_fields(service: Service, members: dict[str, Any], fields: list[str]) -> None:
-    """Each missing or ill-typed required member is listed in the 400 reply."""
+def test_missing_and_invalid_members_are_listed(service: Service, members: dict[str, Any], fields: list[str]) -> None:
+    """The 400 reply lists each required member that is missing or has a wrong type."""
     reply = create_amendment(service.caller("editor@t"), "bad", **members)
     assert [field.partition("[")[0] for field in check_failing_fields(reply)] == fields
 
 
 @pytest.mark.parametrize("sent", ["typo", "Other", "", 5, {"a": 1}, ["other"]])
 def test_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -> None:
-    """The error about an unknown reason category contains the sent category and the allowed categories."""
+    """The error about an unknown reason category states this category and the allowed categories."""
     details = check_problem(
         create_amendment(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN"
     )
@@ -158,7 +164,7 @@ def test_authors_cannot_decide_their_amendments(service: Service) -> None:
 
 
 def test_a_decision_is_final(service: Service) -> None:
-    """A second decision is rejected with 409 and the current status; a decision itself cannot be decided."""
+    """A second decision about an amendment is rejected with 409 and the current status; decisions cannot be decided."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = create_amendment(editor, "decided").json()["RecordID"]
     rejected = reject_amendment(admin, "decided", created).json()
@@ -171,7 +177,7 @@ def test_a_decision_is_final(service: Service) -> None:
     check_problem(approve_amendment(admin, "elsewhere", created), 404, "AMENDMENT_NOT_FOUND")
 
 
-def test_concurrent_decisions_append_one(service: Service) -> None:
+def test_one_of_concurrent_decisions_is_stored(service: Service) -> None:
     """Of concurrent approvals and rejections of an amendment, exactly one is stored."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for number in range(1, 6):
@@ -189,15 +195,15 @@ def test_concurrent_decisions_append_one(service: Service) -> None:
 
 
 def test_service_tokens_cannot_amend(service: Service) -> None:
-    """Creating, approving and rejecting return 401 for a service token, before the request is validated."""
+    """Service tokens get 401 for creating, approving and rejecting amendments, before the request is validated."""
     historian = service.caller("historian")
     for path in (AMENDMENTS, f"{AMENDMENTS}/x/approve", f"{AMENDMENTS}/x/reject"):
         check_problem(historian.post(path, content=b"{"), 401, "UNAUTHENTICATED")
     assert historian.get(AMENDMENTS, params={"scopeKey": "life"}).status_code == 200
 
 
-def test_event_routes_read_amendments(service: Service) -> None:
-    """The routes for audit events can query and verify the chain with the target DomainAmendments."""
+def test_event_routes_can_read_amendments(service: Service) -> None:
+    """The routes that query and verify audit events also accept the target DomainAmendments."""
     editor = service.caller("editor@t")
     create_amendment(editor, "as-events")
     parameters = {"target": "DomainAmendments", "scopeKey": "as-events"}
@@ -212,8 +218,8 @@ def test_event_routes_read_amendments(service: Service) -> None:
     assert (reply.json()["ChainValid"], reply.json()["Target"]) == (True, "DomainAmendments")
 
 
-def test_the_report_of_an_entity(service: Service) -> None:
-    """A client that prefers HTML gets the amendments of an entity as a page in which all values are escaped."""
+def test_the_report_of_an_entity_is_html(service: Service) -> None:
+    """A client that accepts HTML gets the amendments of an entity as a page, in which all values are escaped."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     text = "<script>alert(1)</script> & more"
     create_amendment(editor, "page", ReasonText=text, AmendedRecord={"weight": 11, "<b>": text})

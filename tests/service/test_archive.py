@@ -20,7 +20,7 @@ def send_messages(service: Service, names: Sequence[str]) -> None:
 
 
 def test_unrouted_events_are_archived(own_module_service: Service) -> None:
-    """An event without a known connection is archived under _unrouted, and no event is missing in the archive."""
+    """An event without a known connection is archived under `_unrouted`, so that the archive contains every event."""
     from tests.unit.local.host.test_event_hubs import send_events as send_raw  # noqa: PLC0415  only here
 
     send_raw(own_module_service.data_dir, [b"not json"], "telemetry")
@@ -35,7 +35,7 @@ def test_unrouted_events_are_archived(own_module_service: Service) -> None:
 
 
 def test_messages_are_archived_once_despite_a_kill(own_module_service: Service) -> None:
-    """Each message is in the archive exactly once, also if the service is killed while it stores it."""
+    """If the service is killed while it stores messages, the archive still contains each message exactly once."""
     names = [f"m-{number}" for number in range(200)]
     for first in range(0, len(names), 20):
         send_messages(own_module_service, names[first : first + 20])

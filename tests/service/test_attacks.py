@@ -51,7 +51,7 @@ RANGE = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00
 
 @pytest.fixture
 def attacked_service(tmp_path: Path) -> Iterator[Service]:
-    """Return the sample plant with one principal per attack and an entity with many amendments."""
+    """Return the sample plant with one principal for each attack, and an entity with many amendments."""
     document = (ROOT / "samples" / "workspace.yaml").read_text(encoding="utf-8")
     members = [f"  - {{id: {name}@attack, name: {name}, role: {role}}}\n" for name, role in ATTACKERS.items()]
     path = tmp_path / "workspace.yaml"
@@ -66,7 +66,7 @@ def attacked_service(tmp_path: Path) -> Iterator[Service]:
 
 
 def append_amendments(service: Service) -> None:
-    """Append many long amendments of one entity."""
+    """Append many long amendments about one entity."""
     author = service.caller("reports@attack")
     for number in range(CHAIN):
         amendment = {
@@ -129,7 +129,7 @@ REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
 
 
 def run_attack(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
-    """Repeat the requests of an attack and return the number of replies by status; 0 is a lost connection."""
+    """Repeat the requests of an attack; return the number of replies by status, with 0 for lost connections."""
     # Attackers have machines of their own; here their clients must not take the processor from the host.
     os.nice(19)
     headers = {"Authorization": f"Bearer {token}"}
@@ -144,7 +144,7 @@ def run_attack(url: str, token: str, name: str, stop: Event, results: "Queue[Res
 
 
 def repeat_requests(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]") -> None:
-    """Send the requests of an attack once."""
+    """Send all requests of an attack once."""
     try:
         for reply in REQUESTS[name](client):
             statuses[reply.status_code] += 1
@@ -155,7 +155,7 @@ def repeat_requests(client: httpx.Client, name: str, stop: Event, statuses: "Cou
 
 
 async def open_streams(url: str, headers: dict[str, str], stop: Event, statuses: "Counter[int]") -> None:
-    """Open live streams without a pause and keep them open; status 101 counts the streams open at the same time.
+    """Open live streams one after another and keep them open; count the open streams under the status 101.
 
     A client that does not read is disconnected, and could then open another stream.
     """
@@ -183,7 +183,7 @@ async def open_streams(url: str, headers: dict[str, str], stop: Event, statuses:
 
 
 def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter[int]") -> None:
-    """Measure the latency of /healthz repeatedly, each time over a new connection."""
+    """Request /healthz repeatedly over new connections, and record the latency of each request."""
     host = url.removeprefix("http://")
     while not stop.wait(HEALTH_PAUSE):
         begun = time.perf_counter()
@@ -221,7 +221,7 @@ def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"])
 
 
 def run_honest_client(service: Service, folder: Path, until: float) -> Counter[int]:
-    """Run the README's tour once, repeat its requests until a deadline, and return their statuses."""
+    """Run the README's tour once, then repeat its requests until the deadline; return their statuses."""
     folder.mkdir()
     run_tour(service, folder)
     statuses = Counter[int]()
@@ -239,7 +239,7 @@ def run_honest_client(service: Service, folder: Path, until: float) -> Counter[i
 
 @pytest.mark.soak
 def test_attacks_do_not_affect_an_honest_client(attacked_service: Service, tmp_path: Path) -> None:
-    """During all attacks, every honest request succeeds and 99 % of health checks take less than 250 ms."""
+    """During all attacks, each request of another client succeeds, and 99 % of health checks take less than 250 ms."""
     stop = multiprocessing.get_context("spawn").Event()
     found, health, seconds = dict[str, Counter[int]](), Counter[int](), list[float]()
     probe = threading.Thread(target=probe_health, args=(attacked_service.url, stop, seconds, health))

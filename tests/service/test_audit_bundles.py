@@ -73,12 +73,15 @@ def bundle(plant: Service) -> bytes:
 
 @pytest.fixture(scope="module")
 def filtered(plant: Service) -> bytes:
-    """Return a bundle with only the records of one entity."""
+    """Return a bundle that contains only the records of one entity."""
     return download_bundle(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1")
 
 
 def test_a_retry_returns_the_same_bundle(plant: Service) -> None:
-    """A repeated request with the same Idempotency-Key returns the same bundle; with another body it is rejected."""
+    """A repeated request with the same Idempotency-Key gets the same bundle.
+
+    The same key with another body is rejected.
+    """
     editor, headers = plant.caller("editor@t"), {"Idempotency-Key": "bundle-1"}
     first = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers=headers)
     again = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers={**headers, "Prefer": "wait=30"})
@@ -104,14 +107,14 @@ def load_key(plant: Service) -> str:
 
 
 def verify_bundle(tmp_path: Path, content: bytes, *arguments: str) -> int:
-    """Verify a bundle with the offline verifier and return the exit status."""
+    """Run the offline verifier on a bundle and return its exit status."""
     path = tmp_path / "bundle.zip"
     path.write_bytes(content)
     return main([str(path), *arguments])
 
 
 def test_a_bundle_has_all_files_of_its_chains(plant: Service, bundle: bytes) -> None:
-    """The manifest lists each chain with files, counts and verdict, and the records equal those of an export."""
+    """The manifest lists each chain with its files, counts and verdict; the records equal those of an export."""
     files = read_files(bundle)
     manifest = json.loads(files["manifest.json"])
     assert set(manifest) == {"workspace", "createdAt", "createdBy", "filters", "chains"}
@@ -147,7 +150,10 @@ def test_a_bundle_has_all_files_of_its_chains(plant: Service, bundle: bytes) -> 
 def test_a_bundle_is_verified_offline(
     plant: Service, bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A bundle verifies with the key of the service; without a key, the fingerprint of the enclosed key is printed."""
+    """The offline verifier accepts a bundle with the service's key.
+
+    Without a key, it prints the enclosed key's fingerprint.
+    """
     assert verify_bundle(tmp_path, bundle, "--key", load_key(plant), "--workspace", "plant-t") == 0
     printed = capsys.readouterr().out
     assert "sound: 7 records, checkpoint of 7 agrees" in printed
@@ -159,7 +165,7 @@ def test_a_bundle_is_verified_offline(
 
 
 def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> None:
-    """The verifier, run as a separate process, accepts a bundle and rejects options that are for single chains."""
+    """The verifier's command accepts a bundle and rejects options that apply only to single chains."""
     path = tmp_path / "bundle.zip"
     path.write_bytes(bundle)
     command = [sys.executable, "-m", "oi.verification", str(path)]
@@ -170,7 +176,7 @@ def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> N
 
 
 def rewrite_bundle(content: bytes, change: Callable[[dict[str, bytes]], None], *, digests: bool = True) -> bytes:
-    """Return a bundle with changed files, and with correct digests of these files in the README file."""
+    """Return a bundle with changed files; with ``digests``, its README file has the new digests of these files."""
     files = read_files(content)
     before = {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
     change(files)
@@ -191,12 +197,12 @@ def flip_bit(content: bytes, place: int) -> bytes:
 
 
 def replace_file(name: str, content: bytes, files: dict[str, bytes]) -> None:
-    """Replace one file of a bundle, and return the bundle."""
+    """Replace the content of one file of a bundle."""
     files[name] = content
 
 
 def test_one_flipped_byte_in_a_file_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
-    """The verifier finds one flipped byte in any file by the file's digest."""
+    """The verifier finds one flipped byte in any file, because the digest of the file does not match."""
     for content in (bundle, filtered):
         for name, each in read_files(content).items():
             if name == "README.txt":
@@ -207,7 +213,7 @@ def test_one_flipped_byte_in_a_file_is_found(bundle: bytes, filtered: bytes, tmp
 
 
 def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
-    """The verifier finds a flipped byte in a record, checkpoint, proof or key even if all digests are corrected."""
+    """The verifier finds one flipped byte in a record, checkpoint, proof or key, even if all digests are corrected."""
     for content in (bundle, filtered):
         for name, each in read_files(content).items():
             if name.partition("/")[0] not in {"chains", "checkpoints", "proofs", "verifier-key.txt"}:
@@ -217,8 +223,8 @@ def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes,
                 assert verify_bundle(tmp_path, changed) == 1, (name, place)
 
 
-def test_a_flipped_byte_of_the_zip_file_is_never_another_result(bundle: bytes, tmp_path: Path) -> None:
-    """After any byte of the zip file is flipped, the bundle is invalid, or its verified content is the same."""
+def test_a_flipped_byte_of_the_zip_file_changes_no_result(bundle: bytes, tmp_path: Path) -> None:
+    """If any byte of the zip file is flipped, the verifier rejects the bundle or reads the same content as before."""
     places = range(0, len(bundle), max(1, len(bundle) // 120))
     results = [verify_bundle(tmp_path, flip_bit(bundle, place)) for place in places]
     assert set(results) <= {0, 1}
@@ -252,7 +258,7 @@ def test_a_changed_manifest_is_found(bundle: bytes, tmp_path: Path, name: str) -
 
 
 def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
-    """If the last record of a complete chain is removed, the checkpoint reveals it, even with a changed manifest."""
+    """If the last record of a complete chain is removed, its checkpoint does not match, even with a new manifest."""
 
     def drop_last(files: dict[str, bytes]) -> None:
         files["chains/1.json"] = json.dumps(json.loads(files["chains/1.json"])[:-1]).encode()
@@ -267,7 +273,7 @@ def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Pat
 def test_a_filtered_chain_has_a_proof_for_each_record(
     plant: Service, filtered: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A filtered chain is marked as incomplete and has an inclusion proof for each record, but no verdict."""
+    """A filtered chain is marked as incomplete; it has an inclusion proof for each record, but no verdict."""
     files = read_files(filtered)
     [entry] = json.loads(files["manifest.json"])["chains"]
     assert (entry["records"], entry["complete"], entry["verdict"]) == (3, False, None)
@@ -278,7 +284,7 @@ def test_a_filtered_chain_has_a_proof_for_each_record(
 
 
 def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service) -> None:
-    """A chain in a bundle is marked as complete if the bundle's date range excludes none of its records."""
+    """If the date range of a bundle excludes no record of a chain, the chain is marked as complete."""
     editor = plant.caller("editor@t")
     content = read_files(
         download_bundle(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z")
@@ -289,8 +295,8 @@ def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service
     assert (entry["complete"], entry["records"], content[entry["proof"]]) == (False, 0, b"[]")
 
 
-def test_a_bundle_is_seen_by_its_creator_only(plant: Service) -> None:
-    """Only the creator and administrators can read a bundle; other principals, and the download routes, get 404."""
+def test_only_creator_and_administrators_can_read_a_bundle(plant: Service) -> None:
+    """Only its creator and administrators can read a bundle; others, and the routes for downloads, get 404."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
     job = build_bundle(admin, scopes=CHAINS[2:3])
     assert check_problem(editor.get(job["statusUrl"]), 404, "BUNDLE_NOT_FOUND")
@@ -332,7 +338,7 @@ def test_invalid_requests_are_rejected(service: Service, name: str) -> None:
 
 
 def test_a_bundle_of_a_broken_chain_is_reported(plant: Service, tmp_path: Path) -> None:
-    """A bundle of a broken chain contains all records, and the verifier finds the break that the service has found."""
+    """A bundle of a broken chain has all records, and the verifier reports the same break as the service."""
     editor = plant.caller("editor@t")
     event = {"ScopeKey": "broken", "ActionType": "A", "EntityType": "T", "EntityID": "original"}
     for _ in range(4):
@@ -368,12 +374,12 @@ def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path:
 
 @pytest.fixture(scope="module")
 def with_receipts(plant: Service) -> bytes:
-    """Return a bundle of complete chains that contains receipts."""
+    """Return a bundle with complete chains and receipts."""
     return download_bundle(plant.caller("editor@t"), scopes=CHAINS, receipts=True)
 
 
 def test_a_bundle_has_a_receipt_of_each_record(plant: Service, with_receipts: bytes, bundle: bytes) -> None:
-    """Each record that a checkpoint covers has a receipt that verifies with the enclosed key set."""
+    """Each record that a checkpoint covers has a receipt, which is valid with the enclosed key set."""
     files = read_files(with_receipts)
     key_set = files["verifier-key.cbor"]
     assert key_set == plant.anonymous().get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
@@ -388,7 +394,7 @@ def test_a_bundle_has_a_receipt_of_each_record(plant: Service, with_receipts: by
 
 
 def test_a_filtered_bundle_has_receipts(plant: Service, tmp_path: Path) -> None:
-    """A bundle of the records of one entity has their receipts, and the offline verifier accepts them."""
+    """A bundle with the records of one entity has a receipt of each, and the offline verifier accepts them."""
     content = download_bundle(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1", receipts=True)
     receipts = [name for name in read_files(content) if name.startswith("receipts/")]
     assert [name[-17:-5] for name in receipts] == [f"{number:012d}" for number in (2, 4, 6)]
@@ -396,7 +402,7 @@ def test_a_filtered_bundle_has_receipts(plant: Service, tmp_path: Path) -> None:
 
 
 def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
-    """Return a bundle with changed, added or removed (None) files and corrected digests."""
+    """Return a bundle with changed, added or removed (None) files, and with correct digests."""
     files = {**read_files(content), **changes}
     kept = {name: each for name, each in files.items() if each is not None and name != "README.txt"}
     lines = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in kept.items())
@@ -410,7 +416,7 @@ def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
 def test_the_verifier_checks_receipts(
     plant: Service, with_receipts: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The verifier reports a receipt that is missing, superfluous, of another record or signed with an unknown key."""
+    """The verifier reports a receipt that is missing or superfluous, or belongs to another record or an unknown key."""
     files, keys = read_files(with_receipts), tmp_path / "keys.cbor"
     keys.write_bytes(files["verifier-key.cbor"])
     for arguments in ((), ("--key", str(keys)), ("--key", load_key(plant))):
@@ -433,7 +439,7 @@ def test_the_verifier_checks_receipts(
 
 
 def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
-    """A bundle with all or some records of a broken chain contains no receipts of this chain."""
+    """If a chain is broken, a bundle with all or some of its records contains no receipts of the chain."""
     editor, scope = plant.caller("editor@t"), "broken receipts of a bundle"
     chain = {"target": "DomainEvents", "scopeKey": scope}
     records = [
@@ -454,7 +460,7 @@ def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
         assert not [name for name in files if name.startswith("receipts/")]
 
 
-def test_receipts_is_a_boolean(plant: Service) -> None:
+def test_receipts_must_be_a_boolean(plant: Service) -> None:
     """The member `receipts` of a request must be true or false."""
     reply = plant.caller("editor@t").post(BUNDLES, json={"scopes": CHAINS[:1], "receipts": "yes"})
     assert check_failing_fields(reply) == ["receipts"]

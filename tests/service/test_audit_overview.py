@@ -37,7 +37,10 @@ def find_scope(client: httpx.Client, target: str, scope: str | None) -> dict[str
 
 
 def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
-    """Each entry of the list has its chain's counts, times and checkpoint; chains of the workspace have no scope."""
+    """Each entry of the list has the counts, times and checkpoint of its chain.
+
+    Chains of the workspace have no scope.
+    """
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     scope = "overview/ü 1"
     event = {"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": "1"}
@@ -66,7 +69,7 @@ def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
 
 
 def test_scopes_are_listed_in_pages(service: Service) -> None:
-    """The pages of the list, of any size, together contain each chain once, and a viewer may read the list."""
+    """All pages of the list together contain each chain once, for any page size, and a viewer may read the list."""
     viewer = service.caller("viewer@t")
     create_amendment(service.caller("editor@t"), "overview-page")
     names = [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes")]
@@ -75,7 +78,7 @@ def test_scopes_are_listed_in_pages(service: Service) -> None:
 
 
 def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
-    """The list contains the pending amendments of all scopes, oldest first; decided amendments disappear."""
+    """The list contains the pending amendments of all scopes, oldest first, and no decided amendment."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = [create_amendment(editor, f"overview-pending-{number % 2}").json() for number in range(4)]
     mine = {one["ScopeKey"] for one in created}
@@ -90,7 +93,7 @@ def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
 
 @pytest.mark.parametrize("address", [SCOPES, PENDING])
 def test_invalid_pages_are_rejected(service: Service, address: str) -> None:
-    """An invalid limit, cursor or target and an unknown parameter are rejected with 400 and the field's name."""
+    """An invalid limit, cursor or target, or an unknown parameter, is rejected with 400 and the field's name."""
     admin = service.caller("admin@t")
     for field, value in (
         ("limit", "0"),
@@ -107,7 +110,7 @@ def test_invalid_pages_are_rejected(service: Service, address: str) -> None:
 
 
 def test_an_unknown_target_is_rejected(service: Service) -> None:
-    """An unknown target is rejected with its own error code; so is a cursor from the list of another target."""
+    """An unknown target is rejected with its own error code; so is a cursor that belongs to another target's list."""
     admin = service.caller("admin@t")
     assert check_failing_fields(admin.get(SCOPES, params={"target": "x"}), code="TARGET_UNKNOWN") == ["target"]
     cursor = admin.get(SCOPES, params={"limit": "1"}).json()["cursor"]
@@ -117,14 +120,14 @@ def test_an_unknown_target_is_rejected(service: Service) -> None:
 
 @pytest.fixture
 def verifying_service(tmp_path: Path) -> Iterator[Service]:
-    """Return a service, not started, that verifies every second the chains with new records."""
+    """Return a stopped service that verifies all chains with new records every second once it runs."""
     own = Service(tmp_path / "data", WORKSPACE, {"VERIFY_SCHEDULE": "*/1 * * * * *"})
     yield own
     own.stop()
 
 
 def test_chains_are_verified_in_the_background(verifying_service: Service) -> None:
-    """The background verification marks chains as valid, or as broken after a record was changed, even after a kill."""
+    """The background verification marks chains as valid, or as broken after a record was changed; also after a kill."""
     admin = verifying_service.start().caller("admin@t")
     event = {"ScopeKey": "verified", "ActionType": "A", "EntityType": "T", "EntityID": "1"}
     for _ in range(3):
@@ -146,8 +149,8 @@ def test_chains_are_verified_in_the_background(verifying_service: Service) -> No
     assert [row["scopeKey"] for row in list_all(admin, SCOPES, "scopes", verdict="broken")] == ["verified"]
 
 
-def test_a_verification_by_request_is_shown_with_its_scope(service: Service) -> None:
-    """The list of scopes also shows the result of a complete verification that a request started."""
+def test_a_requested_verification_is_shown_in_the_list(service: Service) -> None:
+    """After a client verifies a complete chain, the list of scopes shows the result of this verification."""
     editor = service.caller("editor@t")
     event = {"ScopeKey": "verified-now", "ActionType": "A", "EntityType": "E", "EntityID": "1"}
     assert editor.post("/oi-api/provenance/events", json=event).status_code == 201

@@ -12,7 +12,7 @@ WRITE = "Workspace.Telemetry.Write"
 
 
 def create_key(service: Service, **members: Any) -> dict[str, Any]:
-    """Create a key of the editor and return the reply."""
+    """Create an API key for the editor and return the reply."""
     reply = service.caller("editor@t").post("/workspace/api/keys", json={"name": "device", **members})
     assert reply.status_code == 201, reply.text
     created: dict[str, Any] = reply.json()
@@ -20,14 +20,14 @@ def create_key(service: Service, **members: Any) -> dict[str, Any]:
 
 
 def sign_in(service: Service, key: str) -> httpx.Client:
-    """Return a client with a token of a key."""
+    """Return a client with a token that was issued with the API key."""
     reply = service.anonymous(key).get("/workspace/api/keys/jwt")
     assert reply.status_code == 200, reply.text
     return service.anonymous(reply.json()["Token"])
 
 
 def test_a_bound_key_writes_only_its_connections_and_devices(service: Service) -> None:
-    """A bound key cannot send telemetry of other connections or devices; one such message rejects the whole request."""
+    """A request with a bound key is rejected as a whole if one message belongs to another connection or device."""
     key = create_key(service, connections=["press"], devices=["press-*"])
     assert (key["accessRights"], key["connections"], key["devices"]) == ([WRITE], ["press"], ["press-*"])
     client = sign_in(service, key["apiKey"])
@@ -43,8 +43,8 @@ def test_a_bound_key_writes_only_its_connections_and_devices(service: Service) -
     check_problem(client.post("/oi-api/telemetry/press", json={}), 403, "DEVICE_NOT_ALLOWED")
 
 
-def test_a_bound_credential_does_nothing_else(service: Service) -> None:
-    """A bound token can neither read data nor manage credentials; tokens that are issued with it are also bound."""
+def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
+    """A bound token cannot read data or manage credentials, and each token that is issued with it is bound, too."""
     key = create_key(service, connections=["press"])
     client = sign_in(service, key["apiKey"])
     check_problem(client.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")
@@ -75,7 +75,7 @@ def test_a_bound_credential_does_nothing_else(service: Service) -> None:
     ],
 )
 def test_invalid_bindings_are_rejected(service: Service, members: dict[str, Any], field: str) -> None:
-    """A binding is rejected if a list is invalid, connections are missing or unknown, or the key has other rights."""
+    """A binding is rejected if a list is invalid, a connection is missing or unknown, or the key has further rights."""
     reply = service.caller("editor@t").post("/workspace/api/keys", json={"name": "device", **members})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == [field]
 

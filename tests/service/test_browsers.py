@@ -20,7 +20,7 @@ PREFLIGHT = {
 
 @pytest.fixture(scope="module")
 def cors_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service that allows one other origin."""
+    """Return a service that allows browser requests from one other origin."""
     running = Service(
         tmp_path_factory.mktemp("cors") / "data", WORKSPACE, {"CORS_ORIGINS": f"{ORIGIN}/, https://b.example"}
     )
@@ -29,7 +29,7 @@ def cors_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def test_other_origins_are_rejected_by_default(service: Service) -> None:
-    """Without a configured origin, no reply allows another origin and a preflight is rejected."""
+    """If no origin is configured, no reply allows another origin, and preflight requests are rejected."""
     caller = service.anonymous()
     for reply in (
         caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT),
@@ -40,7 +40,7 @@ def test_other_origins_are_rejected_by_default(service: Service) -> None:
 
 
 def test_an_allowed_origin_can_call(cors_service: Service) -> None:
-    """Scripts of an allowed origin can call the service and read replies and errors; other scripts cannot."""
+    """Scripts of an allowed origin can call the service and read its replies and errors; scripts of others cannot."""
     caller = cors_service.anonymous()
     preflight = caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT)
     assert preflight.status_code == 204
@@ -58,7 +58,7 @@ def test_an_allowed_origin_can_call(cors_service: Service) -> None:
 
 
 def test_an_allowed_origin_can_use_mcp(cors_service: Service) -> None:
-    """An allowed origin can call the MCP server with the protocol's headers; other origins are rejected."""
+    """Scripts of an allowed origin can use the MCP server with its headers; scripts of other origins are rejected."""
     needed = ["authorization", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"]
     parameters = PREFLIGHT | {
         "Access-Control-Request-Method": "POST",
@@ -98,7 +98,7 @@ def test_documented_headers_are_exposed(cors_service: Service) -> None:
 
 
 def test_every_reply_has_security_headers(service: Service) -> None:
-    """Every reply forbids content sniffing, framing, caching and referrers, even replies of the host itself."""
+    """Every reply, also of the host itself, forbids content sniffing, framing, caching and referrers."""
     client = service.anonymous()
     replies = [client.get(path) for path in ("/healthz", "/oi-api/warm-queries", "/nothing", "/files/none/none")]
     replies.append(client.get("/healthz?" + "a" * 60_000))

@@ -19,7 +19,7 @@ EDITOR, ADMIN = "editor@t", "admin@t"
 
 @pytest.fixture
 def workspace(service: Service) -> Iterator[Workspace]:
-    """Yield the client library's workspace object, signed in as an editor."""
+    """Yield a workspace of the client library, signed in as an editor."""
     with Workspace(service.url, key=service.key(EDITOR)) as opened:
         yield opened
 
@@ -31,8 +31,8 @@ def _login(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OI_TOKEN", raising=False)
 
 
-def test_telemetry_becomes_rows(workspace: Workspace) -> None:
-    """A query returns sent messages as rows; a message that is sent twice is stored once."""
+def test_sent_telemetry_can_be_queried(workspace: Workspace) -> None:
+    """A query returns sent messages as rows; a message that is sent twice is one row."""
     messages = [{"messageId": f"client-{n}", "deviceId": "client", "value": n} for n in range(3)]
     assert workspace.telemetry.send("press", [*messages, messages[0]]) == 4
     kql = "Telemetry | where DeviceId == 'client' | project Value = toint(Payload.value) | order by Value asc"
@@ -42,7 +42,7 @@ def test_telemetry_becomes_rows(workspace: Workspace) -> None:
 
 
 def test_a_chain_is_appended_queried_exported_and_verified(workspace: Workspace) -> None:
-    """An appended record is in the query result and the export, and its chain is valid."""
+    """An appended record is in the results of query and export, and its chain is valid."""
     record = workspace.audit.append("Tested", "Client", "c-1", scope="client", AfterState={"x": 1})
     page = workspace.audit.query(scope="client", entity_type="Client")
     assert (page.records, page.has_more, page.target) == ([record], False, "DomainEvents")
@@ -53,7 +53,7 @@ def test_a_chain_is_appended_queried_exported_and_verified(workspace: Workspace)
 
 
 def test_errors_have_a_class_and_a_code(workspace: Workspace) -> None:
-    """A missing item and a missing right raise two different exception classes with codes."""
+    """A missing item and a missing right raise different exception classes, each with the error code of the service."""
     with pytest.raises(NotFoundError) as missing:
         workspace.queries.run("nothing")
     assert missing.value.code == "WARM_QUERY_NOT_FOUND"
@@ -61,7 +61,7 @@ def test_errors_have_a_class_and_a_code(workspace: Workspace) -> None:
         workspace.team.put("x@t", {"name": "X", "role": "Viewer"})
 
 
-def test_administration_keeps_conditions(service: Service) -> None:
+def test_items_are_replaced_only_with_a_current_etag(service: Service) -> None:
     """The client lists and reads items, replaces an item only if its ETag is current, and deletes items."""
     with Workspace(service.url, key=service.key(ADMIN)) as admin:
         admin.surfaces.put("client-hall", {"name": "Client hall", "connections": ["press"]}, create_only=True)
@@ -72,7 +72,10 @@ def test_administration_keeps_conditions(service: Service) -> None:
 
 
 async def test_the_asyncio_client_streams_and_queries(service: Service) -> None:
-    """The asyncio client has the same methods as the synchronous client, and its stream starts with recent messages."""
+    """The asyncio client has the same methods as the synchronous client.
+
+    Its live stream begins with recent messages.
+    """
     async with AsyncWorkspace(service.url, key=service.key(EDITOR)) as workspace:
         assert (await workspace.whoami())["principal"] == EDITOR
         await workspace.telemetry.send("lathe", {"messageId": "heard-by-client", "value": 1})
@@ -96,7 +99,7 @@ def test_documents_are_read_and_changed(workspace: Workspace) -> None:
 def test_a_key_is_stored_until_the_logout(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`oi login` stores a key from standard input only if the service accepts it; `oi logout` removes it."""
+    """`oi login` stores an API key only if the service accepts it; `oi logout` removes the stored key."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name in ("OI_URL", "OI_KEY", "OI_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -113,7 +116,7 @@ def test_a_key_is_stored_until_the_logout(
 
 @pytest.mark.usefixtures("_login")
 def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command prints a text for people; with --json it prints the reply body of the service."""
+    """Each command prints text for people, or with --json the reply body of the service."""
     assert execute(["whoami"]) == 0
     assert f"({EDITOR}) in plant-t" in capsys.readouterr().out
     assert execute(["kql", "print x = 1", "--json"]) == 0
@@ -138,7 +141,7 @@ def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) 
 def test_a_chain_is_fetched_with_the_login(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`oi audit fetch` uses the stored login; the error about a rejected key or unknown address states the reason."""
+    """`oi audit fetch` uses the stored login; for a rejected key or an unknown address, the error states the reason."""
     out = tmp_path / "access.json"
     fetch = ["audit", "fetch", "--target", "AccessControl", "--out", str(out)]
     assert execute(fetch) == execute([*fetch, service.url]) == 0
@@ -152,10 +155,10 @@ def test_a_chain_is_fetched_with_the_login(
     assert f"Run `oi login {service.url}`, or set OI_KEY." in capsys.readouterr().err
 
 
-def test_webhooks_are_managed(
+def test_webhooks_are_managed_by_commands(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The commands create, show, replace and delete a webhook, rotate its secret, and send a delivery again."""
+    """Commands can create, show, replace and delete a webhook, rotate its secret, and repeat a delivery."""
     monkeypatch.setenv("OI_URL", service.url)
     monkeypatch.setenv("OI_KEY", service.key(ADMIN))
     url = "http://127.0.0.1:9009/client"
@@ -182,7 +185,7 @@ def test_webhooks_are_managed(
 
 @pytest.mark.usefixtures("_login")
 def test_a_file_is_sent_by_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The lines of a file are sent; the command names a line that is not JSON and sends nothing after it."""
+    """The command sends each line of a file; at a line that is not JSON it stops with the line number."""
     path = tmp_path / "messages.ndjson"
     path.write_text('{"value": 1}\n\n{"value": 2}\n')
     assert execute(["send", "press", str(path)]) == 0
@@ -200,7 +203,9 @@ def test_a_file_is_sent_by_lines(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.usefixtures("_login")
-def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes_distinguish_the_kinds_of_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The exit code is 1 if the service rejects the request, 2 for wrong usage, and 3 for an unreachable service."""
     assert execute(["query", "show", "nothing"]) == 1
     assert execute(["query", "run"]) == 2
@@ -216,7 +221,7 @@ def test_exit_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 async def test_a_decision_is_signed_with_the_key_typed_again(
     service: Service, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A decision with an old sign-in is not signed; with the API key typed again, its signature is stored."""
+    """If the sign-in is too old to sign a decision, the user types the API key again, and the signature is stored."""
     made = workspace.amendments.create(
         "client-signed",
         entity_type="Batch",
@@ -241,7 +246,7 @@ async def test_a_decision_is_signed_with_the_key_typed_again(
 
 
 def test_a_download_is_verified(service: Service, workspace: Workspace, tmp_path: Path) -> None:
-    """A download is saved only if the file has the stated SHA-256."""
+    """A download is saved only if the file has the SHA-256 that the service states."""
     job = workspace.downloads.connection("press", start="2026-01-01T00:00:00Z", end="2026-01-02T00:00:00Z")
     [path] = job.save(tmp_path)
     assert path.read_text().startswith("timestamp,connection,deviceId,messageId")

@@ -28,7 +28,7 @@ def _login(own_module_service: Service, tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def run(own_module_service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that executes a command with the key of a member, and checks its exit code."""
+    """Return a function that executes an `oi` command with a member's key and checks the exit code."""
 
     def execute_as(*arguments: str, member: str = EDITOR, code: int = 0) -> str:
         monkeypatch.setenv("OI_KEY", own_module_service.key(member))
@@ -51,7 +51,10 @@ def write_json(path: Path, value: Any) -> str:
 
 
 def test_a_query_is_written_approved_and_executed(run: Run, tmp_path: Path) -> None:
-    """A draft query cannot be run or approved by its editor; after another person's approval it runs in each format."""
+    """An editor can neither run nor approve the own draft query.
+
+    After another person's approval it runs in each format.
+    """
     file = write_json(
         tmp_path / "query.json", {"name": "Three", "surface": "hall", "kql": "range n from 1 to 3 step 1"}
     )
@@ -94,7 +97,7 @@ def test_a_query_is_written_approved_and_executed(run: Run, tmp_path: Path) -> N
 def test_items_are_administered(
     run: Run, tmp_path: Path, group: str, key: str, item: dict[str, Any], changed: dict[str, Any]
 ) -> None:
-    """The commands create, list, show, replace and delete an item; a replacement with an old ETag is rejected."""
+    """Commands can create, list, show, replace and delete an item; replacing it with an old ETag is rejected."""
     file = write_json(tmp_path / "item.json", item)
     assert f"{key} is stored" in run(group, "put", key, file, member=ADMIN)
     assert key in run(group, "list")
@@ -108,7 +111,10 @@ def test_items_are_administered(
 
 
 def test_a_document_is_exported_planned_and_applied(run: Run, tmp_path: Path) -> None:
-    """An exported document plans no changes; the plan of a changed document shows the change before it is applied."""
+    """The plan of an exported document is empty.
+
+    The plan of a changed document shows the change before it is applied.
+    """
     path = tmp_path / "plant.yaml"
     run("workspace", "export", "-o", str(path), member=ADMIN)
     assert run("workspace", "plan", str(path), member=ADMIN).endswith(
@@ -130,7 +136,7 @@ def test_a_document_is_exported_planned_and_applied(run: Run, tmp_path: Path) ->
 
 
 def test_keys_are_created_and_revoked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command prints only the new API key, so that a script can store it; a revoked key is rejected."""
+    """`oi` prints a new API key alone, so that scripts can store it; a revoked key is rejected."""
     key = run("keys", "create", "bound", "--connection", "press", "--device", "p-*").strip()
     assert key.startswith("oik_")
     assert key.split("_")[1] in run("keys", "list")
@@ -143,7 +149,7 @@ def test_keys_are_created_and_revoked(run: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_amendment_is_created_listed_and_decided(run: Run) -> None:
-    """An amendment is pending until another person decides it; a second decision is rejected."""
+    """A new amendment is pending until another person decides about it; a second decision is rejected."""
     names = ["--scope", "oi", "--entity-type", "Batch", "--entity-id", "B-1", "--reason-category", "other"]
     values = ["--original", '{"weight": 41}', "--amended", '{"weight": 14}', "--reason-text", "Swapped digits."]
     created = read_json(run, "amendments", "create", *names, *values)
@@ -159,7 +165,7 @@ def test_an_amendment_is_created_listed_and_decided(run: Run) -> None:
 
 
 def test_events_are_read_and_proved(run: Run, tmp_path: Path) -> None:
-    """The commands query audit events, export them as CSV, prove one with a checkpoint, and list the chain."""
+    """Commands can query audit events, export them as CSV, prove an event with a checkpoint, and list the chain."""
     names = ["--entity-type", "Valve", "--entity-id", "V-7", "--after-state", '{"open": true}']
     record = read_json(run, "audit", "append", "--scope", "proved", "--action-type", "Valve.Opened", *names)
     assert read_json(run, "audit", "query", "--scope", "proved", "--entity-type", "Valve") == [record]
@@ -175,7 +181,7 @@ def test_events_are_read_and_proved(run: Run, tmp_path: Path) -> None:
 
 
 def test_alerts_are_configured_and_acknowledged(run: Run, tmp_path: Path) -> None:
-    """The commands create an alert rule, acknowledge an alert that the rule raised, and delete the rule."""
+    """Commands can create an alert rule, acknowledge its alert, and delete the rule."""
     rule = {
         "name": "Lathe is silent",
         "severity": "info",
@@ -198,7 +204,10 @@ def test_alerts_are_configured_and_acknowledged(run: Run, tmp_path: Path) -> Non
 
 
 def test_live_messages_are_lines(run: Run, tmp_path: Path) -> None:
-    """If the output is not a terminal, each live message is printed as one line; an unknown lookup is rejected."""
+    """If standard output is not a terminal, `oi` prints each live message as one line.
+
+    An unknown lookup is rejected.
+    """
     run("send", "press", write_json(tmp_path / "message.json", {"messageId": "live-1", "deviceId": "p-1", "level": 3}))
     recent = ["tail", "--connection", "press", "--since", "2020-01-01T00:00:00Z", "--count", "1"]
     assert run(*recent).endswith("  press  p-1  level 3\n")
@@ -207,7 +216,7 @@ def test_live_messages_are_lines(run: Run, tmp_path: Path) -> None:
     assert "nothing" in run("tail", "--connection", "nothing", "--count", "1", code=1)
 
 
-def test_texts_that_are_no_json_are_wrong_usage(
+def test_input_that_is_not_json_is_wrong_usage(
     run: Run, own_module_service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Input that is not valid UTF-8 or JSON is reported as wrong usage, and nothing is sent."""

@@ -26,7 +26,7 @@ def test_root_redirects_to_the_console(service: Service) -> None:
 
 
 def test_console_runs_only_its_own_files(service: Service) -> None:
-    """The console's page needs no token; its policy forbids inline code, inline styles and other origins."""
+    """The console's page is public; its security policy forbids inline code, inline styles and other origins."""
     reply = service.anonymous().get("/console/")
     assert reply.status_code == 200
     assert reply.headers["content-type"] == "text/html; charset=utf-8"
@@ -41,7 +41,7 @@ def test_console_runs_only_its_own_files(service: Service) -> None:
 
 @needs_build
 def test_hashed_files_are_cached_for_a_year(service: Service) -> None:
-    """Browsers cache files with a hash in the name for a year, and revalidate the page on each visit."""
+    """Browsers cache files with a hash in their name for a year, and revalidate the console's page at each visit."""
     caller = service.anonymous()
     page = caller.get("/console/")
     assert page.headers["cache-control"] == "no-cache"
@@ -53,7 +53,7 @@ def test_hashed_files_are_cached_for_a_year(service: Service) -> None:
 
 
 def test_a_sign_in_link_works_once(own_module_service: Service) -> None:
-    """A sign-in link gives the first administrator a token once, and an audit event records the token."""
+    """The first administrator can use a sign-in link once to get a token; an audit event records this token."""
     service = own_module_service
     assert service.sign_in_link.startswith(f"{service.url}/console/#sign-in=")
     caller = service.anonymous()
@@ -73,8 +73,8 @@ def test_a_sign_in_link_works_once(own_module_service: Service) -> None:
     assert body["code"] not in service.log()
 
 
-def test_link_for_a_member(service: Service) -> None:
-    """The command creates a link for any member; an unknown or disabled member gets no token."""
+def test_sign_in_links_work_for_enabled_members(service: Service) -> None:
+    """The command creates a sign-in link for any member, but the link of a disabled member gives no token."""
 
     def exchange_code(member: str) -> int:
         command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(service.data_dir), "--as", member]

@@ -34,20 +34,20 @@ def list_containers(caller: httpx.Client, path: str = ORDERS) -> dict[str, dict[
 
 
 def create_in_account(plant: Service, name: str, path: str = "/id") -> None:
-    """Create a container directly in the embedded database account, without the API."""
+    """Create a container in the embedded database account without a declaration, as other programs do."""
     with closing(sqlite3.connect(plant.data_dir / "documents.sqlite")) as connection, connection:
         connection.execute("INSERT INTO containers VALUES ('mes', 'orders', ?, ?)", (name, path))
 
 
 def list_events(caller: httpx.Client, name: str) -> list[tuple[str, dict[str, Any] | None]]:
-    """Return action and new state of the audit events about a container, oldest first."""
+    """Return the action and the new state of each audit event about a container, oldest first."""
     reply = caller.get("/oi-api/provenance/events/query", params={"entityType": "Container", "limit": "1000"})
     records = [record for record in reply.json() if record["EntityID"] == f"orders/{name}"]
     return [(record["ActionType"], record.get("AfterState")) for record in reversed(records)]
 
 
 def test_the_list_merges_account_and_declarations(plant: Service, admin: httpx.Client) -> None:
-    """The list contains declared containers, undeclared containers, and declarations without a container."""
+    """The list contains declared containers, undeclared containers, and declarations whose container is missing."""
     assert "planned" in list_containers(admin)
     create_in_account(plant, "scratch", "/x")
     found = list_containers(plant.caller("viewer@t"))
@@ -68,7 +68,7 @@ def test_the_list_merges_account_and_declarations(plant: Service, admin: httpx.C
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
-    """The lookup of a data store in place of a database is rejected with the list of the store's databases."""
+    """If a request names a data store instead of a database, it is rejected with the list of the store's databases."""
     reply = admin.request(method, "/oi-api/data-stores/mes/containers", json=NEW if method == "POST" else None)
     details = check_problem(reply, 404, "DATABASE_NOT_FOUND")
     assert details["databases"] == ["locked", "orders"]
@@ -81,7 +81,7 @@ def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
 
 
 def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
-    """A new container is listed and has one audit event; creating the container again is rejected."""
+    """A new container is listed and has one audit event; creating it a second time is rejected."""
     created = admin.post(ORDERS, json=NEW)
     assert created.status_code == 201, created.text
     assert created.json() == {**NEW, "Declared": True, "provisioned": True}
@@ -107,7 +107,7 @@ def test_undeclared_containers_are_protected(plant: Service, admin: httpx.Client
 
 
 def test_only_declarations_without_container_are_deleted(plant: Service, admin: httpx.Client) -> None:
-    """Only a declaration without a container can be deleted; otherwise the reply is 409, 404 or, for If-Match, 412."""
+    """Only a declaration without a container can be deleted; other requests get 409, 404 or, with If-Match, 412."""
     assert "portal" in check_problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
     check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
     check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
@@ -139,7 +139,7 @@ def test_only_declarations_without_container_are_deleted(plant: Service, admin: 
     ],
 )
 def test_invalid_containers_list_every_field(admin: httpx.Client, changes: dict[str, Any], fields: list[str]) -> None:
-    """Each invalid field is listed, and no container is created."""
+    """The reply lists each invalid field, and no container is created."""
     body = {name: value for name, value in {**NEW, "name": "bad", **changes}.items() if value is not None}
     assert sorted(check_failing_fields(admin.post(ORDERS, json=body))) == sorted(fields)
     assert "bad" not in list_containers(admin)
@@ -155,7 +155,7 @@ def test_evidence_is_rejected_with_the_reason(admin: httpx.Client) -> None:
 
 
 def test_managing_requires_rights(plant: Service) -> None:
-    """Listing containers and managing them need two separate rights, which are checked before the body."""
+    """Listing and managing containers require different rights, which are checked before the body."""
     check_problem(plant.caller("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
     narrow = plant.caller("admin@t", scopes="Workspace.DataStore.Manage")
     check_problem(narrow.get(ORDERS), 403, "ACCESS_RIGHT_MISSING")

@@ -18,7 +18,7 @@ DEEP = b'{"RecordID":"000000000003","x":%b}' % (b"[" * 300 + b"]" * 300)
 
 
 def damage_record(service: Service, target: str, scope: str, sequence: int, canonical: object) -> None:
-    """Replace the content of a stored record."""
+    """Replace the content of a stored audit record."""
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         sql = "UPDATE records SET canonical = ? WHERE sequence = ? AND chain = "
         sql += "(SELECT chain FROM chains WHERE target = ? AND scope = ?)"
@@ -35,7 +35,7 @@ def editor(own_module_service: Service) -> httpx.Client:
 def test_damaged_events_are_reported_and_others_read(
     own_module_service: Service, editor: httpx.Client, content: object
 ) -> None:
-    """Query and export replace a damaged record and list it in a header; verify reports its position."""
+    """Query and export list a damaged record in a header instead of returning it; verify reports its position."""
     scope = f"damaged {content!r}"
     records = [write_event(editor, scope, EntityID=f"e{number}").json() for number in range(5)]
     damage_record(own_module_service, "DomainEvents", scope, 3, content)
@@ -66,7 +66,7 @@ def test_damaged_events_are_reported_and_others_read(
 
 
 def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, editor: httpx.Client) -> None:
-    """A damaged amendment cannot be approved and is marked in lists and reports; other amendments can be approved."""
+    """A damaged amendment is marked in lists and reports and cannot be approved; other amendments can be approved."""
     admin = own_module_service.caller("admin@t")
     for _ in range(2):
         create_amendment(editor, "damaged")
@@ -87,7 +87,7 @@ def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, edit
 
 
 def change_filter_fields(service: Service, scope: str, sequence: int, change: str) -> None:
-    """Change the filter fields of a record in an amendments chain."""
+    """Change fields in the row of a stored amendment record that queries use and the Hash does not cover."""
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         sql = f"UPDATE records SET {change} WHERE sequence = ? AND chain = "
         sql += "(SELECT chain FROM chains WHERE target = 'DomainAmendments' AND scope = ?)"
@@ -104,7 +104,7 @@ def read_report(client: httpx.Client, scope: str) -> str:
 def test_a_decision_with_changed_filter_fields_counts(
     own_module_service: Service, editor: httpx.Client, column: str
 ) -> None:
-    """A decision whose filter fields were changed in the store still counts, is listed, and is marked in the report."""
+    """A decision counts even if its filter fields were changed in the store; the report marks the change."""
     admin, scope = own_module_service.caller("admin@t"), f"forgotten {column}"
     created = create_amendment(editor, scope).json()["RecordID"]
     decision = approve_amendment(admin, scope, created).json()
@@ -122,7 +122,7 @@ def test_a_decision_with_changed_filter_fields_counts(
 
 
 def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service, editor: httpx.Client) -> None:
-    """The report shows the meaning, principal, time and Hash of each decision."""
+    """For each decision the report shows the meaning, the principal, the time and the Hash."""
     admin = own_module_service.caller("admin@t")
     for decide, meaning in ((approve_amendment, "approval"), (reject_amendment, "rejection")):
         scope = f"signed {meaning}"
@@ -133,7 +133,7 @@ def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service
 
 
 def test_a_truncated_report_shows_all_decisions(own_module_service: Service, editor: httpx.Client) -> None:
-    """A report that is cut at 1,000 records still shows the decision about each listed amendment."""
+    """A report that ends after 1,000 records shows the decision about each amendment that it lists."""
     admin, scope = own_module_service.caller("admin@t"), "over the cap"
     created = create_amendment(editor, scope).json()["RecordID"]
     with ThreadPoolExecutor(16) as pool:

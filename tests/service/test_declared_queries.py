@@ -21,7 +21,7 @@ def write_invalid_document(folder: Path) -> Path:
 
 
 def test_apply_rejects_invalid_queries(service: Service, tmp_path: Path) -> None:
-    """`apply` validates queries with the engine of the running host and reports the line of an invalid query."""
+    """`apply` validates queries with the engine of the running host, and reports the line of an invalid query."""
     command = [sys.executable, "-m", "shared.commands.workspace", "apply", str(write_invalid_document(tmp_path))]
     environment = {**os.environ, "DATA_DIR": str(service.data_dir)}
     environment.pop("KUSTO_URI", None)
@@ -32,7 +32,7 @@ def test_apply_rejects_invalid_queries(service: Service, tmp_path: Path) -> None
 
 
 def test_the_first_start_logs_invalid_queries(tmp_path: Path) -> None:
-    """A host starts in spite of an invalid query and logs the query's line in the workspace document."""
+    """If a declared query is invalid, the host starts and logs the line of the query in the workspace document."""
     running = Service(tmp_path / "data", write_invalid_document(tmp_path)).start()
     try:
         assert "warmQueries[2].kql: " in running.log()

@@ -49,14 +49,14 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 class Probe:
-    """Named requests to the service that show which parts of the service work."""
+    """Set of named requests that show which parts of the service work."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._caller = service.caller("admin@t")
 
     def send(self, name: str) -> httpx.Response:
-        """Send a named request and check that the reply arrives in time."""
+        """Send a named request, check that the reply arrives in time, and return it."""
         started = time.monotonic()
         reply = self._send(name)
         assert time.monotonic() - started < SLOWEST_SECONDS, name
@@ -93,7 +93,7 @@ class Probe:
             wait_until(lambda name=name: self.send(name), lambda reply: reply.is_success, 60)  # type: ignore[misc]
 
     def wait_for_readiness(self, *failing: str) -> None:
-        """Wait until /readyz lists exactly the given failing dependencies, which only authorized callers see."""
+        """Wait until /readyz lists exactly the given failing dependencies; only authorized callers see this list."""
         if not failing:
             wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 200, 60)
             return
@@ -104,7 +104,7 @@ class Probe:
 
 
 def list_other_names(*names: str) -> tuple[str, ...]:
-    """Return the names of all requests except the given ones."""
+    """Return the names of all requests of the probe except the given names."""
     return tuple(name for name in EVERYTHING if name not in names)
 
 
@@ -117,7 +117,7 @@ def find_engine(service: Service) -> int:
     return pid
 
 
-def test_all_requests_succeed(plant: Service) -> None:
+def test_all_requests_succeed_while_dependencies_work(plant: Service) -> None:
     """While all dependencies work, all requests succeed and the service is ready."""
     probe = Probe(plant)
     probe.check_success(*EVERYTHING)
@@ -125,7 +125,7 @@ def test_all_requests_succeed(plant: Service) -> None:
 
 
 def test_a_killed_engine_affects_only_queries(plant: Service) -> None:
-    """Queries return 503 until the killed engine has restarted; telemetry that was sent meanwhile is stored."""
+    """After the query engine is killed, queries get 503 until it has restarted; telemetry sent meanwhile is stored."""
     probe = Probe(plant)
     before = count_rows(plant.caller("editor@t"), "press")
     os.kill(find_engine(plant), signal.SIGKILL)
@@ -138,7 +138,7 @@ def test_a_killed_engine_affects_only_queries(plant: Service) -> None:
 
 
 def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
-    """While the engine hangs, queries time out and all other requests succeed."""
+    """While the query engine hangs, queries time out, and all other requests succeed."""
     probe = Probe(plant)
     engine = find_engine(plant)
     os.kill(engine, signal.SIGSTOP)
@@ -157,7 +157,7 @@ def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
 
 
 def test_an_invalid_rule_is_rejected_while_the_engine_hangs(plant: Service) -> None:
-    """Errors of an alert rule that do not concern query columns are reported even while the engine hangs."""
+    """While the query engine hangs, an alert rule is still rejected for errors that do not concern query columns."""
     rule = {
         "name": "Wrong",
         "severity": "info",
@@ -204,7 +204,10 @@ def lock_database(path: Path) -> Iterator[None]:
 def test_a_locked_database_affects_only_its_writers(
     plant: Service, file: str, missed: str, code: str, failing: tuple[str, ...]
 ) -> None:
-    """Requests that write to a locked database get 503 within the time limit; all other requests succeed."""
+    """While a database is locked, requests that write to it get 503 within the time limit.
+
+    All other requests succeed.
+    """
     probe = Probe(plant)
     with lock_database(plant.data_dir / file):
         if missed:
@@ -219,7 +222,7 @@ def test_a_locked_database_affects_only_its_writers(
 
 
 def test_a_missing_blob_store_affects_only_downloads(plant: Service) -> None:
-    """Without the blob store only downloads fail; later downloads contain the messages sent meanwhile."""
+    """If the blob store is missing, only downloads fail; later downloads contain the messages sent meanwhile."""
     probe, blobs = Probe(plant), plant.data_dir / "blobs"
     away = blobs.with_name("away")
     probe.check_success("telemetry")

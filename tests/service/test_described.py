@@ -39,6 +39,6 @@ def test_the_service_follows_its_description(own_service: Service, tmp_path: Pat
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_service_follows_its_description_soak(own_service: Service, tmp_path: Path, seed: int) -> None:
+def test_many_random_requests_follow_the_description(own_service: Service, tmp_path: Path, seed: int) -> None:
     """Replies to a large number of random requests follow the OpenAPI document."""
     run_schemathesis(own_service.start(), tmp_path, "--max-examples", "60", "--seed", str(seed))

@@ -1,4 +1,4 @@
-"""Tests of the OpenAPI document with linters; the linters' rule files give the reason for each disabled rule."""
+"""Lint tests of the OpenAPI document; the rule files of the linters state why a rule is disabled."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(bool(running.find_missing()), reason=running.fin
 
 @pytest.fixture(scope="module")
 def document(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file with the OpenAPI document of an administrator."""
+    """Return a file with the OpenAPI document that an administrator receives."""
     reply = service.caller("admin@t").get("/oi-api/openapi")
     assert reply.status_code == 200, reply.text
     path = tmp_path_factory.mktemp("lint") / "openapi.json"
@@ -21,7 +21,7 @@ def document(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
-def test_spectral_finds_nothing(document: Path) -> None:
+def test_spectral_reports_no_violation(document: Path) -> None:
     """Spectral reports no violation of its OpenAPI and OWASP API Security rules."""
     done = running.run_script(
         "node_modules/@stoplight/spectral-cli/dist/index.js",
@@ -32,7 +32,7 @@ def test_spectral_finds_nothing(document: Path) -> None:
     assert (done.returncode, found) == (0, []), done.stdout + done.stderr
 
 
-def test_redocly_finds_nothing(document: Path) -> None:
+def test_redocly_reports_no_violation(document: Path) -> None:
     """Redocly reports no violation of its strict rules."""
     done = running.run_script(
         "node_modules/@redocly/cli/bin/cli.js",

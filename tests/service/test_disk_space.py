@@ -12,12 +12,12 @@ ROUTE = "/oi-api/telemetry/pump-rig"
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """Return the data directory that the services of one test use in succession."""
+    """Return the data directory that the services of one test use one after another."""
     return tmp_path / "data"
 
 
 def test_a_nearly_full_disk_rejects_telemetry_and_loses_nothing(data_dir: Path) -> None:
-    """If free disk space is below the reserve, telemetry is rejected with 507; telemetry accepted before is stored."""
+    """If free disk space is below the reserve, telemetry gets 507, and telemetry that was accepted before is stored."""
     service = Service(data_dir, WORKSPACE).start()
     editor = service.caller("editor@t")
     messages = [{"messageId": f"m-{number}", "n": number} for number in range(50)]

@@ -28,7 +28,7 @@ csv.field_size_limit(LONGEST)
 
 @pytest.fixture
 def service_with_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """Return a service, not started, whose archive contains ten million rows of one day."""
+    """Return a stopped service whose archive contains ten million rows of one day."""
     monkeypatch.setattr(downloads, "ROWS", ROWS)
     monkeypatch.setattr(downloads, "CONNECTION", "lathe")
     downloads.fill_archive(tmp_path / "data" / "blobs" / "cold")
@@ -42,7 +42,7 @@ type Make = Callable[[dict[str, str]], Service]
 
 @pytest.fixture
 def make_service(tmp_path: Path) -> Iterator[Make]:
-    """Return a function that creates a service with given settings; the services are stopped after the test."""
+    """Return a function that creates a service with given settings; after the test, all its services are stopped."""
     created: list[Service] = []
 
     def create(environment: dict[str, str]) -> Service:
@@ -57,7 +57,7 @@ def make_service(tmp_path: Path) -> Iterator[Make]:
 @pytest.mark.soak
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_ten_million_rows_survive_a_kill_in_bounded_memory(service_with_archive: Service, form: str) -> None:
-    """A download of ten million rows survives a kill, has each row once, and uses at most 600 MB more than idle."""
+    """A download of ten million rows is complete after a kill and uses at most 600 MB more memory than when idle."""
     end = downloads.START + timedelta(hours=downloads.HOURS)
     body = {"format": form, "dateRange": {"start": downloads.START.isoformat(), "end": end.isoformat()}}
     editor = service_with_archive.start().caller("editor@t")
@@ -116,7 +116,7 @@ def test_a_small_download_overtakes_large_ones(
 @pytest.mark.soak
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make, *, merged: bool) -> None:
-    """A gigabyte of 256 KiB messages is downloaded in each format with at most 550 MB more memory than idle."""
+    """A download of a gigabyte of 256 KiB messages uses, in each format, at most 550 MB more memory than when idle."""
     soon = {"COMPACTION_SCHEDULE": "*/5 * * * * *", "COMPACTION_QUIET_MINUTES": "0.1"}
     service = make_service(soon if merged else {}).start()
     editor = service.caller("editor@t")
@@ -154,7 +154,7 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
 
 
 def read_numbers(files: Sequence[Path], form: str) -> list[int]:
-    """Return the numbers of the messages, in the order in which the files contain them."""
+    """Return the numbers of the messages in the order of the downloaded files."""
     found: list[int] = []
     for path in files:
         if form == "parquet":
@@ -169,7 +169,7 @@ def read_numbers(files: Sequence[Path], form: str) -> list[int]:
 
 @pytest.mark.soak
 def test_a_permanent_failure_fails_the_download(own_service: Service) -> None:
-    """A download whose conversion always fails ends as failed, without files and without internal error details."""
+    """If the conversion of a download always fails, the download ends as failed, without files and internal details."""
     service = own_service.start()
     blob = (
         service.data_dir

@@ -33,7 +33,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def build_message(number: int) -> dict[str, Any]:
-    """Return payload and metadata of the message with a number."""
+    """Return the payload and the metadata of the test message with this number."""
     payload: dict[str, Any] = {"pressure": number / 8, "motor": {"rpm": number * 10**18, "on": number % 2 == 0}}
     if number % 100 == 7:
         payload |= {"note": 'said "stop",\nand went', "connection": "mine", "codes": [1, None, {"a": 2}]}
@@ -41,7 +41,7 @@ def build_message(number: int) -> dict[str, Any]:
 
 
 def send_messages(service: Service, connection: str, timestamp: str, rows: int = ROWS) -> None:
-    """Send messages spread over a day, and wait until a download contains them."""
+    """Send messages with times spread over a day, and wait until a download contains them."""
     editor = service.caller("editor@t")
     messages = [
         {
@@ -73,7 +73,7 @@ def download_connection(client: httpx.Client, connection: str, **body: Any) -> d
 
 
 def fetch_files(job: dict[str, Any]) -> list[bytes]:
-    """Fetch a job's files without a credential, compare them with the job's sizes and digests, and return them."""
+    """Fetch a job's files without a credential, compare them with the stated sizes and digests, and return them."""
     contents = []
     for file in job["files"]:
         reply = httpx.get(file["url"], trust_env=False)
@@ -84,13 +84,13 @@ def fetch_files(job: dict[str, Any]) -> list[bytes]:
 
 
 def group_payloads_by_id(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return payloads by message id, and check that no id occurs twice."""
+    """Return the payload of each message id; fail if an id occurs twice."""
     assert len(rows) == len(dict(rows))
     return dict(rows)
 
 
-def test_lifecycle_of_a_download(plant: Service) -> None:
-    """Starting a download returns the URL of its status; the completed job has files and is in the list."""
+def test_a_started_download_completes(plant: Service) -> None:
+    """The reply to a started download links to its status; the completed download has files and is listed."""
     editor = plant.caller("editor@t")
     reply = start_download(editor, "pump-rig")
     assert reply.status_code == 202
@@ -112,7 +112,7 @@ def test_lifecycle_of_a_download(plant: Service) -> None:
 
 
 def test_a_retry_returns_the_same_download(plant: Service) -> None:
-    """A repeated request with the same Idempotency-Key returns the same download."""
+    """A repeated request with the same Idempotency-Key gets the same download."""
     editor, headers = plant.caller("editor@t"), {"Idempotency-Key": "download-1"}
     address = "/oi-api/downloads/data-connections/pump-rig"
     replies = [editor.post(address, json={"dateRange": DAY}, headers=headers) for _ in range(2)]
@@ -122,7 +122,7 @@ def test_a_retry_returns_the_same_download(plant: Service) -> None:
 
 
 def test_accepted_messages_are_in_the_files(plant: Service) -> None:
-    """A download contains all messages that were accepted before it, and states the time until which it is complete."""
+    """A download contains all messages that were accepted before its start, and states until when it is complete."""
     editor = plant.caller("editor@t")
     at = {"dateRange": {"start": "2026-04-01T00:00:00Z", "end": "2026-04-02T00:00:00Z"}}
     for count in range(1, 4):
@@ -134,7 +134,7 @@ def test_accepted_messages_are_in_the_files(plant: Service) -> None:
 
 
 def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
-    """The CSV file has the fixed columns and a column for each member of the payloads, also of nested objects."""
+    """The CSV file has the fixed columns, and a column for each payload member, also in nested objects."""
     [content] = fetch_files(download_connection(plant.caller("editor@t"), "pump-rig", format="csv"))
     header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
@@ -168,7 +168,7 @@ def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> N
 
 
 def test_only_the_range_is_downloaded(plant: Service) -> None:
-    """A download includes the start of its range and excludes the end, in any time zone, also with `from` and `to`."""
+    """A range includes its start and excludes its end, in any time zone; its ends may also be named `from` and `to`."""
     hour = {"from": "2026-03-01T02:00:00+01:00", "to": "2026-03-01T02:05:00Z"}
     job = download_connection(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
     assert job["dateRange"] == {"start": "2026-03-01T01:00:00.000000Z", "end": "2026-03-01T02:05:00.000000Z"}
@@ -190,7 +190,7 @@ def test_an_empty_range_gives_an_empty_file(plant: Service, form: str) -> None:
 
 
 def test_surfaces_download_their_connections(plant: Service) -> None:
-    """A surface's download has one file per connection; selecting a connection outside the surface is rejected."""
+    """A surface's download has one file for each connection; a connection outside the surface is rejected."""
     editor = plant.caller("editor@t")
     reply = editor.post("/oi-api/downloads/surfaces/hall", json={"dateRange": DAY}, headers={"Prefer": "wait=60"})
     assert [(file["connection"], file["rows"]) for file in reply.json()["files"]] == [
@@ -234,7 +234,7 @@ def test_a_disabled_connection_can_be_downloaded(plant: Service) -> None:
     ],
 )
 def test_invalid_requests_list_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
-    """Each invalid field is listed, even if the connection does not exist."""
+    """The reply lists each invalid field, even if the connection does not exist."""
     reply = plant.caller("editor@t").post("/oi-api/downloads/data-connections/nowhere", json=body)
     assert check_failing_fields(reply) == fields
 
@@ -247,14 +247,17 @@ def test_an_unknown_format_lists_the_known_ones(plant: Service) -> None:
     assert all(form in error["message"] for form in ("csv", "jsonl", "parquet"))
 
 
-def test_the_longest_range_is_a_leap_year(plant: Service) -> None:
+def test_a_range_of_366_days_is_accepted(plant: Service) -> None:
     """A range of 366 days is accepted."""
     span = {"start": "2024-01-01T00:00:00Z", "end": "2025-01-01T00:00:00Z"}
     assert download_connection(plant.caller("editor@t"), "lathe", dateRange=span)["progress"]["rows"] == 0
 
 
-def test_prefer_wait(plant: Service) -> None:
-    """`Prefer: wait` delays the reply by at most a minute, and the reply confirms it; an invalid value is ignored."""
+def test_prefer_wait_delays_the_reply(plant: Service) -> None:
+    """With `Prefer: wait` the reply arrives up to a minute later and confirms the preference.
+
+    Invalid values are ignored.
+    """
     editor = plant.caller("editor@t")
     reply = start_download(editor, "press", 'respond-async, Wait="600"; x=y')
     assert (reply.status_code, reply.headers["preference-applied"]) == (200, "wait=60")
@@ -265,7 +268,7 @@ def test_prefer_wait(plant: Service) -> None:
 
 
 def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
-    """Only the owner and administrators can read a job; each caller's list contains only the caller's own jobs."""
+    """Only the owner and administrators can read a download; the list contains only the caller's own downloads."""
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
     job = download_connection(editor, "press")
     address = job["statusUrl"]
@@ -287,7 +290,10 @@ def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
 
 
 def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
-    """Each read of a job returns new links for 15 minutes; a link with a changed file name or time is rejected."""
+    """Each read of a download returns new links, valid for 15 minutes.
+
+    A changed file name or time makes a link invalid.
+    """
     editor = plant.caller("editor@t")
     job = download_connection(editor, "press")
     url = job["files"][0]["url"]
@@ -303,7 +309,7 @@ def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
 
 
 def test_a_download_is_cancelled_once(plant: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A running download can be cancelled, after which it has no files and cannot be cancelled again."""
+    """Cancelling a running download removes its files; it cannot be cancelled a second time."""
     monkeypatch.setattr(made_up, "ROWS", 1_000_000)
     monkeypatch.setattr(made_up, "CONNECTION", "lathe")
     made_up.fill_archive(plant.data_dir / "blobs" / "cold")
@@ -320,7 +326,7 @@ def test_a_download_is_cancelled_once(plant: Service, monkeypatch: pytest.Monkey
 
 
 def test_expired_downloads_are_removed(own_service: Service) -> None:
-    """After a download has expired, it and its links are not found, and its files are deleted."""
+    """An expired download and its links are not found, and its files are deleted."""
     own_service._environment["DOWNLOAD_HOURS"] = "0.004"
     own_service._environment["DOWNLOAD_EXPIRY_SCHEDULE"] = "*/1 * * * * *"
     service = own_service.start()
@@ -334,7 +340,7 @@ def test_expired_downloads_are_removed(own_service: Service) -> None:
 
 
 def test_downloads_continue_after_a_restart(own_service: Service) -> None:
-    """After a stop or a kill, the restarted service completes unfinished downloads, with each row once."""
+    """After a stop or a kill, the restarted service completes unfinished downloads; each row is in them once."""
     service = own_service.start()
     rows = 2_000
     send_messages(service, "pump-rig", "ts", rows)

@@ -25,7 +25,7 @@ ROWS = 9_405
 
 @pytest.fixture
 def rig_file(tmp_path: Path) -> Path:
-    """Return a recording of the pump rig: the file in PUMP_RIG_CSV, or a generated file of the same size."""
+    """Return a recording of the pump rig: the file in PUMP_RIG_CSV, or else a generated file of the same size."""
     if recorded := os.environ.get("PUMP_RIG_CSV"):
         return Path(recorded)
     random.seed(20200208)
@@ -52,7 +52,7 @@ def replay_file(service: Service, path: Path) -> None:
 
 
 def query_averages(service: Service) -> list[dict[str, Any]]:
-    """Return the averages for each minute that the service computes."""
+    """Return the averages of each minute, computed by the service."""
     reply = service.caller("viewer@t").get("/oi-api/warm-queries/per-minute?limit=10000")
     assert reply.status_code == 200, reply.text
     results: list[dict[str, Any]] = reply.json()["results"]
@@ -60,7 +60,7 @@ def query_averages(service: Service) -> list[dict[str, Any]]:
 
 
 def assert_equal_to_pandas(service: Service, path: Path) -> None:
-    """Check that the service's averages for each minute equal those of pandas."""
+    """Check that the averages of each minute are equal in the service and in pandas."""
     recorded = pd.read_csv(path, sep=";", parse_dates=["datetime"], index_col="datetime")
     expected = recorded.groupby(recorded.index.floor("min"))[["Pressure", "Temperature"]].mean()
     sizes = recorded.groupby(recorded.index.floor("min")).size()
@@ -72,7 +72,7 @@ def assert_equal_to_pandas(service: Service, path: Path) -> None:
 
 
 def test_averages_of_a_recording_equal_pandas(own_service: Service, rig_file: Path) -> None:
-    """Each row counts once after a replay, after a restart, and after a second replay of the same rows."""
+    """The averages equal those of pandas after a replay, after a restart, and after a second replay of the rows."""
     service = own_service.start()
     replay_file(service, rig_file)
     wait_until(lambda: count_rows(service.caller("editor@t"), "pump-rig"), lambda stored: stored >= ROWS, 60)
@@ -137,8 +137,8 @@ def _post_until(stop: threading.Event, url: str, token: str, numbers: "counter[i
 
 
 @pytest.mark.parametrize("queries", [10, pytest.param(500, marks=pytest.mark.soak)])
-def test_queries_during_ingestion(own_service: Service, queries: int) -> None:
-    """While messages are stored, 24 concurrent clients get correct query results without errors."""
+def test_queries_succeed_during_ingestion(own_service: Service, queries: int) -> None:
+    """While messages are stored, 24 concurrent clients get correct query results and no errors."""
     service = own_service.start()
     sent = counter(1)
     done = threading.Event()

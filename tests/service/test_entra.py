@@ -46,14 +46,14 @@ class Provider:
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def document(self, path: str) -> dict[str, Any]:
-        """Return the JSON document at a path of the provider."""
+        """Return the provider's JSON document for a path."""
         if path.endswith("/.well-known/openid-configuration"):
             return {"issuer": self.issuer, "jwks_uri": f"{self.url}/keys"}
         jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
         return {"keys": [{**jwk, "kid": self.kid, "use": "sig"}]}
 
     def create_token(self, **claims: Any) -> str:
-        """Return a signed token with changed claims; None removes a claim."""
+        """Return a signed token; given claims replace those of the example, None removes a claim."""
         now = int(time.time())
         usual = {"iss": self.issuer, "aud": AUDIENCE, "iat": now, "nbf": now, "exp": now + 3600, "tid": TENANT}
         payload = {name: value for name, value in {**usual, **claims}.items() if value is not None}
@@ -109,12 +109,12 @@ def request_whoami(service: Service, token: str) -> Any:
 def test_an_account_is_found_by_object_id_or_verified_mail(
     entra_service: Service, provider: Provider, claims: dict[str, Any], member: str
 ) -> None:
-    """An account is matched to a member by object id, or else by an email address that the provider verified."""
+    """An Entra ID account is matched to a member by its object id, or else by a verified email address."""
     reply = request_whoami(entra_service, provider.create_token(**claims))
     assert (reply.status_code, reply.json()["principal"], reply.json()["via"]) == (200, member, "entra")
 
 
-def test_an_account_gets_a_token_of_the_service(entra_service: Service, provider: Provider) -> None:
+def test_an_entra_token_is_exchanged_for_a_token_of_the_service(entra_service: Service, provider: Provider) -> None:
     """An Entra ID token can be exchanged for a token of the service that is valid for longer."""
     client = entra_service.anonymous(provider.create_token(email="ann@plant.example", xms_edov=True))
     reply = client.get("/workspace/api/keys/jwt?minutes=120")
@@ -125,10 +125,10 @@ def test_an_account_gets_a_token_of_the_service(entra_service: Service, provider
 @pytest.mark.parametrize(
     ("claims", "credential"), [({"uti": "t1"}, "t1"), ({}, "aaaaaaaa-0000-0000-0000-000000000001")]
 )
-def test_issue_by_an_account_is_audited_with_its_token(
+def test_the_audit_event_of_a_token_names_the_account(
     entra_service: Service, provider: Provider, claims: dict[str, str], credential: str
 ) -> None:
-    """The audit event of an issued token contains the id of the Entra ID token or, without an id, the account."""
+    """The audit event of an issued token has the id of the Entra ID token or, if this has none, the account."""
     account = {"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims}
     issued = entra_service.anonymous(provider.create_token(**account)).get("/workspace/api/keys/jwt").json()["Token"]
     expected = {"target": "AccessControl", "actionType": "Token.Issued", "limit": "1"}
@@ -152,7 +152,7 @@ def test_issue_by_an_account_is_audited_with_its_token(
 def test_unverified_and_unknown_accounts_are_rejected(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
-    """An unverified email address matches no member; a member with an object id matches only this object id."""
+    """An unverified email address matches no member; a member with an object id is matched only by this object id."""
     check_problem(request_whoami(entra_service, provider.create_token(**claims)), 401, "UNAUTHENTICATED")
 
 
@@ -199,7 +199,7 @@ def test_tokens_of_other_tenants_and_audiences_are_rejected(
 def test_forged_entra_tokens_are_rejected(
     entra_service: Service, provider: Provider, header: dict[str, Any], claims: dict[str, Any]
 ) -> None:
-    """A token with invalid headers or claims is rejected with 401, even if the provider's key signed it."""
+    """A token with invalid headers or claims is rejected with 401, even if it has a valid signature of the provider."""
     good = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
     assert request_whoami(entra_service, good).status_code == 200
     payload = jwt.decode(good, options={"verify_signature": False}) | claims
@@ -211,14 +211,14 @@ def test_forged_entra_tokens_are_rejected(
     )
 
 
-def test_entra_tokens_open_no_data_route(entra_service: Service, provider: Provider) -> None:
-    """Entra ID tokens are accepted only in exchange for a token of the service, as API keys are."""
+def test_entra_tokens_are_rejected_by_data_routes(entra_service: Service, provider: Provider) -> None:
+    """Data routes reject Entra ID tokens, which a client must first exchange for a token of the service."""
     token = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
     check_problem(entra_service.anonymous(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
 
 
 def test_unknown_signers_are_rejected(entra_service: Service, provider: Provider) -> None:
-    """A token with an unknown key id is rejected; the provider's keys are fetched again at most every ten seconds."""
+    """A token with an unknown key id is rejected; the service fetches the provider's keys at most every ten seconds."""
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     payload = jwt.decode(
         provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001"), options={"verify_signature": False}
@@ -234,7 +234,7 @@ OID = "aaaaaaaa-0000-0000-0000-000000000001"
 
 
 def read_sign_in(service: Service, token: str) -> dict[str, Any]:
-    """Exchange a token for a token of the service, and return the sign-in claims of the issued token."""
+    """Exchange an Entra ID token for a token of the service, and return the sign-in claims of the latter."""
     issued = service.anonymous(token).get("/workspace/api/keys/jwt")
     assert issued.status_code == 200, issued.text
     claims = jwt.decode(issued.json()["Token"], options={"verify_signature": False})
@@ -256,7 +256,7 @@ def read_sign_in(service: Service, token: str) -> dict[str, Any]:
 def test_tokens_have_the_sign_in_of_the_account(
     entra_service: Service, provider: Provider, claims: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """A token has the time and methods of the Entra ID sign-in; invalid or missing values are left out or empty."""
+    """A token has the time and methods of the Entra ID sign-in; a missing or invalid time is left out."""
     first = read_sign_in(entra_service, provider.create_token(oid=OID, uti="1", **claims))
     second = read_sign_in(entra_service, provider.create_token(oid=OID, uti="2", **claims))
     assert first == second
@@ -265,7 +265,7 @@ def test_tokens_have_the_sign_in_of_the_account(
 
 
 def test_a_personal_key_needs_a_recent_sign_in(entra_service: Service, provider: Provider) -> None:
-    """If signatures are required, creating a key for oneself needs a recent sign-in with Entra ID or an API key."""
+    """If signatures are required, a member needs a recent sign-in to create an API key for the member itself."""
 
     def create_key(bearer: str, **headers: str) -> Any:
         return entra_service.anonymous(bearer).post("/workspace/api/keys", json={"name": "mine"}, headers=headers)
@@ -287,7 +287,7 @@ def test_a_personal_key_needs_a_recent_sign_in(entra_service: Service, provider:
 
 
 def test_readiness_warns_of_missing_sign_in_times(entra_service: Service, provider: Provider) -> None:
-    """If signatures are required, `/readyz` warns when the newest Entra ID token has no time of the sign-in."""
+    """If signatures are required, `/readyz` warns when the newest Entra ID token contains no sign-in time."""
 
     def list_warnings() -> list[str]:
         reply = entra_service.anonymous().get("/readyz")

@@ -1,4 +1,4 @@
-"""Tests that an error reply lists all invalid fields, whichever step of the validation finds them."""
+"""Tests that an error reply lists the invalid fields of all validation steps."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
 def test_all_invalid_members_are_listed(
     service: Service, path: str, body: object, fields: list[str], code: str
 ) -> None:
-    """The reply lists the errors of all validation steps; if the scope is missing, this sets the error code."""
+    """The reply lists the errors of all validation steps; a missing scope determines the error code."""
     assert check_failing_fields(service.caller("admin@t").post(path, json=body), code=code) == fields
 
 
@@ -118,7 +118,7 @@ def test_all_invalid_members_are_listed(
     ],
 )
 def test_all_invalid_parameters_are_listed(service: Service, path: str, fields: list[str], code: str) -> None:
-    """The reply lists all invalid parameters; the first error determines the code."""
+    """The reply lists all invalid parameters; the first of them determines the error code."""
     assert check_failing_fields(service.caller("admin@t").get(path), code=code) == fields
 
 
@@ -128,8 +128,8 @@ def test_an_invalid_body_does_not_hide_parameters(service: Service) -> None:
     assert check_failing_fields(reply, code="BODY_NOT_JSON") == ["body", "target"]
 
 
-def test_extra_members_of_errors_are_returned(service: Service) -> None:
-    """A reply that lists several errors contains the allowed reason categories, whichever error sets the code."""
+def test_allowed_reason_categories_are_returned_with_other_errors(service: Service) -> None:
+    """If one of several errors is an unknown reason category, the reply contains the allowed categories."""
     reply = service.caller("editor@t").post(AMENDMENTS, json={"ReasonCategory": "whim"}).json()
     assert reply["sent"] == "whim"
     assert (
@@ -162,7 +162,7 @@ def test_extra_members_of_errors_are_returned(service: Service) -> None:
 def test_all_errors_of_a_definition_are_listed(
     service: Service, lookup: str, changes: dict[str, Any], fields: list[str], code: str
 ) -> None:
-    """The reply lists the query engine's errors in the KQL text together with the errors in other members."""
+    """The reply lists the query engine's errors about the KQL text and the errors of all other members."""
     body = {"name": "Several", "surface": "hall", "kql": "Telemetry | count", **changes}
     reply = service.caller("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
     assert check_failing_fields(reply, code=code) == fields

@@ -1,4 +1,4 @@
-"""Tests of the quotas of a principal: live streams, unfinished downloads, and bytes of stored download files."""
+"""Tests of the quotas of a principal for live streams, unfinished downloads and stored download files."""
 
 import asyncio
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
 
 
 async def open_stream(stack: AsyncExitStack, url: str, bearer: str | None = None) -> ClientConnection | int:
-    """Open a live stream that ends with the stack; return the stream, or the status if the service rejects it."""
+    """Open a live stream until the end of the stack; return the stream, or the status if the service rejects it."""
     try:
         return await stack.enter_async_context(connect_stream(url, bearer))
     except InvalidStatus as refused:
@@ -58,7 +58,7 @@ async def request_stream_url(service: Service, bearer: str) -> str:
 
 @pytest.mark.parametrize("member", ["viewer@t", "historian"])
 async def test_streams_of_a_principal_are_limited(limited_service: Service, member: str) -> None:
-    """A principal's live streams are counted together for all tokens and URLs; other principals are not affected."""
+    """The quota of live streams counts all tokens and URLs of a principal together, but not those of others."""
     url = build_stream_url(limited_service)
     async with AsyncExitStack() as stack:
         for number in range(STREAMS):
@@ -80,7 +80,7 @@ async def test_streams_of_a_principal_are_limited(limited_service: Service, memb
 
 
 async def wait_until_all_are_free(service: Service, member: str) -> None:
-    """Wait until a principal can open as many streams as the quota allows, and close these streams."""
+    """Wait until a principal can open as many live streams as the quota allows; close them again."""
     bearer = request_token(service, member)
     async with asyncio.timeout(30):
         while True:
@@ -91,7 +91,7 @@ async def wait_until_all_are_free(service: Service, member: str) -> None:
 
 
 async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -> None:
-    """Of concurrent handshakes exactly as many succeed as the quota allows; a closed stream frees its slot."""
+    """If clients open too many live streams at once, exactly the quota succeeds; closing one allows another."""
     bearer = request_token(limited_service, "editor@t")
     async with AsyncExitStack() as stack:
         found = await asyncio.gather(
@@ -102,8 +102,8 @@ async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -
     await wait_until_all_are_free(limited_service, "editor@t")
 
 
-async def test_a_killed_host_frees_its_slots(tmp_path: Path) -> None:
-    """After a kill, the restarted host does not count the live streams from before."""
+async def test_streams_from_before_a_kill_are_not_counted(tmp_path: Path) -> None:
+    """After a kill, the restarted host does not count live streams that were open before the kill."""
     own = Service(tmp_path / "data", write_document(tmp_path, f"{{streamsPerPrincipal: {STREAMS}}}")).start()
     async with AsyncExitStack() as stack:
         bearer = request_token(own, "viewer@t")
@@ -118,7 +118,7 @@ async def test_a_killed_host_frees_its_slots(tmp_path: Path) -> None:
 
 
 async def test_unfinished_downloads_are_limited(limited_service: Service) -> None:
-    """Of concurrent downloads only as many start as the quota allows; a completed download frees its slot."""
+    """If downloads start at the same time, only the quota succeeds; when one completes, another can start."""
     headers = {"Authorization": f"Bearer {request_token(limited_service, 'editor@t')}"}
     async with httpx.AsyncClient(base_url=limited_service.url, headers=headers, trust_env=False, timeout=60) as http:
         replies = await asyncio.gather(*(http.post(LATHE, json=BODY) for _ in range(8)))
@@ -143,7 +143,7 @@ def wait_for_completion(client: httpx.Client) -> list[dict[str, Any]]:
 
 
 def test_stored_bytes_are_limited(limited_service: Service) -> None:
-    """A download that exceeds the quota of stored bytes fails; if the quota is used up, no download starts (507)."""
+    """A download fails if it exceeds the quota of stored bytes; once the quota is used up, new downloads get 507."""
     admin = limited_service.caller("admin@t")
     message = {"timestamp": "2026-01-05T08:00:00Z", "text": "x" * 12_000}
     address = "/oi-api/downloads/data-connections/press"
@@ -159,7 +159,7 @@ def test_stored_bytes_are_limited(limited_service: Service) -> None:
 
 
 def test_downloads_belong_to_their_principal(service: Service) -> None:
-    """Another principal's download can be read only with the right Keys.Manage; other tokens get 404."""
+    """Reading another principal's download requires the right Keys.Manage; without it, the reply is 404."""
     job = service.caller("editor@t").post(LATHE, json=BODY, headers={"Prefer": "wait=60"}).json()
     narrow = service.caller("admin@t", "Workspace.ColdData.Export")
     for reply in (narrow.get(job["statusUrl"]), narrow.delete(job["statusUrl"])):

@@ -103,7 +103,7 @@ def draw_value(chance: random.Random, depth: int = 0) -> Any:
 
 
 def draw_body(operation: Operation, chance: random.Random) -> bytes:
-    """Return a random body: bytes, a JSON value, or the operation's example with a changed part."""
+    """Return a random body: bytes, a JSON value, or the operation's example with one changed part."""
     dice = chance.random()
     if dice < 0.2:
         return chance.choice(JUNK)
@@ -120,7 +120,7 @@ def draw_body(operation: Operation, chance: random.Random) -> bytes:
 
 
 def draw_query(operation: Operation, chance: random.Random) -> httpx.QueryParams:
-    """Return random query parameters, mostly those of the operation."""
+    """Return random query parameters, most of which the operation has."""
     known = (
         []
         if operation.query is NoQuery
@@ -148,7 +148,7 @@ def draw_headers(chance: random.Random) -> dict[str, str]:
 
 
 def send_random_requests(service: Service, seconds: float, seed: int) -> None:
-    """Send random requests for a given time; a failure message contains the random seed."""
+    """Send random requests for some seconds; the message of a failure contains the seed."""
     chance = random.Random(seed)
     caller, sent, ends = service.caller("admin@t"), 0, time.monotonic() + seconds
     while sent < FEWEST or time.monotonic() < ends:
@@ -178,12 +178,12 @@ def send_random_requests(service: Service, seconds: float, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def victim(own_module_service: Service) -> Service:
-    """Return a service that only this module uses, and may fill with random data."""
+    """Return a service that only this module uses and fills with random data."""
     return own_module_service
 
 
-def test_random_requests_never_break_the_service(victim: Service) -> None:
-    """Random requests are rejected or executed, and the service works afterwards."""
+def test_the_service_works_after_random_requests(victim: Service) -> None:
+    """The service executes or rejects each random request, and works afterwards."""
     seed = random.randrange(2**32)
     send_random_requests(victim, SUITE_SECONDS, seed)
     _is_healthy(victim)
@@ -191,7 +191,7 @@ def test_random_requests_never_break_the_service(victim: Service) -> None:
 
 @pytest.mark.soak
 def test_random_requests_do_not_leak_memory_soak(victim: Service) -> None:
-    """After many random requests the service works and its memory has not grown."""
+    """After many random requests, the service works and uses no more memory than before."""
     send_random_requests(victim, SUITE_SECONDS, 1)
     before = victim.memory()
     send_random_requests(victim, SOAK_SECONDS, random.randrange(2**32))

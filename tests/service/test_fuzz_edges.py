@@ -57,13 +57,13 @@ type Raw = tuple[str, str, dict[str, str], bytes]
 
 
 def draw_text(chance: random.Random) -> str:
-    """Return random text, in some cases percent-encoded."""
+    """Return random text, sometimes percent-encoded."""
     chosen = chance.choice(TEXTS)[:200]
     return quote(chosen, safe="") if chance.random() < 0.7 else quote(chosen, safe="/.%:?#&=")
 
 
 def draw_handshake(chance: random.Random) -> Raw:
-    """Return a random WebSocket handshake with missing, repeated or wrong parts."""
+    """Return a WebSocket handshake with random missing, repeated or wrong parts."""
     path = chance.choice(("/oi-api/live-stream", "/oi-api/live-stream/", "/client/hubs/live", "/api/hubs/live", "/x"))
     names = ("connection", "surface", "token", "since", "windowSec", "access_token", "x")
     query = "&".join(f"{chance.choice(names)}={draw_text(chance)}" for _ in range(chance.randrange(4)))
@@ -78,7 +78,7 @@ def draw_handshake(chance: random.Random) -> Raw:
 
 
 def draw_file_link(chance: random.Random) -> Raw:
-    """Return a URL of a file that does not exist."""
+    """Return a random file link, whose file does not exist."""
     container = chance.choice(("downloads", "cold", "checkpoints", "..", ".drafts", draw_text(chance)))
     query = "&".join(f"{chance.choice(('name', 'expires', 'signature', 'x'))}={draw_text(chance)}" for _ in range(3))
     headers = {"Range": chance.choice(("bytes=0-", "bytes=-1", "bytes=9-1", "x", "bytes=" + "9" * 50))}
@@ -86,7 +86,7 @@ def draw_file_link(chance: random.Random) -> Raw:
 
 
 def draw_page(chance: random.Random) -> Raw:
-    """Return a random URL below the paths of the pages."""
+    """Return a random URL below a path of the console or the API pages."""
     parts = "/".join(draw_text(chance) for _ in range(chance.randrange(1, 4)))
     return "GET", f"{chance.choice(PAGES)}/{parts}", {}, b""
 
@@ -136,7 +136,7 @@ def read_status(service: Service, raw: Raw, authorization: str) -> int:
 
 
 def send_random_requests(service: Service, member: str, seconds: float, seed: int) -> None:
-    """Send random requests for a given time; a failure message contains the random seed."""
+    """Send random requests for some seconds; the message of a failure contains the seed."""
     chance, sent, ends = random.Random(seed), 0, time.monotonic() + seconds
     authorization = service.caller(member).headers["Authorization"]
     while sent < FEWEST or time.monotonic() < ends:
@@ -147,15 +147,15 @@ def send_random_requests(service: Service, member: str, seconds: float, seed: in
 
 
 @pytest.mark.parametrize("member", ["admin@t", "editor@t"])
-def test_random_edge_requests_never_break_the_service(own_module_service: Service, member: str) -> None:
-    """Random handshakes, file links, page URLs, GraphQL documents and MCP messages cause no internal error or crash."""
+def test_the_service_works_after_random_edge_requests(own_module_service: Service, member: str) -> None:
+    """Random handshakes, file links, page URLs, GraphQL documents and MCP messages cause no internal error."""
     send_random_requests(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32))
     assert own_module_service.anonymous().get("/healthz").is_success
 
 
 @pytest.mark.soak
 def test_random_edge_requests_do_not_leak_memory_soak(own_module_service: Service) -> None:
-    """After many random requests the service works and its memory has not grown."""
+    """After many random requests, the service works and uses no more memory than before."""
     send_random_requests(own_module_service, "admin@t", SUITE_SECONDS, 1)
     before = own_module_service.memory()
     for member in ("admin@t", "editor@t"):

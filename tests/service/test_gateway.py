@@ -35,7 +35,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def write_configuration(service: Service, broker: Broker, folder: Path) -> Path:
-    """Write a gateway configuration whose API key is bound to a connection and some devices."""
+    """Write a gateway configuration; its API key is bound to a connection and some devices."""
     reply = service.caller("editor@t").post(
         "/workspace/api/keys", json={"name": "gateway", "connections": ["lathe"], "devices": ["gw-*"]}
     )
@@ -83,10 +83,10 @@ def stop_gateway(process: "subprocess.Popen[str]", number: signal.Signals) -> in
     return process.wait(30)
 
 
-def test_every_message_is_a_row_once_although_the_gateway_is_killed(
+def test_each_message_is_stored_once_despite_gateway_kills(
     own_module_service: Service, broker: Broker, tmp_path: Path
 ) -> None:
-    """Each message without an id is stored once, although the gateway is killed several times and stopped once."""
+    """If the gateway is killed several times and stopped once, each message without an id is stored exactly once."""
     configuration = write_configuration(own_module_service, broker, tmp_path)
     for part in range(KILLS + 1):
         gateway = start_gateway(configuration)
@@ -119,8 +119,8 @@ def wait_for_values(service: Service, expected: int) -> None:
 
 
 @pytest.mark.soak
-def test_random_faults_lose_and_double_nothing(broker: Broker, tmp_path: Path) -> None:
-    """Each message is stored once while gateway, service and broker fail in random order for a minute."""
+def test_random_faults_neither_lose_nor_duplicate_messages(broker: Broker, tmp_path: Path) -> None:
+    """If gateway, service and broker fail in random order for a minute, each message is stored exactly once."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])

@@ -11,7 +11,7 @@ ADDRESS = "/v1/plant-t/graphql"
 
 
 def execute_request(caller: httpx.Client, query: str, **variables: Any) -> dict[str, Any]:
-    """Execute a valid request and return the JSON reply."""
+    """Execute a GraphQL request that returns 200, and return the JSON reply."""
     reply = caller.post(ADDRESS, json={"query": query, "variables": variables})
     assert reply.status_code == 200, reply.text
     body: dict[str, Any] = reply.json()
@@ -27,7 +27,7 @@ def query_data(caller: httpx.Client, query: str, **variables: Any) -> dict[str, 
 
 
 def list_error_codes(body: dict[str, Any]) -> list[str]:
-    """Return the codes of a reply's errors, and check that each error has a message and a path."""
+    """Return the error codes of a GraphQL reply; fail if an error has no message or path."""
     assert all(error["message"] and isinstance(error["path"], list) for error in body["errors"])
     return [error["extensions"]["code"] for error in body["errors"]]
 
@@ -39,7 +39,7 @@ def reader(service: Service) -> httpx.Client:
 
 
 def test_api_keys_and_tokens_are_accepted(service: Service) -> None:
-    """An API key and a token are accepted; a missing or invalid credential is 401 with UNAUTHORIZED."""
+    """The GraphQL route accepts API keys and tokens; a missing or invalid credential gets 401 with UNAUTHORIZED."""
     for bearer in (service.key("viewer@t"),):
         assert query_data(service.anonymous(bearer=bearer), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
     assert query_data(service.caller("viewer@t"), "{ workspace { id } }") == {"workspace": {"id": "plant-t"}}
@@ -54,13 +54,13 @@ def test_api_keys_and_tokens_are_accepted(service: Service) -> None:
 
 
 def test_another_workspace_is_forbidden(reader: httpx.Client) -> None:
-    """The workspace in the URL must be the workspace of the deployment."""
+    """A URL with the id of another workspace than the deployment's is forbidden."""
     reply = reader.post("/v1/elsewhere/graphql", json={"query": "{ workspace { id } }"})
     assert (reply.status_code, list_error_codes(reply.json())) == (403, ["FORBIDDEN"])
 
 
-def test_workspace_statistics(reader: httpx.Client) -> None:
-    """The GraphQL object of the workspace has the numbers of connections, surfaces and queries."""
+def test_the_workspace_has_statistics(reader: httpx.Client) -> None:
+    """The GraphQL field `workspace` has the numbers of connections, surfaces and queries."""
     found = query_data(
         reader,
         "{ workspace { name stats { connectionCount surfaceCount queryCount } } "
@@ -74,7 +74,7 @@ def test_workspace_statistics(reader: httpx.Client) -> None:
 
 
 def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
-    """A query is found by its name or by its lookup (id in URLs); an unknown item is null."""
+    """A query is found by its name or lookup (id in URLs); an unknown item is null."""
     listed = reader.get("/oi-api/warm-queries").json()["warmQueries"][0]
     query = "query($n: String!) { query(name: $n) { name kql surface { id queries { name } } } }"
     by_name = query_data(reader, query, n=listed["name"])["query"]
@@ -87,7 +87,7 @@ def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
 
 
 def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> None:
-    """A query has its lookup (id in URLs), declared parameters and approval; the approval of a draft is null."""
+    """A query has its lookup (id in URLs), its parameters and its approval, which is null for a draft."""
     query = (
         "query($n: String!) { query(name: $n) { lookup parameters { name type required default } "
         "approval { approvedBy approvedAt } } }"
@@ -104,7 +104,7 @@ def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> No
 
 
 def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
-    """Paging by cursor and paging by offset return every connection once, in the same order."""
+    """Paging by cursor and paging by offset return the same connections in the same order, each once."""
     whole = [node["id"] for node in query_data(reader, "{ connections { nodes { id } } }")["connections"]["nodes"]]
     query = "query($a: String) { connections(first: 1, after: $a) { nodes { id } pageInfo { hasNextPage endCursor } } }"
     seen, after, more = [], None, True
@@ -120,7 +120,7 @@ def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
 
 
 def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
-    """With `first: 0`, the page states that a next page exists, but has no cursor."""
+    """A page with `first: 0` has `hasNextPage: true`, but no cursor."""
     parameters = "{ connections(first: 0) { nodes { id } pageInfo { hasNextPage endCursor } } }"
     page = query_data(reader, parameters)["connections"]
     assert page == {"nodes": [], "pageInfo": {"hasNextPage": True, "endCursor": None}}
@@ -144,7 +144,7 @@ def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
     ],
 )
 def test_invalid_queries_are_validation_errors(reader: httpx.Client, query: str) -> None:
-    """A GraphQL query that cannot be parsed, does not match the schema or exceeds a limit gets VALIDATION_ERROR."""
+    """A GraphQL document gets VALIDATION_ERROR if it cannot be parsed, does not match the schema or exceeds a limit."""
     assert set(list_error_codes(execute_request(reader, query))) == {"VALIDATION_ERROR"}
 
 
@@ -181,7 +181,7 @@ def test_hostile_requests_are_validation_errors(reader: httpx.Client, status: in
 
 
 def test_null_arguments_count_as_missing(reader: httpx.Client) -> None:
-    """A null argument of a GraphQL query has the same effect as a missing argument."""
+    """A null argument in a GraphQL document has the same effect as a missing argument."""
     whole = query_data(reader, "{ connections { totalCount } queries { totalCount } surfaces { totalCount } }")
     nothing = "first: null, after: null, limit: null, offset: null"
     asked_with_null = (
@@ -208,13 +208,13 @@ def test_unusual_requests_are_executed(reader: httpx.Client, query: str, expecte
 
 
 def test_the_exceeded_limit_is_named(reader: httpx.Client) -> None:
-    """The reply to a query that exceeds a cost limit names this limit."""
+    """The reply to a GraphQL document that exceeds a cost limit names the limit."""
     costly = "{ queries(first: 500) { nodes { surface { connections { id name } } } } }"
     assert "10000" in execute_request(reader, costly)["errors"][0]["message"]
 
 
 def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
-    """If an access right is missing, the HTTP status is 200, and the field that needs it has the error FORBIDDEN."""
+    """If an access right is missing, the status is 200, and the field that requires it has the error FORBIDDEN."""
     caller = service.caller("viewer@t", scopes="Workspace.WarmQuery.Execute")
     body = execute_request(caller, '{ connection(id: "x") { id } }')
     assert (list_error_codes(body), body["errors"][0]["path"], body["data"]) == (
@@ -227,7 +227,10 @@ def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
 
 
 def test_execute_query_runs_approved_queries(service: Service) -> None:
-    """An approved query returns its result; a draft gets the error FORBIDDEN, and an unknown query is not found."""
+    """`executeQuery` returns the result of an approved query.
+
+    A draft is FORBIDDEN, and an unknown query is not found.
+    """
     editor, admin, viewer = (service.caller(f"{who}@t") for who in ("editor", "admin", "viewer"))
     body = {
         "name": "Asked by GraphQL",
@@ -255,7 +258,7 @@ def test_execute_query_runs_approved_queries(service: Service) -> None:
 
 
 def test_get_executes_only_queries(reader: httpx.Client) -> None:
-    """GET executes a query, but rejects a mutation with 405 and Allow: POST."""
+    """A GET request can execute a GraphQL query; a mutation is rejected with 405 and Allow: POST."""
     assert reader.get(ADDRESS, params={"query": "{ workspace { id } }"}).json()["data"]["workspace"]["id"] == "plant-t"
     refused = reader.get(ADDRESS, params={"query": 'mutation { executeQuery(name: "x") { rows } }'})
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
@@ -284,7 +287,7 @@ def test_malformed_requests_have_an_errors_array(
 
 
 def test_graphql_media_type_has_an_error_status(reader: httpx.Client) -> None:
-    """A client that accepts application/graphql-response+json gets 400 for an invalid document, in that media type."""
+    """If a client accepts application/graphql-response+json, an invalid document gets 400 in this media type."""
     headers = {"Accept": "application/graphql-response+json"}
     good = reader.post(ADDRESS, json={"query": "{ workspace { id } }"}, headers=headers)
     bad = reader.post(ADDRESS, json={"query": "{ nope }"}, headers=headers)
@@ -294,7 +297,7 @@ def test_graphql_media_type_has_an_error_status(reader: httpx.Client) -> None:
 
 
 def test_errors_have_the_preferred_media_type(service: Service) -> None:
-    """GraphQL errors before execution have the type application/graphql-response+json if the client prefers it."""
+    """If the client prefers application/graphql-response+json, request errors have this media type."""
     newer, query = {"Accept": "application/graphql-response+json"}, {"query": "{ workspace { id } }"}
     known, nobody = service.caller("viewer@t"), service.anonymous()
     refusals = [
@@ -316,7 +319,7 @@ def test_errors_have_the_preferred_media_type(service: Service) -> None:
 
 
 def test_introspection_shows_the_schema(reader: httpx.Client) -> None:
-    """The standard introspection query is executed."""
+    """The standard introspection query returns the schema."""
     from graphql import build_client_schema, get_introspection_query, print_type  # noqa: PLC0415
 
     schema = build_client_schema(query_data(reader, get_introspection_query()))  # type: ignore[arg-type]  # as it came

@@ -1,4 +1,4 @@
-"""Tests of GraphQL errors while the query engine, which a stub server replaces, fails."""
+"""Tests of GraphQL errors while the query engine fails; a stub server replaces the engine."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class _Engine(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def service_with_failing_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service whose engine replies with the status in ``_Engine.status``."""
+    """Return a service whose engine is a stub that replies with the status in ``_Engine.status``."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Engine)
     Thread(target=server.serve_forever, daemon=True).start()
     address = {"KUSTO_URI": f"http://127.0.0.1:{server.server_port}"}
@@ -60,7 +60,7 @@ def service_with_failing_engine(tmp_path_factory: pytest.TempPathFactory) -> Ite
 def test_engine_failures_have_a_code_and_a_reason(
     service_with_failing_engine: Service, status: int, extensions: dict[str, str]
 ) -> None:
-    """If the engine throttles, the error is RATE_LIMITED; if it fails, INTERNAL_ERROR; neither has internal details."""
+    """A throttling engine causes RATE_LIMITED and a failing engine INTERNAL_ERROR, both without internal details."""
     _Engine.status = status
     reply = service_with_failing_engine.caller("viewer@t").post(ADDRESS, json={"query": RUN})
     [error] = reply.json()["errors"]
@@ -70,7 +70,7 @@ def test_engine_failures_have_a_code_and_a_reason(
 
 
 def test_unknown_columns_are_an_error_of_the_field(service_with_failing_engine: Service) -> None:
-    """While the engine is down, a query's columns are unknown, and the reply has an error with path and reason."""
+    """While the engine is down, the field for a query's columns has an error with path and reason."""
     _Engine.status = 503
     body = service_with_failing_engine.caller("viewer@t").post(ADDRESS, json={"query": COLUMNS}).json()
     [error] = body["errors"]

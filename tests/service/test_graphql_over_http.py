@@ -12,7 +12,7 @@ AUDITS = 61
 
 @pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 def test_every_audit_of_graphql_over_http_passes(service: Service) -> None:
-    """Every audit of the suite passes, whether its level is must, should or may."""
+    """The service passes each audit of the suite, at the levels must, should and may."""
     done = running.run_script("graphql_http.mjs", f"{service.url}/v1/plant-t/graphql", service.key("viewer@t"))
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)

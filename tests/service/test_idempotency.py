@@ -20,14 +20,14 @@ def build_key_header(key: str) -> dict[str, str]:
 
 
 def list_created_events(admin: httpx.Client, name: str) -> list[Any]:
-    """Return the audit events of the creation of API keys with the given name."""
+    """Return the audit events about the creation of API keys with this name."""
     expected = "target=AccessControl&actionType=ApiKey.Created&limit=1000"
     events = admin.get(f"/oi-api/provenance/events/query?{expected}").json()
     return [event for event in events if event["AfterState"]["name"] == name]
 
 
 def test_a_retry_returns_the_same_api_key(service: Service) -> None:
-    """A retry of the creation of an API key returns the first key and its secret.
+    """A retried creation of an API key gets the first reply, with the same secret.
 
     The same Idempotency-Key with another body is rejected; another caller may use the value for another API key.
     """
@@ -51,7 +51,7 @@ def test_a_retry_returns_the_same_api_key(service: Service) -> None:
 
 
 def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
-    """A retry of a request with a token of other access rights does not get the stored reply."""
+    """A retry with a token of other access rights is a new request and does not get the stored reply."""
     wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
     first = wide.post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide"))
     assert first.status_code == 201
@@ -65,7 +65,7 @@ def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
 
 
 def test_concurrent_retries_create_one_api_key(service: Service) -> None:
-    """Concurrent requests with one Idempotency-Key create one API key, which every reply contains."""
+    """Concurrent requests with one Idempotency-Key create one API key, and each reply contains this API key."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     with ThreadPoolExecutor(8) as pool:
         replies = list(
@@ -79,8 +79,8 @@ def test_concurrent_retries_create_one_api_key(service: Service) -> None:
     assert sum(key["name"] == "crowd" for key in editor.get(KEYS).json()["keys"]) == 1
 
 
-def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
-    """After a reply 400 or 403, the corrected request may use the same Idempotency-Key."""
+def test_a_rejected_request_does_not_use_up_its_idempotency_key(service: Service) -> None:
+    """After a 400 or 403 reply, the client may send the corrected request with the same Idempotency-Key."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     check_problem(
         editor.post(KEYS, json={"name": "free", "principal": "admin@t"}, headers=build_key_header("free")),
@@ -95,7 +95,7 @@ def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
 
 
 def test_stored_replies_survive_a_kill_encrypted(own_module_service: Service) -> None:
-    """After a kill, a retry gets the first reply, and no stored file contains the API key's secret as plain text."""
+    """After a kill, a retry gets the first reply; no stored file contains the API key's secret in plain text."""
     editor = own_module_service.caller("editor@t")
     first = editor.post(KEYS, json={"name": "kept"}, headers=build_key_header("kept")).json()
     own_module_service.kill()
@@ -107,7 +107,7 @@ def test_stored_replies_survive_a_kill_encrypted(own_module_service: Service) ->
 
 
 def test_a_retried_approval_does_not_approve_later_edits(own_module_service: Service) -> None:
-    """A retried approval does not approve a query that was edited after the first request."""
+    """If a query was edited after its approval, a retry of the approval does not approve the edit."""
     editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
     assert editor.put(f"{QUERIES}/repeated", json=DEFINITION).status_code == 201
     first = admin.post(f"{QUERIES}/repeated/approve", headers=build_key_header("approve"))
@@ -124,7 +124,7 @@ def test_a_retried_approval_does_not_approve_later_edits(own_module_service: Ser
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -> None:
-    """A decision and its retries are stored as one decision; with another Idempotency-Key the request gets 409."""
+    """A decision that is retried with its Idempotency-Key is stored once; with another Idempotency-Key it gets 409."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     scope = f"again-{verb}"
     created = create_amendment(editor, scope).json()["RecordID"]
@@ -141,7 +141,7 @@ def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -
 
 
 def test_a_retried_amendment_is_stored_once(service: Service) -> None:
-    """A retry returns the same amendment; a retry with another body is rejected with 422."""
+    """A retried amendment gets the first reply; the same Idempotency-Key with another body gets 422."""
     editor = service.caller("editor@t")
     body = {**BODY, "ScopeKey": "again"}
     first = editor.post(AMENDMENTS, json=body, headers=build_key_header("correction"))
@@ -151,8 +151,8 @@ def test_a_retried_amendment_is_stored_once(service: Service) -> None:
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
-def test_kills_during_creation_store_each_key_once(own_module_service: Service, kills: int) -> None:
-    """If the creation of an API key is retried after kills, there is one key, one audit event and one reply."""
+def test_retries_after_kills_create_each_key_once(own_module_service: Service, kills: int) -> None:
+    """If the creation of an API key is retried after kills, there is one key, one audit event, and equal replies."""
     answers: dict[int, Any] = {}
     service = own_module_service
     for _ in range(kills):
@@ -176,7 +176,7 @@ def test_kills_during_creation_store_each_key_once(own_module_service: Service, 
 
 
 def _create_key(client: httpx.Client, number: int, answers: dict[int, Any]) -> None:
-    """Create an API key and store the reply; fail if an earlier reply to this request was different."""
+    """Create an API key and store the reply; fail if it differs from an earlier reply to the same request."""
     try:
         reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=build_key_header(f"kill {number}"))
     except (httpx.TransportError, RuntimeError):

@@ -12,7 +12,7 @@ EDITOR_RIGHTS = 21
 
 
 def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
-    """An API key can be exchanged for a token, which the other routes accept."""
+    """An API key can be exchanged for a token, and the data routes accept the token."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt?minutes=15")
     assert set(reply.json()) == {"Token", "ExpiresAt", "AccessRights"}
     claims = jwt.decode(reply.json()["Token"], options={"verify_signature": False})
@@ -32,7 +32,7 @@ def test_tokens_verify_with_the_published_keys(service: Service) -> None:
     assert claims["AccessRights"] == sorted(claims["AccessRights"])
 
 
-def test_whoami(service: Service) -> None:
+def test_whoami_returns_identity_rights_and_credential_type(service: Service) -> None:
     """The reply of whoami contains the caller's identity, access rights and type of credential."""
     by_key = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/whoami").json()
     assert by_key["principal"] == "editor@t"
@@ -57,21 +57,21 @@ def test_missing_and_invalid_credentials_are_401(service: Service, path: str, he
     assert reply.headers["www-authenticate"] == "Bearer"
 
 
-def test_an_api_key_opens_no_data_route(service: Service) -> None:
-    """API keys are accepted only to request tokens and for GraphQL."""
+def test_data_routes_reject_api_keys(service: Service) -> None:
+    """API keys are accepted only by the GraphQL route and the routes that issue tokens."""
     client = service.anonymous(service.key("admin@t"))
     check_problem(client.get("/oi-api/warm-queries/per-minute"), 401, "UNAUTHENTICATED")
     check_problem(client.post("/oi-api/telemetry/press", json={}), 401, "UNAUTHENTICATED")
 
 
 def test_the_key_of_a_disabled_member_is_rejected(service: Service) -> None:
-    """keys.json contains an API key for every member, but the key of a disabled member is rejected."""
+    """An API key in keys.json is rejected if its member is disabled."""
     check_problem(service.anonymous(service.key("gone@t")).get("/workspace/api/keys/jwt"), 401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize("minutes", ["0", "abc", "99999", "-1", "43201", "", "NaN", "1e3", "60 ", "0.5"])
 def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
-    """A token lifetime outside of 1 to 43200 minutes is rejected with the name of the parameter."""
+    """A token lifetime outside of 1 to 43200 minutes is rejected with the parameter's name."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
     assert check_problem(reply, 400, "INVALID_REQUEST")["errors"] == [
         {"field": "minutes", "message": "must be a number from 1 to 43200"}
@@ -80,20 +80,20 @@ def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
 
 @pytest.mark.parametrize("scopes", ["", ",", "Workspace.Keys.Manage", "Workspace.Catalog.Read,Nothing"])
 def test_invalid_scopes_are_listed(service: Service, scopes: str) -> None:
-    """An empty list of access rights, an unknown right and a right that the caller lacks are rejected."""
+    """A request for a token is rejected if its rights are empty, unknown or not rights of the caller."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"scopes": scopes})
     assert check_failing_fields(reply) == ["scopes"]
 
 
 def test_a_token_is_limited_to_its_scopes(service: Service) -> None:
-    """A request that needs a right that the token's scopes do not include is rejected with 403 and the right's name."""
+    """If a token's scopes lack the right of a route, the request is rejected with 403 and the name of the right."""
     client = service.caller("editor@t", scopes="Workspace.Catalog.Read")
     missing = check_problem(client.get("/oi-api/warm-queries/per-minute"), 403, "ACCESS_RIGHT_MISSING")
     assert missing["accessRight"] == "Workspace.WarmQuery.Execute"
 
 
-def test_lifecycle_of_an_api_key(service: Service) -> None:
-    """A new API key is shown once and listed without its secret; it works until it is revoked."""
+def test_an_api_key_works_until_its_revocation(service: Service) -> None:
+    """The secret of a new API key is returned once and is not in the list; the key works until it is revoked."""
     owner = service.anonymous(service.key("editor@t"))
     reply = owner.post("/workspace/api/keys", json={"name": "bench", "expiresInDays": 7})
     assert reply.status_code == 201
@@ -114,7 +114,7 @@ def test_lifecycle_of_an_api_key(service: Service) -> None:
 
 
 def test_a_revoked_token_is_rejected_immediately(service: Service) -> None:
-    """As soon as the revocation of a token returns 204, the same instance rejects the token."""
+    """When the revocation of a token returns 204, the same service process already rejects the token."""
     client = service.caller("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
     assert client.get("/oi-api/warm-queries/per-minute").status_code == 200
@@ -171,15 +171,17 @@ def test_creating_another_members_key_requires_the_right(service: Service) -> No
         ("PATCH", "/oi-api/warm-queries/per-minute", 405, "METHOD_NOT_ALLOWED"),
     ],
 )
-def test_unknown_routes_and_methods(service: Service, method: str, path: str, status: int, code: str) -> None:
-    """An unknown route gets 404 and an unsupported method 405, as problem documents, even without a credential."""
+def test_unknown_routes_and_methods_are_problem_documents(
+    service: Service, method: str, path: str, status: int, code: str
+) -> None:
+    """Even without a credential, an unknown route gets 404 and an unsupported method 405, as problem documents."""
     reply = service.anonymous().request(method, path)
     check_problem(reply, status, code)
     assert (status == 405) == ("allow" in reply.headers)
 
 
 def test_every_reply_has_a_request_id(service: Service) -> None:
-    """Each reply, also an error, has the request id of the request, or a new id; the log contains this id, too."""
+    """Each reply, also an error, has a request id: that of the request, or else a new one, which is also in the log."""
     assert service.anonymous().get("/healthz", headers={"x-request-id": "mine-1"}).headers["x-request-id"] == "mine-1"
     refused = service.anonymous().get("/oi-api/warm-queries/x")
     assert refused.headers["x-request-id"] == refused.json()["traceId"]
@@ -187,7 +189,7 @@ def test_every_reply_has_a_request_id(service: Service) -> None:
 
 
 def test_files_are_readable_only_by_their_owner(own_service: Service) -> None:
-    """Regardless of the umask, other users of the machine cannot read the service's files."""
+    """Other users of the machine cannot read the service's files, whatever the umask is."""
     before = os.umask(0o022)
     try:
         own_service.start()
@@ -206,7 +208,7 @@ def read_claims(token: str) -> dict[str, Any]:
 
 
 def read_sign_in(token: str) -> dict[str, Any]:
-    """Return the claims of a token about the sign-in."""
+    """Return the claims of a token that describe the sign-in."""
     return {name: value for name, value in read_claims(token).items() if name in {"auth_time", "amr", "sid"}}
 
 
@@ -215,8 +217,8 @@ def issue_token(service: Service, bearer: str) -> str:
     return str(service.anonymous(bearer).get("/workspace/api/keys/jwt").json()["Token"])
 
 
-def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
-    """Each token of an API key records a new sign-in; tokens that are issued with such a token have its sign-in."""
+def test_each_token_of_an_api_key_is_a_new_sign_in(service: Service) -> None:
+    """Each token of an API key records a new sign-in; a token that is issued with another token copies its sign-in."""
     key = service.key("viewer@t")
     first, second = issue_token(service, key), issue_token(service, key)
     claims = read_claims(first)
@@ -227,7 +229,7 @@ def test_each_use_of_a_key_is_a_sign_in(service: Service) -> None:
 
 
 def test_client_credentials_have_no_sign_in(service: Service) -> None:
-    """Tokens of the grant `client_credentials`, and tokens that are issued with them, have no time of a sign-in."""
+    """Tokens of the grant `client_credentials`, and tokens that are issued with them, contain no sign-in time."""
     key = service.key("viewer@t")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
     token = service.anonymous().post("/oauth2/token", data=form).json()["access_token"]
@@ -236,7 +238,7 @@ def test_client_credentials_have_no_sign_in(service: Service) -> None:
 
 
 def test_keys_of_another_creator_are_not_personal(service: Service) -> None:
-    """If another person created an API key, its tokens, and all tokens issued with them, are marked as not personal."""
+    """If another person created an API key, all tokens that descend from it are marked as not personal."""
     admin = service.caller("admin@t")
     given = admin.post("/workspace/api/keys", json={"name": "given", "principal": "viewer@t"}).json()["apiKey"]
     token = issue_token(service, issue_token(service, given))

@@ -27,7 +27,7 @@ MAPPING = {"timestamp": "timestamp", "device": "device"}
 
 
 def build_csv(rows: int, first: datetime = START, device: str = "d1") -> str:
-    """Return a CSV file with a row for each second."""
+    """Return a CSV file with one row for each second."""
     lines = (
         f"{(first + timedelta(seconds=n)).strftime('%Y-%m-%dT%H:%M:%SZ')},{device},{n / 10},run" for n in range(rows)
     )
@@ -66,24 +66,24 @@ def wait_until_ended(client: httpx.Client, made: dict[str, Any]) -> dict[str, An
 
 
 def read_counts(job: dict[str, Any]) -> tuple[str, int, int, int]:
-    """Return the status of an import and its numbers of accepted, duplicate and rejected rows."""
+    """Return the status of an import, and its numbers of accepted, duplicate and rejected rows."""
     return job["status"], job["accepted"], job["duplicates"], job["rejected"]
 
 
 @pytest.fixture(scope="module")
 def plant(own_module_service: Service) -> Service:
-    """Return a service for the tests of this module."""
+    """Return a service that the tests of this module share."""
     return own_module_service
 
 
 @pytest.fixture(scope="module")
 def editor(plant: Service) -> httpx.Client:
-    """Return a client of an Editor."""
+    """Return a client with a token of an editor."""
     return plant.caller("editor@t")
 
 
 def test_a_file_is_imported_once(editor: httpx.Client) -> None:
-    """Imported rows reach the query table and the archive; a second import of the same rows adds nothing."""
+    """Imported rows are in the query table and the archive; importing the same rows again adds nothing."""
     first = run_import(editor, build_csv(50), fileName="one/valve.csv")
     assert read_counts(first) == ("completed", 50, 0, 0)
     assert first["progress"]["rows"] == 50
@@ -115,7 +115,7 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
 
 
 def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
-    """A preview of an import stores no rows, and several previews with different mappings are possible."""
+    """A preview of an import stores no rows, and can be repeated with another mapping."""
     made = create_import(editor, "press", mapping={"timestamp": "when"})
     check_problem(editor.post(f"{made['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")
     check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
@@ -139,7 +139,7 @@ def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
 
 
 def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
-    """An upload in blocks can continue after an interruption; a file of another size than stated is incomplete."""
+    """An upload in blocks can continue after an interruption; a file of another size than announced is incomplete."""
     text = build_csv(20, device="d-blocks")
     made = create_import(editor, bytes=len(text))
     upload_file(made, text[:50])
@@ -157,7 +157,7 @@ def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
     assert read_counts(wait_until_ended(editor, made)) == ("completed", 20, 0, 0)
 
 
-def test_other_formats_are_imported(editor: httpx.Client) -> None:
+def test_message_ids_do_not_depend_on_the_file_format(editor: httpx.Client) -> None:
     """A row has the same message id whether it is imported from CSV, NDJSON or Parquet."""
     content = build_csv(5, device="d-formats")
     assert read_counts(run_import(editor, content)) == ("completed", 5, 0, 0)
@@ -183,8 +183,8 @@ def test_other_formats_are_imported(editor: httpx.Client) -> None:
     assert "not a valid Parquet file" in failed["error"]
 
 
-def test_two_imports_of_one_file_at_once(editor: httpx.Client) -> None:
-    """Imports of one connection run one after another, so that two imports of one file store each row once."""
+def test_concurrent_imports_of_one_file_store_each_row_once(editor: httpx.Client) -> None:
+    """Imports of one connection run one after another, so that two imports of the same file store each row once."""
     both = [create_import(editor) for _ in range(2)]
     for made in both:
         upload_file(made, build_csv(500, device="d-twice"))
@@ -195,8 +195,8 @@ def test_two_imports_of_one_file_at_once(editor: httpx.Client) -> None:
     assert query_rows(editor, "Telemetry | where DeviceId == 'd-twice' | count") == [{"Count": 500}]
 
 
-def test_requests_that_break_a_rule(plant: Service, editor: httpx.Client) -> None:
-    """Errors in requests for imports name the field; connections, rights and job ids are checked as for downloads."""
+def test_invalid_import_requests_name_the_field(plant: Service, editor: httpx.Client) -> None:
+    """The error about an invalid import request names the field; connections, rights and job ids are checked, too."""
     route = f"{IMPORTS}/data-connections/lathe"
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}
     wrong: dict[str, Any] = {"format": "xml", "bytes": 0, "mapping": {"device": "d"}, "extra": 1}
@@ -221,7 +221,7 @@ def test_requests_that_break_a_rule(plant: Service, editor: httpx.Client) -> Non
 
 
 def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
-    """A repeated request with the same Idempotency-Key returns the same import."""
+    """A repeated request with the same Idempotency-Key gets the same import."""
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}
     replies = [
         editor.post(f"{IMPORTS}/data-connections/lathe", json=body, headers={"Idempotency-Key": "import-1"})
@@ -232,7 +232,7 @@ def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
 
 
 def test_a_killed_host_continues_the_import(own_service: Service, tmp_path: Path) -> None:
-    """An import whose host is killed continues after the restart, and each row is stored once."""
+    """If the host is killed during an import, the restarted host completes it and stores each row once."""
     editor = own_service.start().caller("editor@t")
     made = create_import(editor)
     # Text with doubled quotes is read in small steps, so that the import is killed between two of them.

@@ -108,7 +108,7 @@ FORBIDDEN = {
 
 
 def _list_operations() -> list[Operation]:
-    """Return the operations with a JSON body for which an administrator's token has the right."""
+    """Return the operations that have a JSON body and that an administrator may call."""
     operations = [operation for group in GROUPS for operation in group.operations]
     return [one for one in operations if one.takes_body and one.body is not RawBody and one.access is not Access.PUBLIC]
 
@@ -129,14 +129,14 @@ def test_valid_json_is_stored_unchanged(admin: httpx.Client, name: str) -> None:
 
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_invalid_json_in_a_body_is_rejected(admin: httpx.Client, name: str) -> None:
-    """A body with invalid or ambiguous JSON is rejected with 400."""
+    """A body with invalid or ambiguous JSON gets 400."""
     reply = admin.post("/oi-api/provenance/events", content=EVENT % FORBIDDEN[name])
     assert (reply.status_code, reply.json()["code"]) == (400, "BODY_NOT_JSON"), reply.text
 
 
 @pytest.mark.parametrize("operation", _list_operations(), ids=lambda operation: operation.name)
 def test_every_route_rejects_invalid_json(admin: httpx.Client, operation: Operation) -> None:
-    """Every POST and PUT rejects invalid JSON with 400, even if the addressed item does not exist."""
+    """Every POST and PUT route rejects invalid JSON with 400, even if the item in the URL does not exist."""
     address = "/" + re.sub(r"\{\*?[^{}]+\}", "some", operation.route)
     for name, text in FORBIDDEN.items():
         if text:
@@ -148,8 +148,8 @@ def test_every_route_rejects_invalid_json(admin: httpx.Client, operation: Operat
 @pytest.mark.parametrize(
     "address", ["warm-queries/none/approve", "provenance/amendments/000000000001/approve?scopeKey=a"]
 )
-def test_an_unused_body_must_be_an_object(admin: httpx.Client, address: str) -> None:
-    """If a POST needs no body, a body that is sent must still be a JSON object of at most 1 MiB."""
+def test_an_unneeded_body_must_be_a_json_object(admin: httpx.Client, address: str) -> None:
+    """A POST that needs no body still rejects a body that is not a JSON object or is larger than 1 MiB."""
     for text in (b"[]", b"null", b"1", b'"{}"'):
         assert check_failing_fields(admin.post(f"/oi-api/{address}", content=text)) == ["body"]
     for text in (b"", b"{}"):

@@ -30,7 +30,7 @@ _NUMBERS = count()
 
 
 def create_message_id(prefix: str = "live-stream") -> str:
-    """Return a new message id, because the service sends each id of a connection only once in 10 minutes."""
+    """Return a new message id, because the live stream sends each id of a connection only once in 10 minutes."""
     return f"{prefix}-{next(_NUMBERS)}"
 
 
@@ -71,7 +71,7 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
     ],
 )
 async def test_filters_are_combined(service: Service, query: dict[str, str], heard: list[str]) -> None:
-    """A client receives the impulses of the connections that all given filters select."""
+    """A client receives only the impulses of connections that match all given filters."""
     bearer = request_token(service, "viewer@t")
     async with (
         connect_stream(build_stream_url(service, **query), bearer) as client,
@@ -90,8 +90,8 @@ async def test_filters_are_combined(service: Service, query: dict[str, str], hea
 
 
 @pytest.mark.parametrize("way", ["header", "query", "subprotocol", "link"])
-async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
-    """The token can be sent as header, query parameter or subprotocol, or a signed URL can be used instead of it."""
+async def test_the_token_can_be_sent_in_four_ways(service: Service, way: str) -> None:
+    """A client can send the token as header, query parameter or subprotocol, or use a signed URL instead."""
     bearer = request_token(service, "viewer@t", minutes="5")
     url, given, subprotocols = build_stream_url(service, connection="press"), None, []
     if way == "header":
@@ -133,7 +133,7 @@ async def test_each_way_to_send_the_token(service: Service, way: str) -> None:
 async def test_invalid_requests_are_rejected_before_the_upgrade(
     service: Service, query: dict[str, str], status: int, code: str
 ) -> None:
-    """An invalid request gets the same error for a WebSocket upgrade, a plain GET and the negotiation of a URL."""
+    """An invalid request gets the same error as WebSocket handshake, as plain GET, and when it requests a URL."""
     bearer = request_token(service, "viewer@t")
     replies = [
         await read_rejection(build_stream_url(service, **query), bearer),
@@ -147,8 +147,8 @@ async def test_invalid_requests_are_rejected_before_the_upgrade(
             assert set(check_failing_fields(reply)) <= {"since", "windowSec"}
 
 
-async def test_missing_credentials_and_rights(service: Service) -> None:
-    """A missing token gets 401 and a missing right 403, both before the lookups (ids in URLs) are checked."""
+async def test_missing_credentials_and_rights_are_rejected_first(service: Service) -> None:
+    """A missing token gets 401 and a missing right 403, even if the lookups (ids in URLs) are unknown."""
     url = build_stream_url(service, connection="nothing", windowSec="x")
     for bearer in (None, "nonsense", service.key("viewer@t"), request_token(service, "viewer@t") + "x"):
         reply = await read_rejection(url, bearer)
@@ -163,7 +163,7 @@ async def test_missing_credentials_and_rights(service: Service) -> None:
 
 
 async def test_service_tokens_can_open_streams(service: Service) -> None:
-    """A token without a user identity can open a stream, also through a negotiated URL."""
+    """A service token, which has no user identity, can open a live stream, also through a signed URL."""
     bearer = request_token(service, "historian")
     link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate").json()["url"]
     async with connect_stream(build_stream_url(service), bearer) as one, connect_stream(link) as other:
@@ -172,7 +172,7 @@ async def test_service_tokens_can_open_streams(service: Service) -> None:
 
 
 def test_a_request_without_upgrade_is_426(service: Service) -> None:
-    """A plain GET of the live stream returns 426, after credential and filters are checked."""
+    """A plain GET of the live stream gets 426 if its credential and filters are valid."""
     caller = service.caller("viewer@t")
     reply = caller.get("/oi-api/live-stream")
     check_problem(reply, 426, "UPGRADE_REQUIRED")
@@ -184,22 +184,22 @@ def test_a_request_without_upgrade_is_426(service: Service) -> None:
 
 
 def test_too_many_query_parameters_are_rejected(service: Service) -> None:
-    """In a query string with too many parameters a token is ignored; with a token in the header, the reply is 400."""
+    """If a query string has too many parameters, its token is ignored; with a token in the header, the reply is 400."""
     path = f"/oi-api/live-stream?{'&'.join('a=1' for _ in range(300))}"
     check_problem(service.anonymous().get(path), 401, "UNAUTHENTICATED")
     check_problem(service.caller("viewer@t").get(path), 400, "INVALID_REQUEST")
 
 
 async def test_other_routes_do_not_upgrade(service: Service) -> None:
-    """A WebSocket handshake at a route without a live stream gets the same reply as a plain request."""
+    """A WebSocket handshake at a route without a live stream gets the same reply as a plain GET."""
     base = service.url.replace("http", "ws", 1)
     assert (await read_rejection(f"{base}/healthz")).status_code == 200
     check_problem(await read_rejection(f"{base}/nowhere"), 404, "ROUTE_NOT_FOUND")
     check_problem(await read_rejection(f"{base}/oi-api/warm-queries"), 401, "UNAUTHENTICATED")
 
 
-async def test_a_link_needs_its_signature_and_token(service: Service) -> None:
-    """A WebSocket URL opens no live stream if its signature is missing or its token was revoked."""
+async def test_a_url_without_signature_or_valid_token_is_rejected(service: Service) -> None:
+    """A WebSocket URL is rejected if it has no signature or if its token was revoked."""
     caller = service.caller("viewer@t")
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
     assert (await read_rejection(link[:-3])).status_code == 401
@@ -210,7 +210,7 @@ async def test_a_link_needs_its_signature_and_token(service: Service) -> None:
 
 
 def test_unsigned_events_are_rejected(service: Service) -> None:
-    """The event handler rejects events that Web PubSub has not signed."""
+    """The route for Web PubSub's events rejects events without a valid signature of Web PubSub."""
     event = {"ce-type": "azure.webpubsub.sys.connect", "ce-connectionId": "c", "ce-signature": "sha256=00"}
     for headers in ({}, event, event | {"ce-signature": ""}, {**event, "ce-connectionId": ""}):
         reply = service.anonymous().post("/oi-api/live-stream/events", json={}, headers=headers)
@@ -221,7 +221,7 @@ def test_unsigned_events_are_rejected(service: Service) -> None:
 
 
 async def test_handshake_replies_have_rate_limit_headers(service: Service) -> None:
-    """The reply to a handshake has rate-limit headers, also if it is rejected."""
+    """The reply to a WebSocket handshake has rate-limit headers, even if the handshake is rejected."""
     bearer = request_token(service, "viewer@t")
     async with connect_stream(build_stream_url(service), bearer) as listener:
         assert listener.response is not None
@@ -234,7 +234,7 @@ async def test_handshake_replies_have_rate_limit_headers(service: Service) -> No
 
 
 async def test_a_rejected_handshake_is_logged_as_one_request(own_module_service: Service) -> None:
-    """A rejected handshake has one log line with the request id of its reply, and no error."""
+    """A rejected handshake has one log line, with the request id of the reply and without an error."""
     service = own_module_service
     bearer = request_token(service, "viewer@t")
     replies = [
@@ -254,7 +254,7 @@ async def test_a_rejected_handshake_is_logged_as_one_request(own_module_service:
         assert (line["message"], line["method"], line["status"]) == ("request", "GET", status)
 
 
-async def test_order_per_connection(service: Service) -> None:
+async def test_impulses_of_a_connection_arrive_in_order(service: Service) -> None:
     """Impulses of a connection arrive in the order in which they were sent."""
     async with connect_stream(
         build_stream_url(service, connection="lathe"), request_token(service, "viewer@t")
@@ -266,7 +266,7 @@ async def test_order_per_connection(service: Service) -> None:
 
 
 async def test_a_stream_ends_with_its_token(service: Service) -> None:
-    """A stream is closed with 4401 when its token expires; streams of other tokens stay open."""
+    """A stream is closed with code 4401 when its token expires; streams with other tokens stay open."""
     async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as other:
         async with connect_stream(build_stream_url(service), sign_short_token(service, "viewer@t", 3)) as client:
             with pytest.raises(ConnectionClosed) as closed:
@@ -278,7 +278,7 @@ async def test_a_stream_ends_with_its_token(service: Service) -> None:
 
 
 async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
-    """At most 15 seconds after a token was revoked, its streams are closed with 4401, also those opened by a URL."""
+    """Within 15 seconds after a token is revoked, its streams are closed with code 4401, also those of signed URLs."""
     bearer = request_token(service, "viewer@t")
     caller = service.anonymous(bearer=bearer)
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
@@ -298,7 +298,7 @@ async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
 
 
 async def test_a_slow_client_is_disconnected(service: Service) -> None:
-    """A client that does not read is disconnected with 1013 and does not delay other clients."""
+    """A client that does not read is disconnected with code 1013 and does not delay other clients."""
     bearer = request_token(service, "viewer@t")
     filler = "x" * 30_000
     url = build_stream_url(service, connection="press")
@@ -316,12 +316,12 @@ async def test_a_slow_client_is_disconnected(service: Service) -> None:
 
 
 def choose_day(ahead: int) -> str:
-    """Return a day in the future, after the timestamps of the messages of all other tests."""
+    """Return a future day that is later than all messages of other tests."""
     return f"{now() + timedelta(days=ahead):%Y-%m-%d}"
 
 
 async def test_a_replay_precedes_live_impulses(service: Service) -> None:
-    """A replay contains the same impulses as the live stream did, without headers, ordered by time."""
+    """A stream with a replay first returns the stored impulses, ordered by time and equal to those sent live."""
     bearer = request_token(service, "viewer@t")
     mark, day = create_message_id("replay"), choose_day(200)
     sent = [
@@ -358,7 +358,7 @@ async def test_numbered_ids_are_replayed_in_order(service: Service) -> None:
 
 
 async def test_duplicates_are_received_once(service: Service) -> None:
-    """A message that is sent three times is received once, and not again after a replay."""
+    """A message that is sent three times is received once, both live and after a replay."""
     bearer, again, last = request_token(service, "viewer@t"), create_message_id("again"), create_message_id("last")
     at = f"{choose_day(240)}T00:00:00Z"
     async with connect_stream(build_stream_url(service, connection="lathe"), bearer) as client:
@@ -373,8 +373,8 @@ async def test_duplicates_are_received_once(service: Service) -> None:
         assert [impulse["ID"] for impulse in await receive_impulses(client, 1)] == [end]
 
 
-async def test_window_replays_the_last_seconds(service: Service) -> None:
-    """`windowSec` replays the messages of that number of seconds before the stream was opened."""
+async def test_window_sec_replays_recent_messages(service: Service) -> None:
+    """`windowSec` replays the messages of this number of seconds before the opening of the stream."""
     now_, old = create_message_id("now"), create_message_id("old")
     viewer = service.caller("viewer@t")
     send_telemetry(service, "lathe", {"messageId": now_}, {"messageId": old, "timestamp": "2026-03-01T00:00:00Z"})
@@ -389,7 +389,7 @@ async def test_window_replays_the_last_seconds(service: Service) -> None:
 
 @pytest.mark.parametrize("total", [2_000, pytest.param(20_000, marks=pytest.mark.soak)])
 async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service, total: int) -> None:
-    """During ingestion, a client with a replay receives each impulse exactly once."""
+    """A client that opens a stream with a replay during ingestion receives each impulse exactly once."""
     bearer = request_token(service, "viewer@t")
     editor = {"Authorization": f"Bearer {request_token(service, 'editor@t')}"}
     mark, batch, day = create_message_id("seam"), 40, choose_day(260)
@@ -423,8 +423,8 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
         assert set(heard) == expected
 
 
-def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
-    """A host without WebSockets redirects upgrades to Web PubSub, and a failure of Web PubSub affects only streams."""
+def test_a_host_without_websockets_redirects_to_web_pubsub(tmp_path: Path) -> None:
+    """A host without WebSockets redirects handshakes to Web PubSub; a failure of Web PubSub affects only streams."""
     elsewhere = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "a key for this test alone, 40"}
     own = Service(tmp_path / "data", Path(__file__).with_name("workspace.yaml"), elsewhere).start()
     try:
@@ -444,7 +444,7 @@ def test_a_host_that_cannot_upgrade(tmp_path: Path) -> None:
 
 
 async def test_streams_end_with_the_host(own_module_service: Service) -> None:
-    """A stopping host closes live streams with 1001; after the restart no impulse is sent a second time."""
+    """A stopping host closes live streams with code 1001; after its restart, it sends no impulse again."""
     service = own_module_service
     bearer = request_token(service, "viewer@t")
     async with connect_stream(build_stream_url(service), bearer) as client:
@@ -462,7 +462,7 @@ async def test_streams_end_with_the_host(own_module_service: Service) -> None:
 
 
 async def test_a_disabled_members_streams_are_closed(own_module_service: Service, tmp_path: Path) -> None:
-    """Live streams of a disabled member and live streams of a revoked token are closed with 4401 and a reason."""
+    """Live streams of a disabled member or a revoked token are closed with code 4401 and a reason."""
     service = own_module_service
     bearer = request_token(service, "viewer@t")
     link = service.caller("editor@t").get("/oi-api/live-stream/negotiate").json()["url"]

@@ -34,7 +34,7 @@ WAIT_SECONDS = 60
 
 @asynccontextmanager
 async def _serve_page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, Any]]) -> AsyncIterator[str]:
-    """Serve the page, store the impulses that it reports, and yield its URL."""
+    """Serve the test page, store the impulses that the page reports, and yield the page's URL."""
 
     async def serve_page(_: web.Request) -> web.Response:
         return web.Response(text=PAGE.replace("WAYS", json.dumps(ways)), content_type="text/html")
@@ -58,7 +58,7 @@ async def _serve_page(ways: dict[str, list[object]], heard: asyncio.Future[dict[
 
 @pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 async def test_a_browser_receives_impulses(service: Service, tmp_path: Path) -> None:
-    """A page of another origin receives impulses with the token as subprotocol, as query parameter and with a URL."""
+    """A page of another origin receives impulses with its token as subprotocol, query parameter, or signed URL."""
     bearer = request_token(service, "viewer@t")
     link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=lathe").json()["url"]
     ways: dict[str, list[object]] = {
@@ -95,7 +95,7 @@ async def test_a_browser_receives_impulses(service: Service, tmp_path: Path) -> 
 
 
 async def _send_telemetry(service: Service) -> None:
-    """Send telemetry until the page has received it."""
+    """Send telemetry repeatedly until the page has received an impulse."""
     editor = service.caller("editor@t")
     for number in range(1_000):
         await asyncio.to_thread(editor.post, "/oi-api/telemetry/lathe", json={"messageId": f"browser-{number}"})

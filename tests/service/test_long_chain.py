@@ -24,7 +24,7 @@ DAYS = 10
 
 
 async def store_records(file: Path, workspace: str) -> None:
-    """Store a chain of a million records with times spread over ten days."""
+    """Store a chain of a million records whose times are spread over ten days."""
     store, tip = SqliteChainStore(file), Tip()
     previous = compute_genesis_hash(workspace, CHAIN.target, CHAIN.scope_key)
     for numbers in batched(range(LENGTH), BATCH, strict=True):
@@ -46,7 +46,7 @@ async def store_records(file: Path, workspace: str) -> None:
 
 @contextmanager
 def probe_health(client: httpx.Client) -> Iterator[Callable[[], int]]:
-    """Send requests to /healthz continuously, yield the number of replies, and fail on an error."""
+    """Request /healthz continuously; yield a function that returns the number of replies; fail on an error."""
     ends, answers = threading.Event(), []
 
     def send() -> None:
@@ -65,7 +65,7 @@ def probe_health(client: httpx.Client) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.soak
 def test_a_million_records_are_verified_exported_and_queried(own_service: Service) -> None:
-    """All audit routes return correct results for a chain of a million records, and /healthz responds meanwhile."""
+    """For a chain of a million records, all audit routes return correct results while /healthz responds."""
     asyncio.run(store_records(own_service.data_dir / "provenance.sqlite", "plant-t"))
     service = own_service.start()
     auditor, editor = service.caller("viewer@t"), service.caller("editor@t")

@@ -34,7 +34,7 @@ HONEST = frozenset({200, 201, 409, 429, 503, 504})
 
 @dataclass
 class LoadGenerator:
-    """Load on the service from concurrent writers and readers.
+    """Load generator that runs concurrent writers and readers against the service.
 
     Attributes:
         stored: RecordID and Hash of each acknowledged event, by its EntityID.
@@ -47,7 +47,7 @@ class LoadGenerator:
     stop: threading.Event = field(default_factory=threading.Event)
 
     def write(self, name: int) -> None:
-        """Append events one after the other; retry each event until it is acknowledged."""
+        """Append events one after another; repeat each request until the service acknowledges the event."""
         client, number = self.service.caller("editor@t"), 0
         while not self.stop.is_set():
             self._store_event(client, f"w{name}-{number}")
@@ -65,7 +65,7 @@ class LoadGenerator:
             self.stop.wait(0.05)
 
     def read(self, _: int) -> None:
-        """Run queries continuously."""
+        """Run queries repeatedly."""
         client = self.service.caller("editor@t")
         while not self.stop.is_set():
             reply = client.post("/oi-api/warm-queries", json={"query": "Telemetry | count"})
@@ -74,7 +74,7 @@ class LoadGenerator:
 
 
 def kill_engine(service: Service, _: random.Random) -> None:
-    """Kill the query engine if it runs at the moment."""
+    """Kill the query engine, if it runs."""
     os.kill(wait_until(lambda: _find_engine(service), bool, 60), signal.SIGKILL)
 
 
@@ -94,7 +94,7 @@ def suspend_engine(service: Service, chance: random.Random) -> None:
 
 
 def lock_file(service: Service, chance: random.Random) -> None:
-    """Lock one of the databases for a while, sometimes longer than writers wait."""
+    """Lock one of the databases for a random time, sometimes longer than writers wait."""
     name = chance.choice(("provenance.sqlite", "workspace.sqlite", "hub.sqlite", "rate-limits.sqlite"))
     with lock_database(service.data_dir / name):
         time.sleep(chance.choice((0.2, 1.0, 1.0, 11.0)))
@@ -116,7 +116,7 @@ LOSSES: tuple[Callable[[Service, random.Random], None], ...] = (kill_engine, sus
 
 @contextmanager
 def run_load(service: Service) -> Iterator[LoadGenerator]:
-    """Run writers and readers until the context ends."""
+    """Context manager: run writers and readers for the duration of the block."""
     crowd = LoadGenerator(service)
     with ThreadPoolExecutor(WRITERS + READERS) as pool:
         asking = [pool.submit(crowd.write, number) for number in range(WRITERS)]
@@ -130,7 +130,7 @@ def run_load(service: Service) -> Iterator[LoadGenerator]:
 
 
 def check_failures_under_load(service: Service, seconds: float, tmp_path: Path) -> None:
-    """Let the dependencies fail one after the other under load, each at least once, and check the chain."""
+    """Under load, let each dependency fail at least once, and then check the chain."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
     chance, ends_at = random.Random(seed), time.monotonic() + seconds
@@ -180,11 +180,11 @@ def plant(tmp_path: Path) -> Iterator[Service]:
 
 
 def test_acknowledged_events_are_stored_exactly_once(plant: Service, tmp_path: Path) -> None:
-    """While dependencies fail under load, each acknowledged event is stored once and the chain stays valid."""
+    """If dependencies fail under load, each acknowledged event is stored exactly once, and the chain is valid."""
     check_failures_under_load(plant, SUITE_SECONDS, tmp_path)
 
 
 @pytest.mark.soak
 def test_acknowledged_events_are_stored_exactly_once_soak(plant: Service, tmp_path: Path) -> None:
-    """Under longer load with failing dependencies, each acknowledged event is stored once and the chain stays valid."""
+    """If dependencies fail for a long time, each acknowledged event is stored exactly once, and the chain is valid."""
     check_failures_under_load(plant, SOAK_SECONDS, tmp_path)

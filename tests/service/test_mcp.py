@@ -1,4 +1,4 @@
-"""Tests of the MCP server with the official client in both of its modes."""
+"""Tests of the MCP server with both modes of the official client."""
 
 import json
 from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ async def connect_client(
 
 
 async def list_tools(client: Client) -> dict[str, types.Tool]:
-    """Return all tools of all pages by name."""
+    """Return all tools, from all pages, by name."""
     found: dict[str, types.Tool] = {}
     cursor: str | None = None
     while True:
@@ -71,7 +71,7 @@ async def list_tools(client: Client) -> dict[str, types.Tool]:
 
 
 def get_structured_content(result: types.CallToolResult) -> Any:
-    """Return the structured content of a successful call, and check that the text is equal."""
+    """Return the structured content of a successful call; fail if it differs from the text content."""
     assert not result.is_error, result.content
     assert isinstance(result.content[0], types.TextContent)
     assert result.structured_content == json.loads(result.content[0].text)
@@ -111,7 +111,10 @@ async def test_every_tool_follows_its_output_schema(plant: Service, mode: Litera
 
 
 async def test_query_tools_have_parameters_as_arguments(plant: Service) -> None:
-    """The tool of a query has the query's parameters as arguments; a parameter `timeRange` is named p_timeRange."""
+    """The tool of a warm query has the query's parameters as arguments.
+
+    The parameter `timeRange` becomes `p_timeRange`.
+    """
     async with connect_client(plant) as client:
         tool = (await list_tools(client))["warm_query_asked_by"]
         assert set(tool.input_schema["properties"]) == {"n", "p_timeRange", "timeRange", "from", "to", "limit"}
@@ -122,7 +125,7 @@ async def test_query_tools_have_parameters_as_arguments(plant: Service) -> None:
 
 
 async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
-    """A query is offered as a tool from its approval until its next edit."""
+    """A query is listed as a tool after its approval, until its next edit."""
     body = {**QUERY, "name": "Comes and goes", "parameters": [], "kql": "print 1"}
     async with connect_client(plant) as client:
         assert plant.caller("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 201
@@ -146,7 +149,7 @@ async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
     ],
 )
 async def test_tools_depend_on_the_rights_of_the_token(plant: Service, scopes: str, expected: set[str]) -> None:
-    """A token can list and call only the tools that its access rights permit."""
+    """With a token, a client can list and call only the tools that the token's access rights permit."""
     async with connect_client(plant, scopes=scopes) as client:
         found = await list_tools(client)
         assert {name for name in found if name in PLAIN or name == "warm_query_asked_by"} == expected
@@ -178,7 +181,7 @@ async def test_tools_depend_on_the_rights_of_the_token(plant: Service, scopes: s
 async def test_problem_documents_are_tool_errors(
     plant: Service, name: str, arguments: dict[str, Any], code: str
 ) -> None:
-    """If a REST route rejects a tool's call, the tool returns an error with the route's problem document."""
+    """If a REST route rejects the request of a tool, the tool returns an error with the route's problem document."""
     async with connect_client(plant) as client:
         result = await client.call_tool(name, arguments)
         assert result.is_error
@@ -189,7 +192,7 @@ async def test_problem_documents_are_tool_errors(
 
 
 async def test_unknown_lookups_name_the_nearest(plant: Service) -> None:
-    """The error about an unknown id or tool suggests the most similar names and the call that lists all names."""
+    """The error about an unknown id or tool lists the most similar names, and the tool that lists all names."""
     calls = {
         "run_warm_query": ({"lookup": "askedby"}, "asked-by", "list_warm_queries"),
         "describe_connection": ({"lookup": "pump-rigg"}, "pump-rig", "list_data_connections"),
@@ -210,8 +213,8 @@ async def test_unknown_lookups_name_the_nearest(plant: Service) -> None:
             await client.read_resource("workspace://surfaces/hal")
 
 
-async def test_a_connection_is_described(plant: Service) -> None:
-    """The description of a connection has its signals, its statistics and the approved queries of its surfaces."""
+async def test_describe_connection_returns_signals_statistics_and_queries(plant: Service) -> None:
+    """The tool for a connection returns its signals, its statistics and the approved queries of its surfaces."""
     signal = {"name": "pressure", "pointer": "/Pressure", "type": "real", "unit": "bar"}
     body = {"name": "Lathe", "type": "CLOUD_EVENT_HUB", "signals": [signal]}
     assert plant.caller("admin@t").put("/oi-api/connections/lathe", json=body).status_code == 200
@@ -224,8 +227,8 @@ async def test_a_connection_is_described(plant: Service) -> None:
         assert "draft" not in rig["queries"]
 
 
-async def test_arguments_are_described(plant: Service) -> None:
-    """The description of every argument of every tool has an example."""
+async def test_every_argument_has_an_example(plant: Service) -> None:
+    """The schema of each argument of each tool has an example in its description."""
     async with connect_client(plant) as client:
         found = await list_tools(client)
     for name, tool in found.items():
@@ -263,7 +266,7 @@ async def test_arguments_are_described(plant: Service) -> None:
 async def test_invalid_arguments_are_listed(
     plant: Service, name: str, arguments: dict[str, Any], failing: list[str]
 ) -> None:
-    """A missing or ill-typed argument is listed by its name in the tool's schema."""
+    """The error about a missing or ill-typed argument contains the argument's name."""
     async with connect_client(plant) as client:
         result = await client.call_tool(name, arguments)
         assert result.is_error
@@ -282,14 +285,14 @@ async def test_invalid_arguments_are_listed(
     ],
 )
 async def test_null_selects_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
-    """In both query tools a null argument selects the default, and a whole number may have a decimal point."""
+    """In both query tools, a null argument means the default, and a whole number may be written as 5.0."""
     async with connect_client(plant) as client:
         content = get_structured_content(await client.call_tool(name, arguments))
         assert content["results"] == [{"n": 5, "text": "none"}]
 
 
 async def test_tail_excludes_future_messages(plant: Service) -> None:
-    """A message with a future timestamp is not among the newest messages."""
+    """The tool for the newest messages leaves out messages with a future timestamp."""
     editor = plant.caller("editor@t")
     messages = [{"messageId": "far", "timestamp": rfc3339(now() + timedelta(days=300))}, {"messageId": "near"}]
     assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
@@ -300,7 +303,7 @@ async def test_tail_excludes_future_messages(plant: Service) -> None:
 
 
 async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> None:
-    """The verify tool accepts scope and record by the tool's or the REST route's names, and rejects other names."""
+    """The verify tool accepts its own names and the REST route's names for scope and record, and no other names."""
     event = {"ActionType": "a", "EntityType": "t", "EntityID": "e", "ScopeKey": "by an assistant"}
     assert plant.caller("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201
     async with connect_client(plant) as client:
@@ -321,8 +324,8 @@ async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> Non
         assert json.loads(refused.content[0].text)["errors"][0]["field"] == "scope_key"
 
 
-async def test_resources_and_prompts(plant: Service) -> None:
-    """Definitions are MCP resources; prompts insert their arguments and reject a missing required argument."""
+async def test_resources_and_prompts_are_offered(plant: Service) -> None:
+    """Definitions can be read as MCP resources; a prompt contains its arguments and requires the required ones."""
     async with connect_client(plant) as client:
         listed = {resource.uri: resource for resource in (await client.list_resources()).resources}
         read = await client.read_resource("workspace://warm-queries/asked-by")
@@ -342,8 +345,8 @@ async def test_resources_and_prompts(plant: Service) -> None:
                 await client.get_prompt(prompt.name, {})
 
 
-def test_credentials_and_methods(service: Service) -> None:
-    """The MCP server returns 401 for a missing token or an API key, 403 for a missing right, and 405 for GET."""
+def test_invalid_credentials_and_methods_are_rejected(service: Service) -> None:
+    """The MCP server returns 401 without a token or with an API key, 403 without the right, and 405 for GET."""
     anonymous = service.anonymous()
     refused = anonymous.post(ADDRESS, json={})
     check_problem(refused, 401, "UNAUTHENTICATED")
@@ -394,7 +397,7 @@ def test_unknown_hosts_and_origins_are_rejected(service: Service) -> None:
     ],
 )
 def test_invalid_json_is_a_parse_error(service: Service, body: bytes, revision: str) -> None:
-    """JSON that other routes reject is a JSON-RPC parse error in every revision of the MCP protocol."""
+    """JSON that REST routes reject is a JSON-RPC parse error, in every revision of the MCP protocol."""
     headers = {"Content-Type": "application/json", "MCP-Protocol-Version": revision, "Mcp-Method": "ping"}
     reply = service.caller("viewer@t").post(
         ADDRESS, content=body, headers={name: value for name, value in headers.items() if value}
@@ -406,7 +409,7 @@ def test_invalid_json_is_a_parse_error(service: Service, body: bytes, revision: 
 
 
 def test_a_body_over_the_limit_is_413(service: Service) -> None:
-    """A body over the size limit gets 413, as on other routes."""
+    """A body over the size limit gets 413, as on REST routes."""
     check_problem(service.caller("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
 

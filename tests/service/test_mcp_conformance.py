@@ -42,7 +42,7 @@ NOT_TESTABLE: Final = {
 
 
 def read_failures(folder: Path) -> dict[str, set[str]]:
-    """Return the failed checks of each executed scenario by its name."""
+    """Return the failed checks of each scenario by the name of the scenario."""
     found = {}
     for path in folder.glob("server-*/checks.json"):
         name = re.sub(r"^server-|-\d{4}-\d\d-\d\dT.*$", "", path.parent.name)
@@ -53,7 +53,7 @@ def read_failures(folder: Path) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision: str) -> None:
-    """All scenarios of a revision pass, except those that need test fixtures or features that the server lacks."""
+    """All scenarios of a protocol revision pass, except those that need fixtures or features that the server lacks."""
     token = service.caller("admin@t").headers["Authorization"].removeprefix("Bearer ")
     options = ("--suite", "all", "--spec-version", revision, "-o", str(tmp_path))
     done = running.run_script("mcp_conformance.mjs", f"{service.url}{ADDRESS}", token, *options)
@@ -67,7 +67,7 @@ def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision
 
 
 def test_inspector_lists_and_calls_tools(service: Service) -> None:
-    """The command line of the MCP inspector lists the tools and calls a tool."""
+    """The MCP inspector's command line can list the tools and call a tool."""
     authorization = f"Authorization: {service.caller('viewer@t').headers['Authorization']}"
     launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     server = ("--cli", f"{service.url}{ADDRESS}", "--transport", "http", "--header", authorization)

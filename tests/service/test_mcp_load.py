@@ -53,7 +53,7 @@ def call_method(caller: httpx.Client, method: str, **params: Any) -> dict[str, A
 
 
 def test_tools_are_paged(service_with_many_queries: Service) -> None:
-    """Every approved query is listed as a tool exactly once, on pages of 200 tools."""
+    """The list of tools has pages of 200 tools, and contains each approved query once."""
     caller = service_with_many_queries.caller("admin@t")
     for method, kind in (("tools/list", "tools"), ("resources/list", "resources")):
         first = call_method(caller, method)["result"]
@@ -70,7 +70,7 @@ def test_tools_are_paged(service_with_many_queries: Service) -> None:
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1e3", "٣", "9" * 400, "201", "400", " 200"])
 def test_foreign_cursors_are_rejected(service_with_many_queries: Service, cursor: str) -> None:
-    """A cursor that does not belong to the list causes the error for invalid parameters."""
+    """A cursor that is not from the list of tools causes a JSON-RPC error for invalid parameters."""
     assert (
         call_method(service_with_many_queries.caller("admin@t"), "tools/list", cursor=cursor)["error"]["code"] == -32602
     )
@@ -107,7 +107,7 @@ def test_a_result_over_4_mib_is_an_error(service_with_many_queries: Service) -> 
 
 
 def test_a_call_is_counted_once_and_logged(service_with_many_queries: Service) -> None:
-    """A call counts as one request for the rate limit, and the log contains the caller and the tool."""
+    """A tool call counts as one request for the rate limit, and has a log line with the caller and the tool."""
     caller = service_with_many_queries.caller("admin@t")
     left = []
     for _ in range(3):

@@ -22,7 +22,7 @@ def request_token(service: Service, member: str = "editor@t", **parameters: str)
 
 
 def check_oauth_error(reply: httpx.Response, status: int, error: str) -> str:
-    """Check an error reply of RFC 6749 section 5.2, and return its description."""
+    """Check that a reply is an OAuth error with this status and code (RFC 6749 section 5.2); return its description."""
     assert (reply.status_code, reply.json()["error"]) == (status, error), reply.text
     assert set(reply.json()) == {"error", "error_description"}
     assert reply.headers["cache-control"] == "no-store"
@@ -31,7 +31,7 @@ def check_oauth_error(reply: httpx.Response, status: int, error: str) -> str:
 
 
 def test_metadata_describes_the_server(service: Service) -> None:
-    """The metadata names the endpoints below the issuer; the scopes are the rights of a viewer."""
+    """The metadata contains the endpoints below the issuer; its scopes are the rights of a viewer."""
     reply = service.anonymous().get(METADATA)
     document: dict[str, Any] = reply.json()
     assert document["issuer"] == service.url
@@ -45,14 +45,14 @@ def test_metadata_describes_the_server(service: Service) -> None:
 
 
 def test_mcp_metadata_names_the_server(service: Service) -> None:
-    """The metadata of the MCP server names this service as its only authorization server."""
+    """The metadata of the MCP server lists this service as the only authorization server."""
     document = service.anonymous().get("/.well-known/oauth-protected-resource/oi-api/mcp").json()
     assert document["authorization_servers"] == [service.url]
     assert set(document["scopes_supported"]) == set(ROLE_RIGHTS[Role.VIEWER])
 
 
 def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
-    """The token has all rights of the key, works for 60 minutes, and its issue is audited with the key."""
+    """A token of the grant has all rights of the API key and is valid for 60 minutes; its audit event names the key."""
     reply = request_token(service)
     assert reply.status_code == 200
     body = reply.json()
@@ -69,8 +69,8 @@ def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
     assert {"via": "clientCredentials", "credentialId": service.key("editor@t").split("_")[1]} in made_with
 
 
-def test_scope_minutes_and_resource_restrict_the_token(service: Service) -> None:
-    """`scope` restricts the rights of the token, `minutes` sets its lifetime, and `resource` must name this service."""
+def test_parameters_restrict_the_token(service: Service) -> None:
+    """`scope` limits the rights and `minutes` the lifetime of the token; `resource` must be the URL of this service."""
     reply = request_token(
         service, scope="Workspace.Mcp.Use", minutes="43200", resource=f"{service.url}/oi-api/mcp", unknown="x"
     )
@@ -80,8 +80,8 @@ def test_scope_minutes_and_resource_restrict_the_token(service: Service) -> None
     check_problem(caller.get("/oi-api/team"), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_the_secret_may_be_in_the_header(service: Service) -> None:
-    """The client may send id and secret with HTTP Basic authentication instead of in the form."""
+def test_http_basic_authentication_is_accepted(service: Service) -> None:
+    """The client may send its id and secret with HTTP Basic authentication instead of the form."""
     key = service.key("historian")
     client = service.anonymous()
     reply = client.post(TOKEN, data={"grant_type": "client_credentials"}, auth=(key.split("_")[1], key))
@@ -103,13 +103,13 @@ def test_the_secret_may_be_in_the_header(service: Service) -> None:
         ({"grant_type": ""}, "invalid_request"),
     ],
 )
-def test_wrong_parameters_are_refused(service: Service, parameters: dict[str, str], error: str) -> None:
-    """A request with a wrong parameter is rejected with the error code for this parameter."""
+def test_invalid_parameters_are_rejected(service: Service, parameters: dict[str, str], error: str) -> None:
+    """A request with an invalid parameter is rejected with the OAuth error code for this parameter."""
     assert check_oauth_error(request_token(service, **parameters), 400, error)
 
 
-def test_wrong_credentials_are_refused(service: Service) -> None:
-    """A missing or invalid credential, or another client's key, is rejected with `invalid_client` and a challenge."""
+def test_invalid_credentials_are_rejected(service: Service) -> None:
+    """A missing or invalid credential, or the key of another client, gets `invalid_client` and a challenge."""
     key, other = service.key("editor@t"), service.key("viewer@t")
     token = request_token(service).json()["access_token"]
     for secret in (other, key[:-1] + ("A" if key[-1] != "A" else "B"), token, ""):
@@ -122,7 +122,7 @@ def test_wrong_credentials_are_refused(service: Service) -> None:
 
 
 def test_a_bound_key_gets_a_bound_token(service: Service) -> None:
-    """The token of an API key that is bound to connections is bound to the same connections."""
+    """If an API key is bound to connections, its tokens are bound to the same connections."""
     body = {"name": "rig", "connections": ["press"], "expiresInDays": 1}
     key = service.caller("editor@t").post("/workspace/api/keys", json=body).json()
     form = {"grant_type": "client_credentials", "client_id": key["keyId"], "client_secret": key["apiKey"]}
@@ -134,7 +134,7 @@ def test_a_bound_key_gets_a_bound_token(service: Service) -> None:
 
 
 def test_requests_oauthlib_gets_a_token(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client library requests-oauthlib gets a token without code that is specific to this service."""
+    """The library requests-oauthlib gets a token without code that is specific to this service."""
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     key = service.key("viewer@t")
     session = OAuth2Session(client=BackendApplicationClient(client_id=key.split("_")[1]))

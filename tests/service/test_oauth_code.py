@@ -15,18 +15,18 @@ from tests.service.test_oauth_client_credentials import check_oauth_error
 
 @pytest.fixture
 def client(service: Service) -> OAuthClient:
-    """Return an OAuth client that the workspace declares; a viewer signs in through it."""
+    """Return an OAuth client that the workspace declares, used by a viewer."""
     return OAuthClient(service)
 
 
 def list_events(service: Service, action: str) -> list[dict[str, Any]]:
-    """Return the newest AccessControl events of an action."""
+    """Return the newest audit events in AccessControl with this action."""
     path = f"/oi-api/provenance/events/query?target=AccessControl&actionType={action}&limit=50"
     return list(service.caller("admin@t").get(path).json())
 
 
 def test_a_request_leads_to_the_consent_page(client: OAuthClient) -> None:
-    """A valid request redirects to the console with its parameters."""
+    """A valid authorization request redirects to the console's consent page with its parameters."""
     reply = client.start(resource=f"{client.service.url}/oi-api/mcp", other="x")
     assert (reply.status_code, reply.headers["cache-control"]) == (302, "no-store")
     page, _, query = reply.headers["location"].partition("?")
@@ -50,7 +50,7 @@ def test_a_request_leads_to_the_consent_page(client: OAuthClient) -> None:
     ],
 )
 def test_untrusted_requests_get_a_page_without_redirect(client: OAuthClient, changed: dict[str, Any]) -> None:
-    """An unknown client or redirect URI gets a 400 page without a redirect, so that no attacker gets the request."""
+    """An unknown client or redirect URI gets a 400 page, because a redirect could lead to an attacker."""
     reply = client.start(**changed)
     assert (reply.status_code, reply.headers["content-type"]) == (400, "text/html; charset=utf-8")
     assert "location" not in reply.headers
@@ -74,8 +74,8 @@ def test_untrusted_requests_get_a_page_without_redirect(client: OAuthClient, cha
         ({"max_age": "soon"}, "invalid_request"),
     ],
 )
-def test_other_faults_are_sent_to_the_client(client: OAuthClient, changed: dict[str, Any], error: str) -> None:
-    """Any other fault of a request redirects to the client with `error`, `state` and `iss`, even after the sign-in."""
+def test_other_errors_are_redirected_to_the_client(client: OAuthClient, changed: dict[str, Any], error: str) -> None:
+    """Any other error in an authorization request redirects to the client with `error`, `state` and `iss`."""
     started = client.start(**changed)
     assert started.status_code == 302
     decided = client.decide(**changed)
@@ -104,8 +104,11 @@ def test_the_preview_lists_client_and_rights(client: OAuthClient) -> None:
     assert check_problem(unknown, 400, "OAUTH_CLIENT_UNKNOWN")["error"] == "invalid_client"
 
 
-def test_a_new_sign_in_can_be_demanded(client: OAuthClient) -> None:
-    """With `prompt=login` the person must sign in after the time of the request, which the consent page gets."""
+def test_prompt_login_requires_a_new_sign_in(client: OAuthClient) -> None:
+    """With `prompt=login`, the person must have signed in after the time of the request.
+
+    The consent page gets this time.
+    """
     before = client.service.caller(client.member)
     location = client.start(prompt="login").headers["location"]
     page = {name: values[0] for name, values in parse_qs(location.partition("?")[2]).items()}
@@ -124,8 +127,11 @@ def test_a_new_sign_in_can_be_demanded(client: OAuthClient) -> None:
     assert check_failing_fields(malformed) == ["requested_at"]
 
 
-def test_a_recent_sign_in_can_be_demanded(client: OAuthClient) -> None:
-    """With `max_age` the person's sign-in must be recent enough, and the issued tokens record this sign-in."""
+def test_max_age_requires_a_recent_sign_in(client: OAuthClient) -> None:
+    """With `max_age`, the person's sign-in must be recent enough.
+
+    The issued tokens contain the time of this sign-in.
+    """
     caller = client.service.caller(client.member)
     sign_in = read_sign_in(caller.headers["Authorization"].removeprefix("Bearer "))
     body = {**client.build_request(max_age="3600"), "approve": True, "scopes": SCOPE.split()}
@@ -141,7 +147,10 @@ def test_a_recent_sign_in_can_be_demanded(client: OAuthClient) -> None:
 
 
 def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> None:
-    """A redeemed code gives tokens with exactly the rights that the person allowed; audit events name the grant."""
+    """A redeemed code gives tokens with exactly the rights that the person selected.
+
+    Audit events contain the grant id.
+    """
     redirect = client.decide(["Workspace.Mcp.Use"], redirect_uri="https://grafana.example/login?org=1").json()
     query = read_query(redirect["redirectTo"])
     assert redirect["redirectTo"].startswith("https://grafana.example/login?org=1&code=")
@@ -162,7 +171,7 @@ def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> No
 
 
 def test_rights_that_the_person_lacks_are_not_granted(client: OAuthClient) -> None:
-    """Only rights that the person has are granted; without a scope, the rights of a viewer are requested."""
+    """A client gets only rights that the person has; without `scope`, it requests the rights of a viewer."""
     wide = f"{SCOPE} Workspace.Keys.Manage"
     assert client.redeem(client.consent(wide.split(), scope=wide)).json()["scope"] == SCOPE
     viewer = sorted(map(str, ROLE_RIGHTS[Role.VIEWER]))
@@ -172,7 +181,7 @@ def test_rights_that_the_person_lacks_are_not_granted(client: OAuthClient) -> No
 
 
 def test_the_person_can_decline(client: OAuthClient) -> None:
-    """If the person declines or allows no right, the client gets `access_denied`; the person cannot add rights."""
+    """If the person declines or selects no right, the client gets `access_denied`; the person cannot add rights."""
     for reply in (client.decide(approve=False), client.decide([])):
         query = read_query(reply.json()["redirectTo"])
         assert (query["error"], query["state"]) == ("access_denied", "s1")
@@ -194,7 +203,7 @@ def test_only_a_person_can_consent(client: OAuthClient) -> None:
 
 
 def test_a_code_works_once(client: OAuthClient) -> None:
-    """An authorization code can be redeemed once; a second attempt is rejected and revokes the tokens of the first."""
+    """An authorization code works once; a second redemption is rejected and revokes the tokens of the first."""
     code = client.consent()
     tokens = client.redeem(code).json()
     assert client.is_accepted(tokens["access_token"])
@@ -203,7 +212,7 @@ def test_a_code_works_once(client: OAuthClient) -> None:
     check_oauth_error(client.refresh(tokens["refresh_token"]), 400, "invalid_grant")
 
 
-def test_one_of_many_redemptions_wins(client: OAuthClient) -> None:
+def test_one_of_many_redemptions_succeeds(client: OAuthClient) -> None:
     """Of simultaneous redemptions of one authorization code, exactly one succeeds."""
     code = client.consent()
     with ThreadPoolExecutor(6) as pool:
@@ -225,15 +234,17 @@ def test_one_of_many_redemptions_wins(client: OAuthClient) -> None:
         ({"resource": "https://other.example"}, "invalid_target"),
     ],
 )
-def test_a_stolen_code_is_useless(client: OAuthClient, changed: dict[str, Any], error: str) -> None:
-    """A code is redeemed only with its verifier, client and redirect URI; a rejected attempt does not use it up."""
+def test_a_code_requires_its_verifier_client_and_redirect_uri(
+    client: OAuthClient, changed: dict[str, Any], error: str
+) -> None:
+    """A code can be redeemed only with its verifier, client and redirect URI; a rejected attempt does not use it up."""
     code = client.consent()
     check_oauth_error(client.redeem(code, **changed), 400, error)
     assert client.redeem(code).status_code == 200
 
 
 def test_public_clients_have_no_secret(client: OAuthClient) -> None:
-    """A public client that sends a secret is rejected; an empty secret in the Authorization header is accepted."""
+    """A public client is rejected if it sends a secret; an empty secret in the Authorization header is accepted."""
     code = client.consent()
     check_oauth_error(client.redeem(code, client_secret="x"), 401, "invalid_client")
     check_oauth_error(client.redeem(code, client_id=None), 401, "invalid_client")
@@ -243,7 +254,7 @@ def test_public_clients_have_no_secret(client: OAuthClient) -> None:
 
 
 def test_refresh_tokens_rotate(client: OAuthClient) -> None:
-    """Each refresh returns new tokens; a narrower scope limits only the access token, and a wider scope is rejected."""
+    """Each refresh returns a new access token and refresh token; a narrower scope applies only to the access token."""
     first = client.sign_in()
     second = client.refresh(first["refresh_token"], scope="Workspace.Mcp.Use").json()
     assert second["scope"] == "Workspace.Mcp.Use"
@@ -256,8 +267,8 @@ def test_refresh_tokens_rotate(client: OAuthClient) -> None:
     assert client.is_accepted(third["access_token"])
 
 
-def test_a_reused_refresh_token_ends_the_family(client: OAuthClient) -> None:
-    """If an old refresh token is used again, the newest refresh token and all access tokens are revoked."""
+def test_reuse_of_a_refresh_token_revokes_the_grant(client: OAuthClient) -> None:
+    """If a client uses an old refresh token again, its newest refresh token and all its access tokens are revoked."""
     first = client.sign_in()
     second = client.refresh(first["refresh_token"]).json()
     check_oauth_error(client.refresh(first["refresh_token"]), 400, "invalid_grant")
@@ -267,8 +278,8 @@ def test_a_reused_refresh_token_ends_the_family(client: OAuthClient) -> None:
     assert list_events(client.service, "Grant.Ended")[0]["AfterState"]["reason"] == "tokenReused"
 
 
-def test_simultaneous_refreshes_end_the_family(client: OAuthClient) -> None:
-    """Of simultaneous uses of one refresh token at most one succeeds, and then the grant is revoked."""
+def test_simultaneous_refreshes_revoke_the_grant(client: OAuthClient) -> None:
+    """If a refresh token is used several times at once, at most one use succeeds, and then the grant is revoked."""
     token = client.sign_in()["refresh_token"]
     with ThreadPoolExecutor(4) as pool:
         replies = list(pool.map(lambda _: client.refresh(token), range(4)))
@@ -279,8 +290,8 @@ def test_simultaneous_refreshes_end_the_family(client: OAuthClient) -> None:
         assert client.refresh(body["refresh_token"]).status_code == 400
 
 
-def test_delegated_tokens_make_no_credentials(client: OAuthClient) -> None:
-    """Tokens of the authorization code flow cannot create API keys, issue tokens, or consent to a client."""
+def test_delegated_tokens_cannot_create_credentials(client: OAuthClient) -> None:
+    """Tokens of the authorization code flow cannot create API keys, issue tokens or consent to a client."""
     first = client.sign_in()
     second = client.refresh(first["refresh_token"]).json()
     for body in (first, second):
@@ -292,7 +303,7 @@ def test_delegated_tokens_make_no_credentials(client: OAuthClient) -> None:
 
 
 def test_a_client_revokes_its_tokens(client: OAuthClient) -> None:
-    """A client that revokes its refresh token ends the grant; another client's token is not revoked."""
+    """If a client revokes its refresh token, its grant ends; it cannot revoke the token of another client."""
     body = client.sign_in()
     other = {"token": body["access_token"], "client_id": "node-red"}
     check_oauth_error(client.post(other, "/oauth2/revoke"), 400, "invalid_grant")
@@ -308,7 +319,7 @@ def test_a_client_revokes_its_tokens(client: OAuthClient) -> None:
 
 
 def test_a_key_revokes_its_tokens(service: Service) -> None:
-    """A client that authenticates with an API key can revoke the tokens of this key only."""
+    """A client that authenticates with an API key can revoke only the tokens of this key."""
     keys = [service.key(member) for member in ("editor@t", "viewer@t")]
     forms = [{"client_id": key.split("_")[1], "client_secret": key} for key in keys]
     client = OAuthClient(service)
@@ -320,7 +331,7 @@ def test_a_key_revokes_its_tokens(service: Service) -> None:
 
 
 def test_grants_are_listed_and_ended(client: OAuthClient) -> None:
-    """Members can list and end their own grants; other members' grants require the right to manage keys."""
+    """Members can list and end their own grants; for grants of others they need the right to manage keys."""
     service, body = client.service, client.sign_in()
     mine, editor, admin = (service.caller(member) for member in ("viewer@t", "editor@t", "admin@t"))
     grant = mine.get("/oauth2/grants").json()["grants"][-1]
@@ -355,7 +366,7 @@ def test_grants_end_with_the_credential_of_the_consent(service: Service) -> None
 
 
 def test_disabling_a_member_ends_its_grants(own_module_service: Service) -> None:
-    """Grants of a disabled member end and stay ended after the member is enabled again."""
+    """The grants of a disabled member end, and stay ended if the member is enabled again."""
     client = OAuthClient(own_module_service, member="viewer@t")
     admin, body = own_module_service.caller("admin@t"), client.sign_in()
     member = {"name": "Viewer", "role": "Viewer"}
@@ -369,8 +380,8 @@ def test_disabling_a_member_ends_its_grants(own_module_service: Service) -> None
     assert [event["AfterState"]["reason"] for event in ended] == ["memberDisabled"]
 
 
-def test_refusals_are_audited_once_an_hour(service: Service) -> None:
-    """Rejected requests of a client have at most one audit event an hour, which states their number."""
+def test_rejections_are_audited_once_an_hour(service: Service) -> None:
+    """For the rejected requests of a client there is one audit event an hour, which contains their number."""
     client = OAuthClient(service, client_id="node-red", redirect_uri="https://node-red.example/cb")
     for _ in range(3):
         check_oauth_error(client.redeem("oic_x"), 400, "invalid_grant")

@@ -16,7 +16,7 @@ from tests.service.test_oauth_client_credentials import METADATA
 
 
 def approve_request(service: Service, address: str) -> str:
-    """Open an authorization address, consent on behalf of a viewer, and return the redirect."""
+    """Open an authorization URL, consent on behalf of a viewer, and return the redirect."""
     started = service.anonymous().get(address)
     assert started.status_code == 302, started.text
     page, _, query = started.headers["location"].partition("?")
@@ -26,7 +26,7 @@ def approve_request(service: Service, address: str) -> str:
 
 
 def test_authlib_signs_in_refreshes_and_revokes(service: Service) -> None:
-    """Authlib runs the flow with PKCE, refreshes, and revokes, with the addresses of the metadata."""
+    """Authlib can run the authorization code flow with PKCE, refresh and revoke, with the endpoints of the metadata."""
     metadata = service.anonymous().get(METADATA).json()
     verifier = generate_token(48)
     with OAuth2Client(
@@ -61,7 +61,7 @@ def test_authlib_uses_an_api_key(service: Service) -> None:
 
 
 def test_requests_oauthlib_signs_in_and_refreshes(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """requests-oauthlib runs the flow with PKCE and refreshes."""
+    """requests-oauthlib can run the authorization code flow with PKCE and refresh its token."""
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     endpoint = f"{service.url}/oauth2/token"
     session = OAuth2Session(client_id="grafana", redirect_uri=REDIRECT, scope=SCOPE.split(), pkce="S256")

@@ -45,7 +45,7 @@ def test_document_is_valid(service: Service) -> None:
 
 
 def test_approved_queries_are_operations(service: Service) -> None:
-    """An approved query has a path with its parameters and columns; a draft has no path."""
+    """An approved query has a path with parameters and columns in the document; a draft has no path."""
     document = fetch_document(service.caller("viewer@t"))
     listed = service.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     for query in listed:
@@ -66,7 +66,7 @@ def test_approved_queries_are_operations(service: Service) -> None:
 
 
 def test_published_tables_are_operations(service: Service) -> None:
-    """A published table has paths for its exposed verbs; an unprovisioned or unpublished table has no path."""
+    """A published table has paths for its exposed operations; a table that is missing or not published has none."""
     mine = {
         key: created
         for key, created in list_operations(fetch_document(service.caller("admin@t"))).items()
@@ -98,7 +98,7 @@ def test_published_tables_are_operations(service: Service) -> None:
 
 
 def test_examples_of_tables_are_accepted(service: Service) -> None:
-    """The request example of a table's POST can be stored, and the reply equals the reply example."""
+    """The request example of a table's POST can be stored, and the reply equals the example reply."""
     caller = service.caller("admin@t")
     for (method, path), created in list_operations(fetch_document(caller)).items():
         if method == "POST" and "/tables/" in path:
@@ -110,7 +110,7 @@ def test_examples_of_tables_are_accepted(service: Service) -> None:
 
 
 def test_conditional_requests_are_described(service: Service) -> None:
-    """Operations with conditional requests describe the headers, the 412 reply and the ETag."""
+    """The document describes the headers, the ETag and the 412 reply of each conditional operation."""
     mine = list_operations(fetch_document(service.caller("admin@t")))
     query, document = "/oi-api/warm-queries/{lookup}", "/tables/workorders/{documentId}"
     document = next(path for _, path in mine if path.endswith(document))
@@ -132,7 +132,7 @@ def test_every_path_parameter_has_an_example(service: Service) -> None:
 
 
 def test_every_json_body_has_an_example(service: Service) -> None:
-    """Every body of a request, in each of its media types, and every JSON body of a reply has an example."""
+    """Each request body, in each media type, and each JSON reply body has an example."""
     for key, created in list_operations(fetch_document(service.caller("admin@t"))).items():
         for reply in created["responses"].values():
             content = reply.get("content", {})
@@ -143,7 +143,7 @@ def test_every_json_body_has_an_example(service: Service) -> None:
 
 
 def test_every_example_is_valid(service: Service) -> None:
-    """Each example follows its schema, including formats."""
+    """Each example matches its schema, including formats."""
     document = fetch_document(service.caller("admin@t"))
     resource = DRAFT202012.create_resource(document)
     registry = Registry().with_resource("urn:document", resource)
@@ -159,7 +159,7 @@ def test_every_example_is_valid(service: Service) -> None:
 
 @pytest.mark.parametrize("right", [None, *AccessRight])
 def test_document_contains_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
-    """For a token with one access right the document lists its operations, and all other operations return 403."""
+    """The document of a token with one access right lists exactly the operations that do not return 403 for it."""
     granted = right or AccessRight.CATALOG_READ
     caller = service.caller("admin@t", scopes=str(granted))
     shown = list_operations(fetch_document(caller))
@@ -192,7 +192,7 @@ def test_explorer_is_public_and_loads_only_its_origin(service: Service) -> None:
 
 
 def _iterate_contents(part: Any) -> Iterator[dict[str, Any]]:
-    """Yield the Media Type Objects in a part of a document."""
+    """Yield the OpenAPI Media Type Objects in a part of a document."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key == "content" and isinstance(value, dict):
@@ -204,7 +204,7 @@ def _iterate_contents(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _resolve_references(schema: Any) -> Any:
-    """Return a schema whose references point into the document."""
+    """Return a schema whose references point into the whole document."""
     if isinstance(schema, dict):
         return {
             key: f"urn:document{value}" if key == "$ref" else _resolve_references(value)

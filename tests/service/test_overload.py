@@ -32,7 +32,7 @@ def small_service() -> Iterator[RunningService]:
 
 
 def run_overload(running: RunningService, seconds: float, times: float) -> list[RequestOutcome]:
-    """Send several times as many requests as the service can execute, and probe /healthz at the same time."""
+    """Send several times more requests than the service can execute, and request /healthz meanwhile."""
     requests = build_mixed_requests(running)
     measure_capacity(running.url, requests, 2, connections=32)
     rate = times * measure_capacity(running.url, requests, 3, connections=32)
@@ -55,12 +55,12 @@ def _probe_health(url: str, stop: threading.Event, statuses: "Counter[int]") -> 
 
 
 def is_recovered(running: RunningService) -> bool:
-    """Return whether the service accepts all of a small number of requests."""
+    """Return whether the service accepts each of a few requests."""
     return all(outcome.accepted for outcome in send_at_rate(running.url, build_mixed_requests(running), 20, 0.5))
 
 
 def test_overload_is_rejected_with_retry_after(small_service: RunningService) -> None:
-    """Under overload all requests are executed or get 503 with Retry-After, and the service recovers afterwards."""
+    """Under overload, each request is executed or gets 503 with Retry-After; afterwards the service recovers."""
     outcomes = run_overload(small_service, SUITE_SECONDS, 6)
     statuses = Counter(outcome.status for outcome in outcomes)
     assert count_invalid_replies(outcomes) == 0, statuses
@@ -79,7 +79,7 @@ JSON = {"Content-Type": "application/json", "Accept": "application/json, text/ev
 
 @pytest.fixture(scope="module")
 def sample_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service over the sample workspace with a limit of 500 concurrent requests per principal."""
+    """Return a service with the sample workspace and a limit of 500 concurrent requests per principal."""
     folder = tmp_path_factory.mktemp("sample")
     running = Service(folder / "data", ROOT / "samples" / "workspace.yaml").start()
     yield running

@@ -24,20 +24,20 @@ EVENT: dict[str, Any] = {"ActionType": "Batch.Released", "EntityType": "Batch", 
 def write_event(
     client: httpx.Client, scope: str | None = None, target: str | None = None, **members: Any
 ) -> httpx.Response:
-    """Write the example event with changed members (None removes a member) and return the reply."""
+    """Append the example event and return the reply; given members replace those of the example, None removes one."""
     body = {name: value for name, value in {**EVENT, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(EVENTS, json=body, params={} if target is None else {"target": target})
 
 
 def query_records(client: httpx.Client, **parameters: Any) -> Any:
-    """Return the records of a query."""
+    """Return the records that match a query."""
     reply = client.get(f"{EVENTS}/query", params=parameters)
     assert reply.status_code == 200, reply.text
     return reply.json()
 
 
 def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
-    """Check that records, oldest first, are a complete chain whose hashes follow the published rule."""
+    """Check that records, oldest first, are a complete chain with hashes that follow the published rule."""
     previous = hashlib.sha256(f"oi-provenance/v1\nplant-t\n{target}\n{scope}".encode()).hexdigest()
     # JSON has one number type, a double; Python parses large whole numbers as integers.
     parsed = json.loads(json.dumps(records), parse_int=lambda text: int(text) if len(text) < 16 else float(text))
@@ -50,7 +50,7 @@ def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
 
 
 def test_server_owned_members_are_set_by_the_service(service: Service) -> None:
-    """Values that a client sends for server-owned and unknown members are ignored; others are stored unchanged."""
+    """The service ignores members that it sets itself and unknown members; it stores all others unchanged."""
     editor = service.caller("editor@t")
     forged: dict[str, Any] = {
         "UserID": "x",
@@ -76,7 +76,7 @@ def test_server_owned_members_are_set_by_the_service(service: Service) -> None:
 @pytest.mark.parametrize("missing", ["ActionType", "EntityType", "EntityID"])
 @pytest.mark.parametrize("value", [None, "", 5])
 def test_missing_required_members_are_listed(service: Service, missing: str, value: object) -> None:
-    """A missing, empty or ill-typed required member is a 400, and nothing is stored."""
+    """An event with a missing, empty or ill-typed required member gets 400 and is not stored."""
     editor = service.caller("editor@t")
     changed: dict[str, Any] = {missing: value}
     assert check_failing_fields(write_event(editor, "required", **changed)) == [missing]
@@ -102,14 +102,14 @@ def test_values_without_canonical_form_are_rejected(service: Service, body: byte
 
 
 def test_a_body_over_a_mebibyte_is_413(service: Service) -> None:
-    """A body just under 1 MiB is stored; a larger one is 413."""
+    """A body just under 1 MiB is stored; a larger body gets 413."""
     editor = service.caller("editor@t")
     assert write_event(editor, "large", AfterState={"x": "y" * 1_040_000}).status_code == 201
     check_problem(write_event(editor, "large", AfterState={"x": "y" * 1_048_576}), 413, "BODY_TOO_LARGE")
 
 
 def test_service_tokens_cannot_write(service: Service) -> None:
-    """A service token can read the audit log; a write request is rejected with 401 before any other check."""
+    """A service token can read the audit log; each write gets 401 before any other check."""
     historian = service.caller("historian")
     check_problem(historian.post(EVENTS, json={}), 401, "UNAUTHENTICATED")
     assert historian.get(f"{EVENTS}/query").status_code == 200
@@ -129,7 +129,7 @@ def test_service_tokens_cannot_write(service: Service) -> None:
     ],
 )
 def test_target_and_scope_must_match(service: Service, target: str | None, scope: str | None, code: str) -> None:
-    """An invalid pair of target and scope is rejected with its own error code on all routes of the audit log."""
+    """On all audit routes, an invalid pair of target and scope is rejected with its own error code."""
     editor = service.caller("editor@t")
     named = {name: value for name, value in (("target", target), ("scopeKey", scope)) if value is not None}
     in_query = {} if target is None else {"target": target}
@@ -149,7 +149,7 @@ def test_events_cannot_be_written_to_amendments(service: Service) -> None:
 
 
 def test_the_default_target_is_platform_config(service: Service) -> None:
-    """Without scope and target, the chain of the target PlatformConfig is used, which has the events of `apply`."""
+    """Without scope and target, the route uses the chain PlatformConfig, which contains the events of `apply`."""
     admin = service.caller("admin@t")
     reply = admin.get(f"{EVENTS}/query", params={"limit": 1})
     assert reply.headers["x-provenance-target"] == "PlatformConfig"
@@ -162,7 +162,7 @@ def test_the_default_target_is_platform_config(service: Service) -> None:
 
 @pytest.mark.parametrize("scope", ["a/b", "../../etc", "ü\u20ac\U0001f600", "x" * 1000, " ", "a?b#c%20", "O'Brien; --"])
 def test_any_text_is_a_scope(service: Service, scope: str) -> None:
-    """Texts with slashes, special characters or a thousand characters are valid scopes with separate chains."""
+    """Each text is a valid scope with its own chain, also with slashes, special characters or 1,000 characters."""
     editor = service.caller("editor@t")
     record = write_event(editor, scope).json()
     assert query_records(editor, scopeKey=scope) == [record]
@@ -207,10 +207,10 @@ def ten_records(service: Service) -> list[dict[str, Any]]:
         ({"userId": "nobody"}, [], False),
     ],
 )
-def test_filters_windows_and_pages(
+def test_records_are_filtered_and_paged(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
 ) -> None:
-    """Records are listed newest first; date ranges include both ends; a header states whether more records exist."""
+    """Records are listed newest first; date ranges include both ends; a header says whether more records exist."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert [int(record["RecordID"]) for record in reply.json()] == expected
     assert reply.json() == [ten_records[number - 1] for number in expected]
@@ -221,7 +221,7 @@ def test_filters_windows_and_pages(
 
 
 def test_dates_are_compared_as_instants(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """Date ranges include both ends; dates with a time offset are converted, and dates without a zone are UTC."""
+    """The ends of a date range belong to it; times with an offset are converted, and times without a zone are UTC."""
     viewer = service.caller("viewer@t")
     third, fifth = ten_records[2]["Timestamp"], ten_records[4]["Timestamp"]
     inside = query_records(viewer, scopeKey="ten", startDate=third, endDate=fifth)
@@ -244,7 +244,7 @@ def test_dates_are_compared_as_instants(service: Service, ten_records: list[dict
 def test_invalid_windows_are_ignored_and_listed(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, str], ignored: str
 ) -> None:
-    """Invalid limits, offsets and dates are replaced by the defaults and listed in a reply header."""
+    """Invalid limits, offsets and dates are replaced by the defaults and listed in a header of the reply."""
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert (reply.status_code, len(reply.json())) == (200, len(ten_records))
     named = {name.strip() for name in reply.headers["x-provenance-ignored"].split(",")}
@@ -260,7 +260,7 @@ def test_an_invalid_sequence_is_400(service: Service, name: str, value: str) -> 
 
 
 def test_an_unwritten_scope_is_empty(service: Service) -> None:
-    """Reads of an unknown scope return 200 without records, and verify reports an empty chain."""
+    """Reading an unknown scope returns 200 without records, and verifying it reports an empty chain."""
     viewer = service.caller("viewer@t")
     assert query_records(viewer, scopeKey="never") == []
     assert viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "never"}).json() == {
@@ -277,7 +277,7 @@ def test_an_unwritten_scope_is_empty(service: Service) -> None:
 
 
 def test_verify_recomputes_a_record(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """If a verification request names a RecordID, the reply contains the record and its recomputed digest."""
+    """If a verification request has a RecordID, the reply contains the record and its recomputed digest."""
     viewer = service.caller("viewer@t")
     verdict = viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": "000000000004"}).json()
     assert (verdict["Valid"], verdict["ChainValid"], verdict["Record"]) == (True, True, ten_records[3])
@@ -288,13 +288,16 @@ def test_verify_recomputes_a_record(service: Service, ten_records: list[dict[str
 
 @pytest.mark.parametrize("record_id", ["", None, 0, "4", "00000000004", "0000000000004", "00000000000x", {}, []])
 def test_a_malformed_record_id_is_400(service: Service, record_id: object) -> None:
-    """A RecordID member with any invalid value, also null, is rejected."""
+    """A RecordID with any invalid value, also null, gets 400."""
     reply = service.caller("viewer@t").post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": record_id})
     assert check_failing_fields(reply) == ["RecordID"]
 
 
-def test_export_formats(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """A JSON export has whole records; a CSV export has eight columns with escaped formulas; both names end in .csv."""
+def test_export_returns_json_or_csv(service: Service, ten_records: list[dict[str, Any]]) -> None:
+    """A JSON export has whole records; a CSV export has eight columns with escaped formulas.
+
+    The names of both files end in .csv.
+    """
     editor = service.caller("editor@t")
     as_json = editor.get(f"{EVENTS}/export", params={"scopeKey": "ten"})
     assert as_json.json() == ten_records
@@ -334,7 +337,7 @@ def test_an_idempotency_key_appends_once(service: Service) -> None:
 
 
 def test_concurrent_writers_make_one_chain(service: Service) -> None:
-    """Concurrent appends never conflict, fork the chain or skip a sequence number."""
+    """Concurrent appends neither conflict nor fork the chain, and leave no gap in the sequence numbers."""
     editor = service.caller("editor@t")
     with ThreadPoolExecutor(16) as pool:
         replies = list(pool.map(lambda number: write_event(editor, "crowd", EntityID=f"e{number}"), range(300)))
@@ -348,14 +351,14 @@ def test_concurrent_writers_make_one_chain(service: Service) -> None:
 
 @pytest.fixture(scope="module")
 def signing_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service that signs checkpoints every second; the tests of this module may change and kill it."""
+    """Return a service that signs checkpoints every second; tests of this module may change and kill it."""
     own = Service(tmp_path_factory.mktemp("signing") / "data", WORKSPACE, {"CHECKPOINT_SCHEDULE": "*/1 * * * * *"})
     yield own.start()
     own.stop()
 
 
 def test_a_chain_survives_a_kill(signing_service: Service) -> None:
-    """Each acknowledged record is stored after a kill, and the chain can be continued."""
+    """After a kill, each acknowledged record is stored, and new records continue the chain."""
     editor = signing_service.caller("editor@t")
     stored = [write_event(editor, "kill", EntityID=str(number)).json() for number in range(50)]
     signing_service.kill()
@@ -365,8 +368,8 @@ def test_a_chain_survives_a_kill(signing_service: Service) -> None:
     check_chain(stored, "DomainEvents", "kill")
 
 
-def test_checkpoints_and_proofs(signing_service: Service) -> None:
-    """A checkpoint is signed each time a chain has grown, and a proof connects a record with the checkpoint."""
+def test_a_grown_chain_gets_a_checkpoint_and_proofs(signing_service: Service) -> None:
+    """Each time a chain has grown, a checkpoint is signed; an inclusion proof connects a record with the checkpoint."""
     editor = signing_service.caller("editor@t")
     records = [write_event(editor, "signed", EntityID=str(number)).json() for number in range(5)]
     address = "/oi-api/provenance/checkpoint?scopeKey=signed"
@@ -389,7 +392,7 @@ def test_checkpoints_and_proofs(signing_service: Service) -> None:
 
 
 def compute_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes:
-    """Return the Merkle root that follows from an audit path (RFC 9162 section 2.1.3.2)."""
+    """Return the Merkle root that an audit path results in (RFC 9162 section 2.1.3.2)."""
     node, last = hashlib.sha256(b"\0" + leaf).digest(), size - 1
     for text in hashes:
         other = base64.b64decode(text)
@@ -404,7 +407,7 @@ def compute_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes
 
 
 def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: Any) -> None:
-    """Without a provenance policy every audit route returns 503 for any body, if the caller has the access right."""
+    """If the workspace has no provenance policy, each audit route returns 503 to callers with the access right."""
     document = tmp_path / "bare.yaml"
     document.write_text("workspace: {id: bare, name: Bare}\nteam: [{id: a@t, name: A, role: Admin}]\n")
     own_service._environment["WORKSPACE_FILE"] = str(document)
@@ -429,22 +432,22 @@ def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: A
 
 
 def test_a_created_record_links_its_checkpoint(service: Service) -> None:
-    """The reply to a new record links to the checkpoint that will cover it."""
+    """The reply to a new record has a link to the checkpoint that will cover the record."""
     reply = write_event(service.caller("editor@t"), "receipt /ü")
     where = urlencode({"target": "DomainEvents", "scopeKey": "receipt /ü"})
     assert reply.headers["link"] == f'</oi-api/provenance/checkpoint?{where}>; rel="checkpoint"'
 
 
 def test_a_blank_idempotency_key_is_rejected(service: Service) -> None:
-    """A blank Idempotency-Key is rejected, because an unset variable in a script would make all events equal."""
+    """A blank Idempotency-Key is rejected, because a script with an unset variable would send it for all events."""
     editor = service.caller("editor@t")
     reply = editor.post(EVENTS, json={**EVENT, "ScopeKey": "blank"}, headers={"Idempotency-Key": ""})
     assert check_failing_fields(reply) == ["Idempotency-Key"]
     assert query_records(editor, scopeKey="blank") == []
 
 
-def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
-    """After a reply 400, the corrected request may use the same Idempotency-Key."""
+def test_a_rejected_request_does_not_use_up_its_idempotency_key(service: Service) -> None:
+    """After a 400 reply, the client may send the corrected request with the same Idempotency-Key."""
     editor, headers = service.caller("editor@t"), {"Idempotency-Key": "mended"}
     body = {**EVENT, "ScopeKey": "mended", "AfterState": {"x": 2**60}}
     assert editor.post(EVENTS, json=body, headers=headers).status_code == 400
@@ -452,7 +455,7 @@ def test_a_rejected_request_does_not_use_its_key(service: Service) -> None:
 
 
 def test_a_scope_too_long_for_queries_is_rejected(service: Service) -> None:
-    """A scope that is too long for a query string is rejected when a record is written."""
+    """A new record is rejected if its scope is too long for a query string."""
     assert check_failing_fields(write_event(service.caller("editor@t"), "x" * 1025)) == ["ScopeKey"]
     reply = write_event(service.caller("editor@t"), "\u20ac" * 1000)
     assert reply.status_code == 201
@@ -460,7 +463,7 @@ def test_a_scope_too_long_for_queries_is_rejected(service: Service) -> None:
 
 
 def test_huge_numbers_are_valid(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """A huge sequence number is accepted, and a huge limit is reduced to the maximum."""
+    """A huge sequence number is valid; a huge limit is reduced to the maximum."""
     huge = "9" * 30
     parameters = {"scopeKey": "ten", "toSequence": huge, "fromSequence": f"-{huge}", "limit": huge}
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params=parameters)
@@ -468,7 +471,7 @@ def test_huge_numbers_are_valid(service: Service, ten_records: list[dict[str, An
 
 
 def test_a_renamed_checkpoint_is_detected(signing_service: Service) -> None:
-    """Verification fails if an old checkpoint was stored again under the name of a later checkpoint."""
+    """Verification fails if an old checkpoint is stored under the name of a later checkpoint."""
     editor = signing_service.caller("editor@t")
     write_event(editor, "copied")
     address = "/oi-api/provenance/checkpoint?scopeKey=copied"

@@ -16,7 +16,7 @@ HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 
 @pytest.mark.parametrize("scope", [5, True, ["s"], {"a": 1}])
 def test_a_scope_must_be_text(service: Service, scope: object) -> None:
-    """A scope in a body that is not a text is rejected with 400 and the member's name."""
+    """A scope in the body that is not a text is rejected with 400 and the member's name."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for reply in (
         editor.post(EVENTS, json={**EVENT, "ScopeKey": scope}),
@@ -28,7 +28,7 @@ def test_a_scope_must_be_text(service: Service, scope: object) -> None:
 
 
 def test_a_null_scope_counts_as_missing(service: Service) -> None:
-    """If the scope in a body is null, the query string's scope is used, or else the chain of the workspace."""
+    """If the scope in the body is null, the scope in the query string applies, or else the chain of the workspace."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     reply = editor.post(EVENTS, json={**EVENT, "EntityID": "null scope", "ScopeKey": None})
     assert reply.headers["link"].endswith('target=PlatformConfig>; rel="checkpoint"')
@@ -45,7 +45,7 @@ def test_a_null_scope_counts_as_missing(service: Service) -> None:
     "scope", ["a\x00b", "\t\r\n", "..", "e\u0301", "\u202e", "\ufeff", "%2e%2e%2f", "a+b", "\u20ac" * 300]
 )
 def test_similar_scopes_are_different(service: Service, scope: str) -> None:
-    """Scopes that differ only in control characters or normalization are separate chains with safe file names."""
+    """Scopes that differ only in control characters or Unicode normalization are separate chains."""
     editor = service.caller("editor@t")
     record = write_event(editor, scope).json()
     assert query_records(editor, scopeKey=scope) == [record]
@@ -57,7 +57,7 @@ def test_similar_scopes_are_different(service: Service, scope: str) -> None:
 
 
 def test_blank_text_is_stored(service: Service) -> None:
-    """A scope or name that consists of blanks is stored unchanged, because it is not empty."""
+    """A scope or name of blanks is stored unchanged, because it is not empty."""
     record = write_event(
         service.caller("editor@t"), "blank text", ActionType=" ", EntityType="\n", EntityID="\u00a0"
     ).json()
@@ -77,7 +77,7 @@ def test_blank_text_is_stored(service: Service) -> None:
     ],
 )
 def test_numbers_at_the_edge_are_stored(service: Service, number: str, stored: float) -> None:
-    """The extreme values of a double are stored and returned unchanged, and the chain stays valid."""
+    """The largest and smallest doubles are stored and returned unchanged, and the chain stays valid."""
     editor = service.caller("editor@t")
     body = json.dumps({**EVENT, "ScopeKey": "numbers", "AfterState": {"n": 0}}).replace('"n": 0', f'"n": {number}')
     reply = editor.post(EVENTS, content=body)
@@ -88,7 +88,7 @@ def test_numbers_at_the_edge_are_stored(service: Service, number: str, stored: f
 
 @pytest.mark.parametrize("text", ["9007199254740992", "-9007199254740992", "1e400"])
 def test_numbers_out_of_range_are_listed(service: Service, text: str) -> None:
-    """An event or amendment with a number out of range is rejected with 400, even if the member is ignored."""
+    """An event or amendment with a number outside the range of doubles gets 400, even in an ignored member."""
     editor = service.caller("editor@t")
     event = json.dumps({**EVENT, "ScopeKey": "beyond", "BeforeState": {"a": [0, {"n": "@"}]}}).replace('"@"', text)
     assert editor.post(EVENTS, content=event).status_code == 400
@@ -120,7 +120,7 @@ def test_an_invalid_json_body_is_400(service: Service, content: bytes) -> None:
 
 
 def test_export_lists_ignored_parameters(service: Service) -> None:
-    """An export ignores offset, sequences and invalid limits and dates, and lists all ignored parameters."""
+    """An export ignores offset, sequences, and invalid limits and dates; a header lists all ignored parameters."""
     editor = service.caller("editor@t")
     for number in range(3):
         write_event(editor, "export edges", EntityID=f"e{number}")
@@ -135,7 +135,10 @@ def test_export_lists_ignored_parameters(service: Service) -> None:
 
 
 def test_formulas_in_cells_are_escaped(service: Service) -> None:
-    """A cell that begins with one of the six formula characters gets an apostrophe; other cells are unchanged."""
+    """A CSV cell that begins with one of the six formula characters is prefixed with an apostrophe.
+
+    Others are unchanged.
+    """
     editor = service.caller("editor@t")
     cells = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", 'a"b\r\nc', "a=b", " =a"]
     for cell in cells:
@@ -146,7 +149,7 @@ def test_formulas_in_cells_are_escaped(service: Service) -> None:
 
 
 def test_an_unencoded_offset_is_accepted(service: Service) -> None:
-    """A time offset whose plus sign was decoded as a blank is accepted."""
+    """A time offset is accepted even if URL decoding has turned its plus sign into a blank."""
     editor = service.caller("editor@t")
     write_event(editor, "plus")
     for text in ("2020-01-01T00:00:00+02:00", "2020-01-01T00:00:00%2B02:00", "2020-01-01T00:00:00.5+0200"):
@@ -156,7 +159,7 @@ def test_an_unencoded_offset_is_accepted(service: Service) -> None:
 
 @pytest.mark.parametrize("date", ["2020-01-01t00:00:00z", "2020-01-01T00:00:00.5z", "2020-01-01t00:00:00%2B02:00"])
 def test_dates_may_use_lower_case_letters(service: Service, date: str) -> None:
-    """The lower-case letters t and z of RFC 3339 are accepted."""
+    """Dates may contain t and z in lower case, as RFC 3339 allows."""
     editor = service.caller("editor@t")
     write_event(editor, "small letters")
     for end, found in (("2100-01-01t00:00:00z", True), (date, False)):
@@ -185,7 +188,7 @@ def test_the_report_escapes_markup(service: Service) -> None:
 
 
 def test_an_invalid_record_id_is_not_found(service: Service) -> None:
-    """A path, other digits or control characters in place of a RecordID return not found."""
+    """A path, other digits or control characters in place of a RecordID get 404."""
     admin = service.caller("admin@t")
     for amendment in (
         "..%2F..%2Fx",

@@ -23,21 +23,21 @@ ENDLESS = (
 
 @pytest.fixture
 def sharing_service(own_service: Service) -> Iterator[Service]:
-    """Return a running service whose queries may take long."""
+    """Return a running service that allows long queries."""
     own_service._environment["QUERY_TIMEOUT_SECONDS"] = "100"
     yield own_service.start()
     assert own_service.stop() == 0
 
 
 def count_running(service: Service) -> int:
-    """Return the number of queries that the engine runs."""
+    """Return the number of queries that run in the engine."""
     address = (service.data_dir / "kusto-uri").read_text()
     with httpx.Client(trust_env=False, verify=NO_TLS, timeout=30) as client:
         return int(client.get(f"{address}/stats").json()["queries"]["inside"])
 
 
 def send_post(service: Service, client: httpx.Client, path: str, document: Any) -> socket.socket:
-    """Send a POST request and return the connection without waiting for the reply."""
+    """Send a POST request and return its connection without waiting for the reply."""
     body = json.dumps(document)
     parts = urlsplit(service.url)
     head = (
@@ -50,8 +50,11 @@ def send_post(service: Service, client: httpx.Client, path: str, document: Any) 
     return connection
 
 
-def test_queries_of_a_principal_share_the_engine_and_end_with_their_clients(sharing_service: Service) -> None:
-    """A principal has at most four running queries, which others do not notice; a disconnect ends a client's query."""
+def test_queries_of_a_principal_are_limited_and_end_with_the_client(sharing_service: Service) -> None:
+    """A principal has at most four running queries, which do not delay others.
+
+    A query stops if its client disconnects.
+    """
     editor, admin = sharing_service.caller("editor@t"), sharing_service.caller("admin@t")
     with ExitStack() as stack:
         for _ in range(LIMIT + 3):
@@ -66,7 +69,7 @@ def test_queries_of_a_principal_share_the_engine_and_end_with_their_clients(shar
 
 
 def test_a_tool_call_ends_with_its_client(sharing_service: Service) -> None:
-    """The engine stops the query of an MCP tool when the assistant disconnects."""
+    """If an MCP client disconnects, the engine stops the query of its tool call."""
     editor = sharing_service.caller("editor@t")
     call = {"name": "run_adhoc_query", "arguments": {"query": ENDLESS}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}

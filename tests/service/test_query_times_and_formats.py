@@ -28,14 +28,14 @@ def editor(service: Service) -> httpx.Client:
 
 
 def list_ids(reply: httpx.Response) -> list[str]:
-    """Return the message ids of a reply."""
+    """Return the message ids in a reply."""
     assert reply.status_code == 200, reply.text
     return [row["MessageId"] for row in reply.json()["results"]]
 
 
 @pytest.mark.parametrize("members", [{"from": START, "to": END}, {"from": 1767600001000, "to": "1767600003000"}])
 def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, members: dict[str, Any]) -> None:
-    """A time range includes its start and excludes its end, in both forms; without an end it selects all later rows."""
+    """A time range includes its start and excludes its end, in both notations; without an end it is open."""
     assert list_ids(editor.post("/oi-api/warm-queries", json={"query": KQL, **members})) == ["range-1", "range-2"]
     reply = editor.post("/oi-api/warm-queries", json={"query": KQL, "from": members["from"]})
     assert list_ids(reply) == ["range-1", "range-2", "range-3", "range-4"]
@@ -52,7 +52,7 @@ def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, m
     ],
 )
 def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[str, str], fields: list[str]) -> None:
-    """Each route rejects time members that contradict each other, and names them."""
+    """If time members contradict each other, each route rejects them with their names."""
     reply = editor.post("/oi-api/warm-queries", json={"query": KQL, **members})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
     reply = editor.get("/oi-api/warm-queries/per-minute", params=members)
@@ -60,7 +60,7 @@ def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[st
 
 
 def test_the_format_has_priority_over_accept(editor: httpx.Client) -> None:
-    """The parameter ``format`` selects the media type, for any header Accept; an unknown format gets 400."""
+    """The parameter ``format`` selects the media type, whatever Accept contains; an unknown format gets 400."""
     body = {"query": KQL, "from": START, "to": END}
     types = {"json": "application/json", "csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
     for name, media_type in types.items():
@@ -71,8 +71,8 @@ def test_the_format_has_priority_over_accept(editor: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("by_accept", [True, False])
-def test_arrow(editor: httpx.Client, by_accept: bool) -> None:  # noqa: FBT001  two cases
-    """An Arrow reply is an IPC stream with typed columns."""
+def test_an_arrow_reply_is_a_stream_with_typed_columns(editor: httpx.Client, by_accept: bool) -> None:  # noqa: FBT001  two cases
+    """A reply in the format Arrow is an IPC stream with typed columns."""
     accept = {"Accept": "application/vnd.apache.arrow.stream"} if by_accept else {}
     url = "/oi-api/warm-queries" if by_accept else "/oi-api/warm-queries?format=arrow"
     reply = editor.post(url, json={"query": KQL, "from": START, "to": END}, headers=accept)
@@ -82,8 +82,8 @@ def test_arrow(editor: httpx.Client, by_accept: bool) -> None:  # noqa: FBT001  
     assert table.schema.field("Timestamp").type == pa.timestamp("us", tz="UTC")
 
 
-def test_graphql_takes_times_and_a_limit(service: Service) -> None:
-    """``executeQuery`` accepts timeRange, from, to and limit; the error about a wrong argument names it."""
+def test_graphql_accepts_times_and_a_limit(service: Service) -> None:
+    """``executeQuery`` accepts timeRange, from, to and limit; the error about an invalid argument names it."""
     client = service.caller("editor@t")
 
     def run(arguments: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from shared.catalog.models import ParameterType, QueryParameter
 from shared.mcp_server.capabilities import Schema
-from shared.openapi.warm_queries import build_parameter_schema
+from shared.openapi.generated_operations import build_parameter_schema
 from shared.warm_queries.service import MAX_LIMIT
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {

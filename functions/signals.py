@@ -9,7 +9,7 @@ from shared.catalog.models import Connection
 from shared.errors import WorkspaceError
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
-from shared.telemetry.signal_inference import infer_signals
+from shared.telemetry.signals import infer_signals
 from shared.warm_queries.ports import EngineQuery, EngineResult
 from shared.warm_queries.results import to_row_objects
 from shared.wiring import services

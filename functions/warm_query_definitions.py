@@ -23,7 +23,7 @@ from shared.provenance.models import SentSignature
 from shared.provenance.signatures import DecisionSigner
 from shared.timestamps import rfc3339
 from shared.validation.names import Name
-from shared.warm_queries.etags import compute_etag
+from shared.warm_queries.approvals import compute_etag
 from shared.warm_queries.ports import Column
 from shared.wiring import services
 

@@ -1,29 +1,64 @@
-"""Archive writer: stores each batch of impulses (telemetry messages) as one blob per connection and hour.
+"""Telemetry archive: stores each batch of impulses (telemetry messages), and later merges the blobs of past hours.
 
-Separate from ``compaction`` because each trigger batch stores blobs, and a background job merges them later.
+:class:`Archive` stores one blob per trigger batch, connection and hour. Readers are fastest with one blob per hour and
+connection, so a background job, :class:`Compactor`, merges them. A run performs one of two steps for each hour. It may
+stop at any point; a later run continues.
+
+1. Merge: a new blob contains every row of the hour's live blobs. Its summary lists them and their sources as sources.
+2. Sweep: blobs that another blob lists as sources are deleted. The merged blob must be older than the quiet time, so
+   that every reader that lists the hour sees either the merged blob or its sources.
+
+Concurrent runs, late blobs and sources that reappear after deletion leave rows in two blobs. Readers recognise such
+rows by partition and sequence number, and a later run merges them again.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from shared.cold_data.inventory import read_summary
+from shared.cold_data import long_texts
+from shared.cold_data.engine import ROW_ORDER, build_parquet_source, build_rows_query, open_engine, quote_text
+from shared.cold_data.inventory import ArchiveHour, load_hour, read_summary
 from shared.cold_data.names import (
+    HOUR,
+    ROOT,
     SequenceRange,
     build_batch_name,
     build_batch_name_after_reset,
     build_hour_folder,
+    build_merged_name,
+    folder_from_name,
+    hour_from_name,
 )
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.tables import BlobSummary, ReceivedImpulse, to_parquet
+from shared.cold_data.scratch import require_space
+from shared.cold_data.tables import (
+    COLUMNS,
+    GROUP_BYTES,
+    GROUP_ROWS,
+    LONG,
+    SUMMARY,
+    BlobSummary,
+    ReceivedImpulse,
+    convert_to_archive_schema,
+    open_writer,
+    split_row_groups,
+    to_parquet,
+)
+from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
 from shared.telemetry.impulses import ImpulseTexts, read_impulse_texts, to_impulse_texts
 from shared.telemetry.models import IMPULSES_HUB, HubEvent
 from shared.timestamps import from_microseconds, to_microseconds
+
+if TYPE_CHECKING:
+    import duckdb
 
 CONCURRENT_WRITES = 4
 """Maximum number of blobs of a batch that are stored concurrently."""
@@ -119,3 +154,137 @@ def _decode_event(event: HubEvent) -> ImpulseTexts:
 
 def _is_same_batch(one: BlobSummary, other: BlobSummary) -> bool:
     return (one.rows, one.first_enqueued, one.last_enqueued) == (other.rows, other.first_enqueued, other.last_enqueued)
+
+
+_CONCURRENT_FETCHES = 8
+_COMPACTION_LOGGER = get_logger("cold_data.compaction")
+
+
+class Compaction:
+    """Merges the small blobs of a telemetry archive into one blob per hour.
+
+    Args:
+        store: container of the archive's blobs.
+        quiet: minimum age of an hour's newest blob before it is merged, and of a merged blob before its sources are
+            deleted.
+        scratch: folder for temporary copies of blobs; created on first use. None uses the system's temporary folder.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self, store: BlobStore, quiet: timedelta, scratch: Path | None = None, *, runtime: Runtime = SYSTEM_RUNTIME
+    ) -> None:
+        self._store = store
+        self._quiet = quiet
+        self._scratch = scratch
+        self._runtime = runtime
+
+    async def run(self, at: datetime) -> int:
+        """Merge the blobs of each hour that is due, or delete merged ones; return the number of merged hours.
+
+        An hour that cannot be merged is logged and remains unchanged.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
+        """
+        merged = 0
+        async for folder, blobs in self._list_folders():
+            if len(blobs) > 1 and self._is_merge_due(folder, blobs, at):
+                try:
+                    merged += await self._compact_hour(await load_hour(self._store, folder), at)
+                except Exception as error:
+                    if isinstance(error, WorkspaceError) and error.kind is Kind.UNAVAILABLE:
+                        raise
+                    _COMPACTION_LOGGER.exception("cannot merge an hour of the archive", extra=fields(folder=folder))
+        return merged
+
+    async def _list_folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
+        """Yield the folder and the blobs of each connection and hour; a listing has the blobs of a folder together."""
+        folder: str = ""
+        blobs: list[Blob] = []
+        async for blob in self._store.list(f"{ROOT}/"):
+            if folder_from_name(blob.name) != folder:
+                if blobs:
+                    yield folder, blobs
+                folder, blobs = folder_from_name(blob.name), []
+            blobs.append(blob)
+        if blobs:
+            yield folder, blobs
+
+    def _is_merge_due(self, folder: str, blobs: list[Blob], at: datetime) -> bool:
+        hour = hour_from_name(folder)
+        # A sensor with a wrong clock sends future timestamps; such an hour is merged only after it has passed.
+        return hour is not None and hour <= at - HOUR and max(blob.written_at for blob in blobs) <= at - self._quiet
+
+    async def _compact_hour(self, hour: ArchiveHour, at: datetime) -> int:
+        if hour.replaced and all(blob.blob.written_at <= at - self._quiet for blob in hour.live):
+            await self._store.delete([blob.name for blob in hour.replaced])
+        if len(hour.live) <= 1:
+            return 0
+        async with self._runtime.open_scratch_folder(self._scratch, "merge-") as folder:
+            try:
+                await self._merge_hour(hour, folder)
+            except FileNotFoundError:
+                return 0  # another run merged this hour first
+        return 1
+
+    async def _merge_hour(self, hour: ArchiveHour, folder: Path) -> None:
+        files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
+        await self._runtime.run_in_thread(require_space, folder, 2 * hour.size)
+        for first in range(0, len(files), _CONCURRENT_FETCHES):
+            pairs = zip(
+                hour.live[first : first + _CONCURRENT_FETCHES], files[first : first + _CONCURRENT_FETCHES], strict=True
+            )
+            await asyncio.gather(*(self._store.fetch(blob.blob.name, file) for blob, file in pairs))
+        target = folder / "merged.parquet"
+        await self._runtime.run_in_thread(_merge_files, hour, files, target)
+        await self._store.upload(hour.folder + build_merged_name([blob.name for blob in hour.live]), target)
+
+
+def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
+    """Merge the rows of several Parquet files to one sorted file without repeated rows."""
+    summary = BlobSummary(
+        rows=0,
+        size=0,
+        first_enqueued=min(blob.summary.first_enqueued for blob in hour.live),
+        last_enqueued=max(blob.summary.last_enqueued for blob in hour.live),
+        # Keep inherited sources: without them, undeleted sources of a deleted blob would count as live again.
+        sources=frozenset(blob.identity for blob in hour.live) | hour.inherited,
+        longest=hour.longest,
+    )
+    engine = open_engine(target.parent)
+    try:
+        (_merge_short_rows if long_texts.fits_in_memory(hour.longest) else _merge_long_rows)(
+            engine, hour, files, target, summary
+        )
+    finally:
+        engine.close()
+
+
+def _merge_short_rows(
+    engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
+) -> None:
+    """Merge the files of an hour whose rows are short enough for DuckDB's memory limit."""
+    query = (
+        f"{build_rows_query(build_parquet_source(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
+    )
+    rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest or 0))
+    options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows}"
+    metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(summary.to_json())}}}"
+    engine.execute(f"COPY ({query}) TO {quote_text(str(target))} ({options}, {metadata})")
+
+
+def _merge_long_rows(
+    engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
+) -> None:
+    """Merge the files of an hour with rows too long for DuckDB's memory limit; DuckDB only sorts references to them."""
+    columns_in_table = long_texts.UNSPILLED_COLUMNS
+    with long_texts.LongTextSpill(engine, target.parent, LONG, columns_in_table) as spill:
+        for file in files:
+            spill.add_blob(file, hour.longest)
+        columns = [*columns_in_table, *long_texts.list_reference_columns(LONG)]
+        query = f"{build_rows_query(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
+        with open_writer(target, replace(summary, longest=spill.longest)) as blob:
+            for rows in spill.read_rows(query):
+                for group in split_row_groups(convert_to_archive_schema(rows)):
+                    blob.write_batch(group, row_group_size=group.num_rows)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from shared.text_formats.long_integers import copy_long_integer, to_int
+from shared.text_formats.large_json import copy_long_integer, to_int
 from shared.timestamps import rfc3339
 
 if TYPE_CHECKING:

@@ -1,8 +1,10 @@
-"""Size limits of a request's URL (path and query) and headers."""
+"""Size limits of a request's URL and headers, and decoding of encoded bodies with a limit (RFC 9110 section 8.4)."""
 
-from typing import Final
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Protocol
 
-from shared.errors import Kind, WorkspaceError
+from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Request
 
 MAX_TARGET: Final = 32_768
@@ -48,3 +50,118 @@ def headers_too_large_error() -> WorkspaceError:
         "HEADERS_TOO_LARGE",
         f"A request must have at most {MAX_HEADERS} headers with {MAX_HEADER_BYTES} bytes together.",
     )
+
+
+_PIECE_BYTES: Final[Mapping[str, int]] = {"gzip": 4_096, "zstd": 256}
+"""Number of encoded bytes that are decoded at once; they decode to at most 8 MiB, so that memory stays bounded."""
+
+_MAX_MEMBERS: Final = 1_000
+"""Maximum number of gzip members or zstd frames in a body; each costs time, even if it is empty."""
+
+_ZSTD_MAX_WINDOW_BYTES: Final = 8 * 1024 * 1024
+"""Largest zstd window, as a power of two in bytes, that RFC 8878 section 3.1.1.1.2 recommends to support."""
+
+_GZIP_WINDOW: Final = 31
+"""Parameter ``wbits`` of zlib for gzip with the largest window."""
+
+
+class _Decoder(Protocol):
+    """Decoder of compressed data: one gzip member or one zstd frame."""
+
+    @property
+    def eof(self) -> bool:
+        """True if the gzip member or zstd frame is completely decoded."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """Bytes after the end of the gzip member or zstd frame."""
+        ...
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """Decode the next bytes of the gzip member or zstd frame."""
+        ...
+
+
+def read_encodings(request: Request) -> list[str]:
+    """Return the content encodings of a request's body in the order of their application, without ``identity``."""
+    names = (name.strip().lower() for name in request.headers.get("content-encoding", "").split(","))
+    return [name for name in names if name not in {"", "identity"}]
+
+
+def decode_body(body: bytes, encoding: str, limit: int) -> bytes:
+    """Decode a request body. Call this function in a worker thread, because a small body can become large.
+
+    Args:
+        body: the encoded bytes.
+        encoding: ``gzip`` or ``zstd``.
+        limit: maximum size of the decoded body in bytes.
+
+    Raises:
+        WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``, as soon as the decoded bytes exceed the limit; INVALID
+            ``BODY_NOT_DECODABLE`` if the body does not have the encoding or ends too early.
+    """
+    parts: list[bytes] = []
+    size = 0
+    for part in _iterate_decoded(body, encoding):
+        size += len(part)
+        if size > limit:
+            raise body_too_large_error(limit)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _iterate_decoded(body: bytes, encoding: str) -> Iterator[bytes]:
+    """Yield the decoded bytes in parts; the data may consist of several gzip members or zstd frames."""
+    decoder, members = DECODERS[encoding](), 1
+    piece_bytes = _PIECE_BYTES[encoding]
+    for start in range(0, len(body), piece_bytes):
+        piece = body[start : start + piece_bytes]
+        while piece:
+            if decoder.eof:
+                decoder, members = DECODERS[encoding](), members + 1
+                if members > _MAX_MEMBERS:
+                    raise _undecodable_error(f"the {encoding} data must have at most {_MAX_MEMBERS} members")
+            yield _decode_piece(decoder, piece, encoding)
+            piece = decoder.unused_data if decoder.eof else b""
+    if not decoder.eof:
+        raise _undecodable_error(f"the {encoding} data end too early")
+
+
+def _decode_piece(decoder: _Decoder, piece: bytes, encoding: str) -> bytes:
+    try:
+        return decoder.decompress(piece)
+    except Exception as error:
+        # The two libraries raise different exceptions, whose messages describe internals.
+        raise _undecodable_error(f"must be valid {encoding} data") from error
+
+
+def body_too_large_error(limit: int) -> WorkspaceError:
+    """Build the error for a body that is too large after decoding."""
+    return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must have at most {limit} bytes.")
+
+
+def unsupported_encoding_error(supported: list[str]) -> WorkspaceError:
+    """Build the error for a content encoding that an operation does not accept (RFC 9110 section 15.5.16)."""
+    if supported:
+        detail = f"Header `Content-Encoding` must be one of {', '.join(supported)}, or be omitted."
+    else:
+        detail = "Encoded bodies are not supported; send the body without Content-Encoding."
+    return WorkspaceError(Kind.UNKNOWN_ENCODING, "CONTENT_ENCODING_UNSUPPORTED", detail, supported=supported)
+
+
+def _undecodable_error(message: str) -> WorkspaceError:
+    return invalid("body", message, code="BODY_NOT_DECODABLE")
+
+
+def _create_zstd_decoder() -> _Decoder:
+    from zstandard import ZstdDecompressor  # noqa: PLC0415  only few requests are encoded
+
+    return ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW_BYTES).decompressobj()
+
+
+DECODERS: Final[Mapping[str, Callable[[], _Decoder]]] = {
+    "gzip": lambda: zlib.decompressobj(_GZIP_WINDOW),
+    "zstd": _create_zstd_decoder,
+}
+"""Decoders by name of the content encoding."""

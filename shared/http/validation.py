@@ -12,15 +12,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from shared.auth.principals import Principal
 from shared.conditional_requests import condition_from_headers
 from shared.errors import FieldError, ValidationErrors, WorkspaceError, invalid, invalid_fields
-from shared.http.content_encoding import (
+from shared.http.deprecations import find_deprecated_usage
+from shared.http.messages import MAX_PARAMETERS, Request
+from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody, is_model
+from shared.http.size_limits import (
     body_too_large_error,
     decode_body,
     read_encodings,
     unsupported_encoding_error,
 )
-from shared.http.deprecations import find_deprecated_usage
-from shared.http.messages import MAX_PARAMETERS, Request
-from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody, is_model
 from shared.http.unknown_names import (
     MAX_LISTED,
     UnknownNames,

@@ -18,7 +18,7 @@ from shared.telemetry.layout import validate_id
 from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from shared.telemetry.normalisation import derive_message_id
 from shared.telemetry.timestamp_formats import parse_timestamp
-from shared.text_formats.long_integers import MAX_DIGITS, LongInteger, parse_integer
+from shared.text_formats.large_json import MAX_DIGITS, LongInteger, parse_integer
 from shared.timestamps import check_offset, rfc3339
 
 _TEXT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?\s?([Zz]|[+-](\d\d):?(\d\d))?", re.ASCII)

@@ -1,11 +1,26 @@
-"""OAuth clients: declared in the workspace document, or described by a metadata document at their own address."""
+"""OAuth clients: declared in the workspace document, or described by a metadata document at their own address.
 
+The id of a client with a Client ID Metadata Document is the https URL of that document. A document is fetched only for
+a signed-in member, because anyone can put any URL into a request. Documents and failures are cached, so that one URL
+cannot cause many requests.
+"""
+
+import asyncio
+import re
+from collections import OrderedDict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from shared.catalog.reader import CatalogReader
 from shared.errors import Kind, WorkspaceError
-from shared.validation.redirect_uris import is_redirect_allowed
+from shared.outbound.addresses import AddressRefusedError, OutboundUrl, parse_outbound_url
+from shared.outbound.ports import OutboundFailedError, OutboundHttp, OutboundReply, OutboundRequest
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.text_formats.strict_json import parse_json
+from shared.validation.names import validate_name
+from shared.validation.redirect_uris import find_redirect_fault, is_redirect_allowed
 
 URL_PREFIX: Final = "https://"
 """Prefix of the ids of clients that metadata documents describe; ids of declared clients contain no colon."""
@@ -97,3 +112,178 @@ def unknown_client_error(detail: str) -> WorkspaceError:
     return WorkspaceError(
         Kind.INVALID, "OAUTH_CLIENT_UNKNOWN", detail, error="invalid_client", error_description=detail
     )
+
+
+MAX_BYTES: Final = 5 * 1024
+FETCH_SECONDS: Final = 3.0
+SHORTEST_SECONDS: Final = 300.0
+LONGEST_SECONDS: Final = 86_400.0
+FAILURE_SECONDS: Final = 60.0
+"""Time in seconds for which a failed fetch is not repeated."""
+
+FETCHES_PER_HOST: Final = 10
+FETCHES: Final = 60
+"""Maximum number of fetches per minute from one host, and from all hosts together."""
+
+_WINDOW_SECONDS: Final = 60.0
+_CACHED: Final = 1_000
+_MAX_REDIRECT_URIS: Final = 20
+_MAX_NAME: Final = 100
+_OK: Final = 200
+_MAX_AGE: Final = re.compile(r"max-age=([0-9]{1,9})")
+_JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """Cached metadata document or error of an OAuth client, valid until a time on the monotonic clock."""
+
+    result: Client | WorkspaceError
+    until: float
+
+
+class FetchedClientDocuments:
+    """Implementation of ClientDocuments: requests metadata documents of OAuth clients over HTTP.
+
+    Args:
+        http: HTTP client that rejects forbidden addresses, such as internal ones.
+        runtime: clock.
+    """
+
+    def __init__(self, http: OutboundHttp, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._http = http
+        self._runtime = runtime
+        self._cache: OrderedDict[str, _Cached] = OrderedDict()
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._fetches: deque[tuple[float, str]] = deque()
+
+    async def load(self, client_id: str) -> Client:
+        """Return the OAuth client that a metadata document describes, from the cache or from the document's URL.
+
+        Raises:
+            WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``; THROTTLED ``RATE_LIMITED`` after too many fetches.
+        """
+        url = _parse_address(client_id)
+        lock = self._locks.setdefault(client_id, asyncio.Lock())
+        try:
+            async with lock:
+                cached = self._cache.get(client_id)
+                if cached is None or cached.until <= self._runtime.monotonic():
+                    cached = await self._fetch_document(url)
+                    self._store_in_cache(client_id, cached)
+        finally:
+            if not lock.locked():
+                self._locks.pop(client_id, None)
+        if isinstance(cached.result, WorkspaceError):
+            raise unknown_client_error(cached.result.detail)
+        return cached.result
+
+    def _store_in_cache(self, client_id: str, cached: _Cached) -> None:
+        self._cache[client_id] = cached
+        self._cache.move_to_end(client_id)
+        if len(self._cache) > _CACHED:
+            self._cache.popitem(last=False)
+
+    async def _fetch_document(self, url: OutboundUrl) -> _Cached:
+        self._count_fetch(url.host)
+        request = OutboundRequest(
+            url, headers={"Accept": "application/json"}, seconds=FETCH_SECONDS, max_bytes=MAX_BYTES, https_only=True
+        )
+        try:
+            # The limit of the port ends with the status of the reply; the body counts here, too.
+            async with asyncio.timeout(FETCH_SECONDS):
+                reply = await self._http.send(request)
+            client, seconds = _parse_reply(url, reply), _read_lifetime(reply.headers)
+        except (AddressRefusedError, OutboundFailedError) as error:
+            return self._build_failure(error.reason)
+        except TimeoutError:
+            return self._build_failure(
+                f"The client metadata document was not received within {FETCH_SECONDS:.0f} seconds."
+            )
+        except ValueError as error:
+            return self._build_failure(str(error))
+        return _Cached(client, self._runtime.monotonic() + seconds)
+
+    def _build_failure(self, reason: str) -> _Cached:
+        error = unknown_client_error(f"The metadata document of the client cannot be used: {reason}")
+        return _Cached(error, self._runtime.monotonic() + FAILURE_SECONDS)
+
+    def _count_fetch(self, host: str) -> None:
+        """Count a request for a metadata document, and reject it if its host or the service exceeds a limit.
+
+        Raises:
+            WorkspaceError: THROTTLED ``RATE_LIMITED``.
+        """
+        at = self._runtime.monotonic()
+        while self._fetches and self._fetches[0][0] <= at - _WINDOW_SECONDS:
+            self._fetches.popleft()
+        of_host = sum(1 for _, fetched in self._fetches if fetched == host)
+        if of_host >= FETCHES_PER_HOST or len(self._fetches) >= FETCHES:
+            detail = "Too many metadata documents of clients were requested; retry after the stated time."
+            raise WorkspaceError(Kind.THROTTLED, "RATE_LIMITED", detail, retryAfter=int(_WINDOW_SECONDS))
+        self._fetches.append((at, host))
+
+
+def _parse_address(client_id: str) -> OutboundUrl:
+    """Parse a client id, which must be an https URL with a path and without the path segments ``.`` and ``..``.
+
+    Raises:
+        WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``.
+    """
+    try:
+        url = parse_outbound_url(client_id)
+    except AddressRefusedError as error:
+        raise unknown_client_error(f"Parameter `client_id` is not the address of a document: {error.reason}") from None
+    path = urlsplit(client_id).path
+    if url.scheme != "https" or path in {"", "/"} or {".", ".."} & set(path.split("/")):
+        detail = "Parameter `client_id` must be the id of a declared client, or an https URL with a path."
+        raise unknown_client_error(detail)
+    return url
+
+
+def _parse_reply(url: OutboundUrl, reply: OutboundReply) -> Client:
+    """Parse the reply that contains a metadata document.
+
+    Raises:
+        ValueError: the document breaks a rule, which the message states.
+    """
+    if reply.status != _OK:
+        raise ValueError(f"The address of the client metadata document returned the HTTP status {reply.status}.")
+    if not _JSON.fullmatch(reply.headers.get("content-type", "").partition(";")[0].strip().lower()):
+        raise ValueError("The Content-Type of the client metadata document must be application/json.")
+    document = parse_json(reply.body)
+    if not isinstance(document, dict):
+        raise ValueError("The client metadata document must be a JSON object.")  # noqa: TRY004  callers catch one error
+    if document.get("client_id") != url.text:
+        raise ValueError("Property `client_id` of the client metadata document must be equal to its URL.")
+    if document.get("token_endpoint_auth_method", "none") != "none" or "client_secret" in document:
+        raise ValueError("Property `token_endpoint_auth_method` of the client metadata document must be `none`.")
+    return Client(url.text, _read_name(url, document.get("client_name")), _read_redirect_uris(document))
+
+
+def _read_redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
+    uris = document.get("redirect_uris")
+    if not isinstance(uris, list) or not 1 <= len(uris) <= _MAX_REDIRECT_URIS:
+        raise ValueError(f"Property `redirect_uris` of the document must be a list of 1 to {_MAX_REDIRECT_URIS} URIs.")
+    for index, uri in enumerate(uris):
+        fault = find_redirect_fault(uri) if isinstance(uri, str) else "must be a string"
+        if fault is not None:
+            raise ValueError(f"Property `redirect_uris[{index}]` of the document {fault}.")
+    return tuple(uris)
+
+
+def _read_name(url: OutboundUrl, name: object) -> str:
+    """Return the display name of a client, or its host if the document has no printable name."""
+    try:
+        return validate_name(name) if isinstance(name, str) and 1 <= len(name) <= _MAX_NAME else url.host
+    except ValueError:
+        return url.host
+
+
+def _read_lifetime(headers: Mapping[str, str]) -> float:
+    """Return the seconds for which a metadata document may be cached, by the headers of its reply."""
+    directives = headers.get("cache-control", "").lower()
+    found = _MAX_AGE.search(directives)
+    if found is None or "no-store" in directives or "no-cache" in directives:
+        return SHORTEST_SECONDS
+    return min(max(float(found[1]), SHORTEST_SECONDS), LONGEST_SECONDS)

@@ -1,8 +1,21 @@
-"""Errors of the OAuth endpoints (RFC 6749 sections 4.1.2.1 and 5.2, RFC 8707 section 2)."""
+"""Errors of the OAuth endpoints (RFC 6749, RFC 8707), and the count of the requests that were refused.
 
+Refused requests are counted in a metric and in at most one audit event per client and hour. All unknown clients share
+one count, so that invented ids cannot fill the audit log.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
+from typing import Final
 
+from shared.auth.audit import AccessAudit
 from shared.errors import Kind, WorkspaceError
+from shared.observability import logs
+from shared.observability.metrics import count
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 
 class OAuthErrorCode(StrEnum):
@@ -75,3 +88,72 @@ def to_description(detail: str) -> str:
     r"""Remove all characters that ``error_description`` must not contain: those beyond ASCII, ``"`` and ``\``."""
     allowed = (_REPLACED.get(char, char if " " <= char <= "~" else "?") for char in detail)
     return "".join(allowed)
+
+
+UNKNOWN_CLIENT: Final = "unknown"
+SERVICE: Final = "oauth"
+"""Actor in the audit events, because no team member is identified."""
+
+_MAX_CLIENTS: Final = 1_000
+_LOG = logs.get_logger("oauth")
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """Refused requests of a client since its last audit event, counted by OAuth error, and the hour of that event."""
+
+    hour: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class RefusalRecorder:
+    """Counts the requests of OAuth clients that this instance refused.
+
+    An audit event contains the number of the client's refused requests since its previous event.
+
+    Args:
+        audit: records the audit events.
+        runtime: clock.
+    """
+
+    def __init__(self, audit: AccessAudit, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._audit = audit
+        self._runtime = runtime
+        self._clients: dict[str, _Refusals] = {}
+
+    async def record(self, client_id: str, error: OAuthErrorCode) -> None:
+        """Count a refused request. If the audit log is unreachable, the next refusal records the event.
+
+        Args:
+            client_id: id of the client; empty for an unknown client.
+            error: OAuth error code of the reply.
+        """
+        count("workspace.oauth.refusals", error=str(error))
+        known = client_id or UNKNOWN_CLIENT
+        if known not in self._clients and len(self._clients) >= _MAX_CLIENTS:
+            known = UNKNOWN_CLIENT
+        refusals = self._clients.setdefault(known, _Refusals())
+        refusals.counts[str(error)] += 1
+        hour = _format_hour(self._runtime.now())
+        if refusals.hour == hour:
+            return
+        counts, refusals.counts, earlier, refusals.hour = refusals.counts, Counter(), refusals.hour, hour
+        try:
+            await self._record_event(known, hour, counts)
+        except WorkspaceError as failure:
+            refusals.counts, refusals.hour = refusals.counts + counts, earlier
+            _LOG.warning("refused requests of a client are not audited yet", extra=logs.fields(error=failure.code))
+
+    async def _record_event(self, client_id: str, hour: str, counts: Counter[str]) -> None:
+        await self._audit.record(
+            SERVICE,
+            "OAuthClient.Refused",
+            "OAuthClient",
+            client_id,
+            append_id=f"oauth-refused-{hour}-{sha256(client_id.encode()).hexdigest()}",
+            after={"count": counts.total(), "errors": dict(sorted(counts.items()))},
+        )
+
+
+def _format_hour(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H}"

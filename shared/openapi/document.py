@@ -8,14 +8,18 @@ from shared.auth.principals import Principal
 from shared.catalog.models import Container, Database, DatabaseAccess, DataStore, Verb, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.http.operations import Access, Operation
-from shared.openapi.event_webhooks import GROUP as EVENT_GROUP
-from shared.openapi.event_webhooks import build_event_webhooks
-from shared.openapi.operations import BEARER, build_operation
-from shared.openapi.paths import build_path_template, to_camel_case
+from shared.openapi.generated_operations import GROUP as EVENT_GROUP
+from shared.openapi.generated_operations import (
+    build_event_webhooks,
+    build_query_operation,
+    build_query_path,
+    build_telemetry_operation,
+    build_telemetry_path,
+    register_query_summary,
+)
+from shared.openapi.paths import BEARER, build_operation, build_path_template, to_camel_case
 from shared.openapi.responses import HEADERS, build_error_components
 from shared.openapi.schemas import Schema, SchemaRegistry
-from shared.openapi.telemetry import build_telemetry_operation, build_telemetry_path
-from shared.openapi.warm_queries import build_query_operation, build_query_path, register_query_summary
 from shared.warm_queries.ports import Column
 
 VERSION = "3.1.1"

@@ -1,25 +1,67 @@
 """Ingestion of batches of hub events: conversion to impulses (normalised telemetry), and statistics of connections.
 
+Events that this service has accepted over HTTP, or from a simulator, have a fast conversion: their properties are the
+impulse's ids and time, and their body is the payload, so their texts are copied. The module ``normalisation`` converts
+all other events; for accepted events, both conversions have the same result.
+
 Separate from ``acceptance`` because triggers ingest batches, and requests only send messages.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
-from shared.telemetry.accepted_events import encode_accepted_event
-from shared.telemetry.impulses import encode_impulse
+from shared.telemetry.impulses import encode_impulse, encode_impulse_of_texts, is_shallow
 from shared.telemetry.json_text import parse
+from shared.telemetry.layout import validate_id
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubEvent, HubMessage, Impulse
 from shared.telemetry.normalisation import to_impulse
 from shared.telemetry.ports import ArrivedMessages, ConnectionStateStore, CurrentCatalog, EventSender
-from shared.telemetry.properties import has_all_metadata, is_accepted_by_service
-from shared.telemetry.routing import ConnectionRouter
+from shared.telemetry.properties import (
+    DEVICE_ID,
+    MESSAGE_ID,
+    TIMESTAMP,
+    are_complete_without_headers,
+    has_all_metadata,
+    is_accepted_by_service,
+)
+from shared.telemetry.routing import ConnectionRouter, Route
 from shared.telemetry.signals import has_type_mismatch
+from shared.timestamps import is_canonical
+
+_LONGEST_PAYLOAD = 300_000
+"""Size in bytes up to which an impulse is certainly small enough for the hub; accepted messages are smaller."""
+
+_HOUR = slice(11, 13)
+_END_OF_DAY = "24"
+
+
+def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
+    """Return the impulse of an event as JSON text; None if the event needs the general conversion.
+
+    Args:
+        event: event whose body is a JSON object.
+        route: connection to which the event belongs.
+    """
+    properties, payload = event.properties, event.body
+    if event.device_id or not are_complete_without_headers(properties) or len(payload) > _LONGEST_PAYLOAD:
+        return None
+    timestamp = properties[TIMESTAMP]
+    # An hour 24, which the general conversion rejects or changes, must not be copied.
+    if not is_canonical(timestamp) or timestamp[_HOUR] == _END_OF_DAY or not is_shallow(payload):
+        return None
+    try:
+        datetime.fromisoformat(timestamp)
+        message_id, device_id = validate_id(properties[MESSAGE_ID]), validate_id(properties[DEVICE_ID])
+        return encode_impulse_of_texts(message_id, timestamp, device_id, route.connection, route.surfaces, payload)
+    except ValueError:
+        return None
+
 
 MAX_IMPULSE_BYTES = 1_000_000
 """Maximum size of an impulse; an Event Hub accepts 1 MiB including its framing."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from shared.text_formats.long_integers import (
+from shared.text_formats.large_json import (
     copy_long_integer,
     may_have_long_integers,
     parse_integer,

@@ -12,7 +12,7 @@ from shared.telemetry.pointers import Pointer, remove_at_pointer, resolve_pointe
 from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, select_impulse_headers
 from shared.telemetry.routing import Route
 from shared.telemetry.timestamp_formats import parse_timestamp
-from shared.text_formats.long_integers import to_int
+from shared.text_formats.large_json import to_int
 from shared.timestamps import parse_rfc3339, rfc3339
 
 _DERIVED_ID_CHARACTERS = 32

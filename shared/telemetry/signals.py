@@ -1,13 +1,15 @@
-"""Comparison of payload values with the types that a connection declares for its signals (payload fields)."""
+"""Signals (typed payload fields): comparison of values with declared types, and proposal of signals from messages."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shared.catalog.signal_models import SignalDefinition, SignalType
-from shared.telemetry.pointers import Pointer, compile_pointer, resolve_pointer
-from shared.text_formats.long_integers import LongInteger
+from shared.catalog.signal_models import MAX_SIGNALS, SignalDefinition, SignalType
+from shared.telemetry.pointers import Pointer, compile_pointer, format_pointer, resolve_pointer
+from shared.text_formats.large_json import LongInteger
 from shared.timestamps import parse_rfc3339
+from shared.validation.names import MAX_NAME, find_name_error
 
 _MAX_LONG: Final = 2**63 - 1
 _MIN_LONG: Final = -(2**63)
@@ -71,3 +73,120 @@ TYPE_CHECKS: Final[Mapping[SignalType, Callable[[Any], bool]]] = {
     SignalType.DATETIME: is_datetime,
 }
 """Functions that return whether a JSON value has a signal type, by that type."""
+
+
+MAX_POINTER: Final = 512
+"""Maximum length of a signal's JSON Pointer in characters."""
+
+_SHARE_DIGITS: Final = 4
+
+
+@dataclass(slots=True)
+class _Field:
+    """Statistics of the values at one JSON Pointer in several payloads.
+
+    Attributes:
+        types: number of values by type.
+        low: lowest number; None without a number.
+        high: highest number; None without a number.
+    """
+
+    types: Counter[SignalType] = field(default_factory=Counter)
+    low: float | None = None
+    high: float | None = None
+
+    def add(self, value: Any) -> None:
+        """Add a payload value to the statistics: count its type, and update the lowest and highest number."""
+        kind = _find_signal_type(value)
+        self.types[kind] += 1
+        if kind in (SignalType.LONG, SignalType.REAL):
+            self.low = value if self.low is None else min(self.low, value)
+            self.high = value if self.high is None else max(self.high, value)
+
+    def choose_type(self) -> SignalType:
+        """Choose the signal type for the counted values: the most frequent one, or one that fits a mixture of types."""
+        types = Counter(self.types)
+        for narrow, wide in ((SignalType.LONG, SignalType.REAL), (SignalType.DATETIME, SignalType.STRING)):
+            if types[wide]:
+                types[wide] += types.pop(narrow, 0)
+        return types.most_common(1)[0][0]
+
+
+def infer_signals(payloads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Propose signals (typed fields) for payloads: each text, number, boolean and time in objects of any depth.
+
+    Arrays are not signals. If there are more than 1,000 fields, the most frequent ones are proposed.
+
+    Args:
+        payloads: payloads of messages, at least one.
+
+    Returns:
+        Signals as JSON, sorted by pointer; `share` is the fraction of messages that contain a value.
+    """
+    fields: dict[Pointer, _Field] = {}
+    for payload in payloads:
+        for pointer, value in _iterate_values(payload):
+            if pointer not in fields:
+                fields[pointer] = _Field()
+            fields[pointer].add(value)
+    usual = sorted(fields, key=lambda pointer: (-fields[pointer].types.total(), pointer))
+    selected = [pointer for pointer in usual if _is_valid_pointer(pointer)][:MAX_SIGNALS]
+    names = _build_signal_names(selected)
+    return [
+        _describe_signal(names[pointer], pointer, fields[pointer], len(payloads))
+        for pointer in sorted(selected)
+        if pointer in names
+    ]
+
+
+def _iterate_values(payload: Mapping[str, Any]) -> Iterator[tuple[Pointer, Any]]:
+    """Yield the JSON Pointer and the value of each scalar in a payload, in objects of any depth."""
+    pending: list[tuple[Pointer, Mapping[str, Any]]] = [((), payload)]
+    while pending:
+        at, members = pending.pop()
+        for name, value in members.items():
+            if isinstance(value, Mapping):
+                pending.append(((*at, name), value))
+            elif value is not None and not isinstance(value, list):
+                yield (*at, name), value
+
+
+def _find_signal_type(value: Any) -> SignalType:
+    if isinstance(value, bool):
+        return SignalType.BOOL
+    if is_long(value):
+        return SignalType.LONG
+    if is_real(value):
+        return SignalType.REAL
+    return SignalType.DATETIME if is_datetime(value) else SignalType.STRING
+
+
+def _is_valid_pointer(pointer: Pointer) -> bool:
+    return len(format_pointer(pointer)) <= MAX_POINTER
+
+
+def _build_signal_names(pointers: Sequence[Pointer]) -> dict[Pointer, str]:
+    """Return a unique signal name for each pointer: its last token or, if several end with this token, its path.
+
+    A pointer without a valid name is missing in the result.
+    """
+    last = Counter(pointer[-1] for pointer in pointers)
+    names: dict[str, Pointer] = {}
+    for pointer in pointers:
+        name = pointer[-1] if last[pointer[-1]] == 1 else ".".join(pointer)
+        if 1 <= len(name) <= MAX_NAME and find_name_error(name) is None:
+            names.setdefault(name, pointer)
+    return {pointer: name for name, pointer in names.items()}
+
+
+def _describe_signal(name: str, pointer: Pointer, values: _Field, messages: int) -> dict[str, Any]:
+    kind = values.choose_type()
+    numeric = kind in (SignalType.LONG, SignalType.REAL)
+    return {
+        "name": name,
+        "pointer": format_pointer(pointer),
+        "type": kind,
+        "share": round(values.types.total() / messages, _SHARE_DIGITS),
+        "min": values.low if numeric else None,
+        "max": values.high if numeric else None,
+    }

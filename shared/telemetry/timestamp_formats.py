@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from shared.catalog.models import TimestampFormat
-from shared.text_formats.long_integers import LongInteger
+from shared.text_formats.large_json import LongInteger
 from shared.timestamps import parse_rfc3339
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

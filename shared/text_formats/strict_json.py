@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from shared.runtime import Runtime
-from shared.text_formats.long_integers import may_have_long_integers, parse_integer
+from shared.text_formats.large_json import may_have_long_integers, parse_integer
 
 MAX_DEPTH = 100
 MAX_CONTAINERS = 100_000

@@ -26,15 +26,15 @@ from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, in
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.signatures import DecisionSigner
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.warm_queries.columns import QueryColumns
-from shared.warm_queries.etags import compute_etag
-from shared.warm_queries.signed_changes import (
+from shared.warm_queries.approvals import (
     BuildChanges,
     SignedChange,
     build_decision,
     build_signature,
+    compute_etag,
     derive_event_id,
 )
+from shared.warm_queries.columns import QueryColumns
 
 
 class QueryDefinitions:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from shared.wiring.backends import Backends
 
 if TYPE_CHECKING:
-    from shared.cold_data.archive import Archive
-    from shared.cold_data.compaction import Compaction
+    from shared.cold_data.archive import Archive, Compaction
     from shared.cold_data.ports import BlobStore
     from shared.cold_data.reading import ColdReader
 
@@ -40,7 +39,7 @@ class ColdDataServices:
     @cached_property
     def compaction(self) -> "Compaction":
         """Service that merges the archive's small blobs."""
-        from shared.cold_data.compaction import Compaction
+        from shared.cold_data.archive import Compaction
 
         return Compaction(
             self.blobs,

@@ -11,8 +11,8 @@ from shared.wiring.outbound import OutboundServices
 if TYPE_CHECKING:
     from shared.oauth.authorization import AuthorizationService
     from shared.oauth.client_credentials import ClientCredentialsGrant
+    from shared.oauth.errors import RefusalRecorder
     from shared.oauth.grant_service import GrantService
-    from shared.oauth.refusals import RefusalRecorder
     from shared.oauth.revocation import TokenRevocation
 
 
@@ -38,8 +38,7 @@ class OAuthServices:
     def authorization(self) -> "AuthorizationService":
         """Service that checks authorization requests and records the members' consents."""
         from shared.oauth.authorization import AuthorizationService
-        from shared.oauth.client_documents import FetchedClientDocuments
-        from shared.oauth.clients import ClientDirectory
+        from shared.oauth.clients import ClientDirectory, FetchedClientDocuments
 
         runtime = self._backends.runtime
         documents = FetchedClientDocuments(self._outbound.http, runtime=runtime)
@@ -82,6 +81,6 @@ class OAuthServices:
     @cached_property
     def refusals(self) -> "RefusalRecorder":
         """Service that counts refused requests of clients, and records them as audit events."""
-        from shared.oauth.refusals import RefusalRecorder
+        from shared.oauth.errors import RefusalRecorder
 
         return RefusalRecorder(self._access.access_audit, runtime=self._backends.runtime)

@@ -29,7 +29,7 @@ from functions import GROUPS
 from shared.auth.principals import CredentialKind
 from shared.background import schedules
 from shared.catalog.document import load_document
-from shared.cold_data import compaction, engine, reading
+from shared.cold_data import archive, engine, reading
 from shared.downloads import row_feed, work
 from shared.downloads.models import Part
 from shared.idempotency import replies
@@ -341,7 +341,7 @@ def _share_archive_engine() -> None:
     def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
         return real(folder) if _RUNNING.find_loop is None else open_shared().cursor()
 
-    for module in (compaction, reading):
+    for module in (archive, reading):
         module.open_engine = open_engine  # type: ignore[attr-defined]  # imported from the module of the engine
 
 

@@ -30,7 +30,7 @@ from shared.errors import Kind, WorkspaceError, invalid
 from shared.interpreter import pause_garbage_collection
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.text_formats.json_slices import loads_in_slices
+from shared.text_formats.large_json import loads_in_slices
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 if TYPE_CHECKING:

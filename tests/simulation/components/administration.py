@@ -24,7 +24,6 @@ class AdministrationComponent(Component):
     name: ClassVar[str] = "administration"
     modules: ClassVar[tuple[str, ...]] = (
         "shared/catalog/administration.py",
-        "shared/catalog/commits.py",
         "shared/catalog/outbox.py",
         "shared/catalog/service.py",
         "shared/catalog/reader.py",

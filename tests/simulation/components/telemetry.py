@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from shared.backends.embedded.hub import HubReader
 from shared.backends.embedded.hub_archive_progress import PATH_TO_ARCHIVE
-from shared.cold_data.compaction import Compaction
+from shared.cold_data.archive import Compaction
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
 from shared.wiring import Services
 from tests.simulation.client import send_until_done, send_until_final
@@ -46,7 +46,6 @@ class TelemetryComponent(Component):
         "shared/telemetry/acceptance.py",
         "shared/telemetry/ingest.py",
         "shared/cold_data/archive.py",
-        "shared/cold_data/compaction.py",
         "shared/cold_data/inventory.py",
         "shared/cold_data/reading.py",
         "shared/backends/embedded/hub.py",

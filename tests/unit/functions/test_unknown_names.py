@@ -15,7 +15,7 @@ from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Operation, RawBody
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import IGNORED, UnknownNames
-from shared.openapi.operations import build_operation
+from shared.openapi.paths import build_operation
 from shared.openapi.schemas import SchemaRegistry
 
 OPERATIONS = [*(one for group in GROUPS for one in group.operations), *_ADMISSION.operations]

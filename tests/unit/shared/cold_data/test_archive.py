@@ -2,14 +2,20 @@
 
 import io
 import json
-from datetime import timedelta
+from collections.abc import AsyncIterator, Collection
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from shared.cold_data.archive import Archive
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.cold_data.archive import Archive, Compaction
+from shared.cold_data.inventory import list_hours
+from shared.cold_data.ports import Blob
 from shared.telemetry.models import HubEvent
+from shared.timestamps import now
 from tests.unit.shared.cold_data.archived import (
     NOON,
     build_event,
@@ -109,3 +115,182 @@ async def test_events_after_a_hub_reset_are_stored(tmp_path: Path) -> None:
         await Archive(store).run(anew)
     assert sorted(await read_ids(store)) == ["new-1", "new-2", "old-1", "old-2"]
     assert len(await read_contents(store)) == 2
+
+
+QUIET = timedelta(minutes=10)
+
+
+def compute_later_time(quiets: float = 1.1) -> datetime:
+    """Return the time after a number of quiet periods, which are the waiting times before a merge."""
+    return now() + quiets * QUIET
+
+
+class Crash(Exception):  # noqa: N818  not an error
+    """Exception that simulates a crash of the process."""
+
+
+class CrashingStore(FolderBlobStore):
+    """Blob store that crashes before or after the change that the test has chosen."""
+
+    changes_left = 10**9
+
+    async def upload(self, name: str, source: Path) -> None:
+        """Store a file, or crash if this change was chosen."""
+        self._spend()
+        await super().upload(name, source)
+        self._spend()
+
+    async def delete(self, names: Collection[str]) -> None:
+        """Delete blobs one by one; crash between two deletions if the test has chosen this change."""
+        for name in names:
+            self._spend()
+            await super().delete([name])
+
+    def _spend(self) -> None:
+        self.changes_left -= 1
+        if self.changes_left < 0:
+            raise Crash
+
+
+def build_crashing_store(path: Path, changes: int) -> CrashingStore:
+    store = open_folder_store(path)
+    store.__class__ = CrashingStore
+    assert isinstance(store, CrashingStore)
+    store.changes_left = changes
+    return store
+
+
+async def test_past_hour_is_merged_to_one_blob(tmp_path: Path) -> None:
+    """Blobs of a past hour are merged after a waiting time; the merged blobs are deleted one waiting time later."""
+    store = open_folder_store(tmp_path)
+    for batch in split_into_batches([build_event(number) for number in range(1, 31)], 10):
+        await Archive(store).run(batch)
+    before = await read_ids(store)
+    compaction = Compaction(store, QUIET)
+    assert await compaction.run(now()) == 0
+    assert len(await read_contents(store)) == 3
+    assert await compaction.run(compute_later_time()) == 1
+    assert len(await read_contents(store)) == 4
+    assert await read_ids(store) == before
+    assert await compaction.run(now()) == 0
+    assert len(await read_contents(store)) == 4
+    assert await compaction.run(compute_later_time()) == 0
+    assert len(await read_contents(store)) == 1
+    assert await read_ids(store) == before
+
+
+async def test_current_and_future_hours_are_not_merged(tmp_path: Path) -> None:
+    """The current hour and future hours are not merged."""
+    store = open_folder_store(tmp_path)
+    for number in range(1, 4):
+        await Archive(store).run([build_event(number, at=now() + 3 * HOUR)])
+    assert await Compaction(store, QUIET).run(compute_later_time()) == 0
+
+
+async def test_late_blobs_are_merged(tmp_path: Path) -> None:
+    """Blobs that arrive after their hour was merged are merged later, also if the first blobs were deleted."""
+    store = open_folder_store(tmp_path)
+    compaction = Compaction(store, QUIET)
+    for number in range(1, 7):
+        await Archive(store).run([build_event(number)])
+        await compaction.run(compute_later_time())
+    await compaction.run(compute_later_time())
+    assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 7)]
+    assert len(await read_contents(store)) == 1
+
+
+async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
+    """If a batch is delivered again after its blob was merged and deleted, reads return the same rows."""
+    store = open_folder_store(tmp_path)
+    compaction = Compaction(store, QUIET)
+    events = [build_event(number) for number in range(1, 11)]
+    for _ in range(3):
+        for size in (5, 3):
+            for batch in split_into_batches(events, size):
+                await Archive(store).run(batch)
+            await compaction.run(compute_later_time())
+            assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 11)]
+
+
+async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Path) -> None:
+    """After a hub reset, new events are stored even if their blob has the name of a blob that was merged."""
+    store = open_folder_store(tmp_path)
+    compaction = Compaction(store, QUIET)
+    for number in (1, 2):
+        await Archive(store).run([build_event(number, f"old-{number}")])
+    for _ in range(2):
+        await compaction.run(compute_later_time())
+    await Archive(store).run([build_event(1, "new-1", enqueued_at=NOON + timedelta(days=2))])
+    for _ in range(3):
+        assert sorted(await read_ids(store)) == ["new-1", "old-1", "old-2"]
+        await compaction.run(compute_later_time())
+
+
+@pytest.mark.parametrize("changes", range(8))
+async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int) -> None:
+    """If compaction crashes after any change, no row is lost or repeated, and later runs complete it."""
+    for number in range(1, 5):
+        await Archive(open_folder_store(tmp_path)).run([build_event(number)])
+    store = build_crashing_store(tmp_path, changes)
+    for _ in range(2):
+        await Compaction(store, QUIET).run(compute_later_time())
+        assert await read_ids(open_folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
+    for _ in range(2):
+        await Compaction(open_folder_store(tmp_path), QUIET).run(compute_later_time())
+    assert len(await read_contents(open_folder_store(tmp_path))) == 1
+    assert await read_ids(open_folder_store(tmp_path)) == [f"m-0-{number}" for number in range(1, 5)]
+
+
+class SweptStore(FolderBlobStore):
+    """Blob store in which all compaction runs between a reader's listing and the reader's first fetch."""
+
+    swept = False
+
+    async def fetch(self, name: str, target: Path) -> None:
+        """Complete all due compaction, then fetch the blob."""
+        if not self.swept:
+            self.swept = True
+            for _ in range(2):
+                await Compaction(self, QUIET).run(compute_later_time())
+        await super().fetch(name, target)
+
+
+async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> None:
+    """If blobs are deleted during a read, the reader lists the hour again and returns every row once."""
+    store = open_folder_store(tmp_path)
+    for number in range(1, 5):
+        await Archive(store).run([build_event(number)])
+    store.__class__ = SweptStore
+    assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 5)]
+    assert len(await read_contents(store)) == 1
+
+
+class StaleStore(FolderBlobStore):
+    """Blob store that returns an outdated listing, as a concurrent compaction run may see it."""
+
+    seen: tuple[Blob, ...] = ()
+
+    async def list(self, prefix: str) -> AsyncIterator[Blob]:
+        """Yield the outdated listing."""
+        for blob in self.seen:
+            if blob.name.startswith(prefix):
+                yield blob
+
+
+async def test_concurrent_runs_do_not_repeat_rows(tmp_path: Path) -> None:
+    """If a concurrent run merges an outdated listing, rows are in two blobs, but a read returns them once."""
+    store = open_folder_store(tmp_path)
+    await Archive(store).run([build_event(1)])
+    await Archive(store).run([build_event(2)])
+    stale: Any = open_folder_store(tmp_path)
+    stale.__class__ = StaleStore
+    stale.seen = tuple([blob async for blob in store.list("")])
+    await Archive(store).run([build_event(3)])
+    await Compaction(store, QUIET).run(compute_later_time())
+    await Compaction(stale, QUIET).run(compute_later_time())
+    for _ in range(4):
+        assert await read_ids(store) == ["m-0-1", "m-0-2", "m-0-3"]
+        await Compaction(store, QUIET).run(compute_later_time())
+    assert len(await read_contents(store)) == 1
+    [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
+    assert hour.rows == 3

@@ -9,11 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from shared.cold_data.archive import Archive
-from shared.cold_data.compaction import Compaction
+from shared.cold_data.archive import Archive, Compaction
 from shared.telemetry.models import HubEvent
 from tests.unit.shared.cold_data.archived import NOON, build_event, open_folder_store, read_contents, read_rows
-from tests.unit.shared.cold_data.test_compaction import QUIET, build_crashing_store, compute_later_time
+from tests.unit.shared.cold_data.test_archive import QUIET, build_crashing_store, compute_later_time
 
 MINUTES = timedelta(minutes=1)
 

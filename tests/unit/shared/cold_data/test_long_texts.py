@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.cold_data import long_texts, tables
-from shared.cold_data.archive import Archive
-from shared.cold_data.compaction import Compaction
+from shared.cold_data.archive import Archive, Compaction
 from shared.cold_data.inventory import list_hours
 from shared.cold_data.reading import ColdReader
 from shared.telemetry.models import HubEvent

@@ -19,7 +19,7 @@ from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group, Operation
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
-from shared.openapi.operations import build_operation
+from shared.openapi.paths import build_operation
 from shared.openapi.schemas import SchemaRegistry
 
 OLD = Deprecation(date(2026, 1, 1), date(2027, 1, 1))

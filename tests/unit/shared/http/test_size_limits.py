@@ -1,10 +1,17 @@
 """Tests of the size limits of URLs and headers."""
 
-import pytest
+import gzip
+import tracemalloc
+from collections.abc import Callable
 
-from shared.errors import WorkspaceError
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Request
-from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, check_request_size
+from shared.http.size_limits import DECODERS, MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, check_request_size, decode_body
 
 
 @pytest.mark.parametrize(
@@ -45,3 +52,59 @@ def test_headers_are_limited_in_number_and_size(headers: dict[str, str], *, is_a
     with pytest.raises(WorkspaceError) as raised:
         check_request_size(request)
     assert raised.value.code == "HEADERS_TOO_LARGE"
+
+
+LIMIT = 16 * 1024 * 1024
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}
+
+
+def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceError:
+    """Return the error of a body that cannot be decoded."""
+    with pytest.raises(WorkspaceError) as caught:
+        decode_body(body, encoding, limit)
+    return caught.value
+
+
+@given(parts=st.lists(st.binary(max_size=20_000), min_size=1, max_size=3), encoding=st.sampled_from(sorted(DECODERS)))
+def test_encoded_members_are_decoded_in_order(parts: list[bytes], encoding: str) -> None:
+    """Several gzip members or zstd frames in a body are decoded in order to the joined content."""
+    body = b"".join(ENCODERS[encoding](part) for part in parts)
+    assert decode_body(body, encoding, LIMIT) == b"".join(parts)
+
+
+@pytest.mark.parametrize("encoding", sorted(DECODERS))
+def test_the_limit_counts_decoded_bytes(encoding: str) -> None:
+    """A body whose decoded size is exactly the limit is accepted; one more byte is rejected."""
+    assert len(decode_body(ENCODERS[encoding](bytes(1000)), encoding, 1000)) == 1000
+    error = decode_error(ENCODERS[encoding](bytes(1001)), encoding, 1000)
+    assert (error.kind, error.code) == (Kind.TOO_LARGE, "BODY_TOO_LARGE")
+
+
+@pytest.mark.parametrize("encoding", sorted(DECODERS))
+def test_a_small_body_that_becomes_a_gigabyte_is_rejected_in_little_memory(encoding: str) -> None:
+    """Decoding stops at the size limit, so that memory use stays near the limit."""
+    member = ENCODERS[encoding](bytes(64 * 1024 * 1024))
+    bomb = member * 16
+    tracemalloc.start()
+    error = decode_error(bomb, encoding)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert error.code == "BODY_TOO_LARGE"
+    assert peak < LIMIT + 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize("encoding", sorted(DECODERS))
+def test_a_damaged_body_is_rejected(encoding: str) -> None:
+    """A body is rejected if its content is not encoded, ends too early, or continues after the last member."""
+    whole = ENCODERS[encoding](b"x" * 1000)
+    for body in (b"{}", whole[:-1], whole + b"x"):
+        error = decode_error(body, encoding)
+        assert (error.kind, error.code) == (Kind.INVALID, "BODY_NOT_DECODABLE")
+
+
+@pytest.mark.parametrize("encoding", sorted(DECODERS))
+def test_many_empty_members_are_rejected(encoding: str) -> None:
+    """A body with more than 1,000 members is rejected, because empty members take time without adding to the size."""
+    member = ENCODERS[encoding](b"")
+    assert decode_body(member * 1000, encoding, LIMIT) == b""
+    assert decode_error(member * 1001, encoding).code == "BODY_NOT_DECODABLE"

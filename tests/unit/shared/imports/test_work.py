@@ -16,7 +16,7 @@ from shared.backends.embedded.job_leases import SqliteJobLeaseStore
 from shared.backends.embedded.places import SqlitePlaceStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Connection
-from shared.cold_data.compaction import Compaction
+from shared.cold_data.archive import Compaction
 from shared.cold_data.reading import ColdReader
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage

@@ -1,9 +1,16 @@
 """Tests of OAuth clients and their redirect URIs."""
 
+import asyncio
+import json
+from typing import Any
+
 import pytest
 
 from shared.errors import WorkspaceError
-from shared.oauth.clients import Client
+from shared.oauth.clients import Client, FetchedClientDocuments
+from shared.outbound.addresses import AddressRefusedError, OutboundUrl
+from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
+from tests.virtual_time import VirtualTime
 
 DECLARED = ("https://tool.example/callback", "http://127.0.0.1/callback")
 
@@ -39,3 +46,165 @@ def test_an_only_uri_may_be_omitted() -> None:
     assert Client("tool", "Tool", DECLARED[:1]).find_redirect_uri(None) == DECLARED[0]
     assert Client("tool", "Tool", ()).is_declared
     assert not Client("https://tool.example/client.json", "Tool", ()).is_declared
+
+
+URL = "https://app.example/client.json"
+DOCUMENT = {"client_id": URL, "client_name": "App", "redirect_uris": ["https://app.example/cb"], "other": 1}
+
+
+class FakeHttp:
+    """Fake HTTP client that returns one reply or raises one error."""
+
+    def __init__(self, **members: Any) -> None:
+        self.document: Any = {**DOCUMENT, **members}
+        self.status = 200
+        self.headers = {"content-type": "application/json"}
+        self.error: Exception | None = None
+        self.requests: list[OutboundRequest] = []
+
+    async def send(self, request: OutboundRequest) -> OutboundReply:
+        """Return the reply."""
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        if self.error is not None:
+            raise self.error
+        content = self.document if isinstance(self.document, bytes) else json.dumps(self.document).encode()
+        return OutboundReply(self.status, self.headers, content)
+
+    async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
+        """Accept every address."""
+
+    async def close(self) -> None:
+        """Do nothing: this fake client has no connections."""
+
+
+async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
+    """Return the detail of the error with which the loading of a document is rejected."""
+    with pytest.raises(WorkspaceError) as caught:
+        await FetchedClientDocuments(http).load(client_id)
+    assert caught.value.code == "OAUTH_CLIENT_UNKNOWN"
+    return caught.value.detail
+
+
+async def test_a_document_describes_a_client() -> None:
+    """The name and redirect URIs of a client are read from its document, within limits of time and size."""
+    http = FakeHttp()
+    client = await FetchedClientDocuments(http).load(URL)
+    assert (client.client_id, client.name, client.redirect_uris) == (URL, "App", ("https://app.example/cb",))
+    assert not client.is_declared
+    [request] = http.requests
+    assert (request.seconds, request.max_bytes, request.https_only, request.truncate) == (3.0, 5120, True, False)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"client_id": "https://other.example/client.json"},
+        {"client_id": None},
+        {"redirect_uris": []},
+        {"redirect_uris": None},
+        {"redirect_uris": ["http://app.example/cb"]},
+        {"redirect_uris": ["javascript:alert(1)"]},
+        {"redirect_uris": [1]},
+        {"redirect_uris": ["https://app.example/cb"] * 21},
+        {"token_endpoint_auth_method": "client_secret_basic"},
+        {"client_secret": "x"},
+    ],
+)
+async def test_wrong_documents_are_refused(members: dict[str, Any]) -> None:
+    """A document of another client, without valid redirect URIs, or of a client with a secret is refused."""
+    assert "metadata document" in await load_fault(FakeHttp(**members))
+
+
+async def test_wrong_replies_are_refused() -> None:
+    """A redirect, another content type, text that is not a JSON object, and a failed connection are refused."""
+    http = FakeHttp()
+    http.status = 302
+    assert "302" in await load_fault(http)
+    http = FakeHttp()
+    http.headers = {"content-type": "text/html"}
+    assert "Content-Type" in await load_fault(http)
+    for content in (b"[]", b"{", b'{"client_id": 1, "client_id": 2}', b"\xff"):
+        http = FakeHttp()
+        http.document = content
+        await load_fault(http)
+    for error in (AddressRefusedError("It is private."), OutboundFailedError("It is too large."), TimeoutError()):
+        http = FakeHttp()
+        http.error = error
+        await load_fault(http)
+
+
+@pytest.mark.parametrize(
+    "client_id",
+    [
+        *("https://app.example", "https://app.example/", "http://app.example/c", "https://u:p@app.example/c"),
+        *(
+            "https://app.example/a/../c",
+            "https://app.example/./c",
+            "https://app.example/c#x",
+            "https://app.example:22/c",
+        ),
+    ],
+)
+async def test_unusual_addresses_are_not_fetched(client_id: str) -> None:
+    """Only documents at https addresses with a path and an allowed port are fetched."""
+    http = FakeHttp(client_id=client_id)
+    await load_fault(http, client_id)
+    assert http.requests == []
+
+
+@pytest.mark.parametrize("name", [None, "", 1, "x" * 101, "a\u202eb", " a"])
+async def test_an_unprintable_name_is_replaced(name: object) -> None:
+    """A name that is missing, too long or not printable is replaced by the host."""
+    client = await FetchedClientDocuments(FakeHttp(client_name=name)).load(URL)
+    assert client.name == "app.example"
+
+
+@pytest.mark.parametrize(
+    ("cache_control", "seconds"),
+    [("", 300), ("max-age=1", 300), ("max-age=3600", 3600), ("max-age=999999", 86400), ("no-store", 300)],
+)
+async def test_documents_are_cached(cache_control: str, seconds: int) -> None:
+    """A document is cached as its reply states, for 5 minutes to 24 hours."""
+    time, http = VirtualTime(), FakeHttp()
+    http.headers = {**http.headers, "cache-control": cache_control}
+    documents = FetchedClientDocuments(http, runtime=time.runtime)
+    await asyncio.gather(*(documents.load(URL) for _ in range(3)))
+    time.advance(seconds - 1)
+    await documents.load(URL)
+    assert len(http.requests) == 1
+    time.advance(2)
+    await documents.load(URL)
+    assert len(http.requests) == 2
+
+
+async def test_failures_are_cached_for_a_minute() -> None:
+    """A failed fetch is repeated after 60 seconds at the earliest."""
+    time, http = VirtualTime(), FakeHttp()
+    http.error = OutboundFailedError("No connection.")
+    documents = FetchedClientDocuments(http, runtime=time.runtime)
+    for _ in range(3):
+        with pytest.raises(WorkspaceError):
+            await documents.load(URL)
+    assert len(http.requests) == 1
+    http.error = None
+    time.advance(61)
+    assert (await documents.load(URL)).name == "App"
+
+
+async def test_fetches_are_limited_for_each_host() -> None:
+    """At most ten documents of a host are fetched in a minute; other hosts have separate limits."""
+    time, http = VirtualTime(), FakeHttp()
+    documents = FetchedClientDocuments(http, runtime=time.runtime)
+
+    async def load(address: str) -> str:
+        http.document = {**DOCUMENT, "client_id": address}
+        try:
+            return (await documents.load(address)).name
+        except WorkspaceError as error:
+            return error.code
+
+    assert [await load(f"https://app.example/{number}") for number in range(11)] == ["App"] * 10 + ["RATE_LIMITED"]
+    assert await load("https://other.example/c") == "App"
+    time.advance(61)
+    assert await load("https://app.example/10") == "App"

@@ -1,9 +1,13 @@
 """Tests of the errors of the OAuth endpoints."""
 
+from typing import Any
+
 import pytest
 
+from shared.auth.audit import AccessAudit
 from shared.errors import Kind, WorkspaceError
-from shared.oauth.errors import OAuthErrorCode, find_error_code, invalid_grant_error, to_description
+from shared.oauth.errors import OAuthErrorCode, RefusalRecorder, find_error_code, invalid_grant_error, to_description
+from tests.virtual_time import VirtualTime
 
 
 @pytest.mark.parametrize(
@@ -29,3 +33,54 @@ def test_an_own_error_keeps_its_code() -> None:
 def test_descriptions_have_only_allowed_characters() -> None:
     """Descriptions are printable ASCII without quotation marks and backslashes, as RFC 6749 requires."""
     assert to_description('a "b" \\ ü\n') == "a 'b' ? ??"
+
+
+class Trail(AccessAudit):
+    """Fake audit log in memory that raises an error if the test has set this."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.is_failing = False
+
+    async def record(self, actor: str, action: str, entity_type: str, entity_id: str, **members: Any) -> None:
+        """Store an audit event in the list of events."""
+        if self.is_failing:
+            raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
+        assert (actor, action, entity_type) == ("oauth", "OAuthClient.Refused", "OAuthClient")
+        self.events.append((entity_id, members["after"]))
+
+
+async def test_a_client_has_one_event_an_hour() -> None:
+    """A client has at most one audit event per hour, with the number of refusals since the previous one."""
+    time, trail = VirtualTime(), Trail()
+    recorder = RefusalRecorder(trail, runtime=time.runtime)
+    for error in (OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_SCOPE):
+        await recorder.record("tool", error)
+    await recorder.record("other", OAuthErrorCode.INVALID_GRANT)
+    time.advance(3600)
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    assert trail.events == [
+        ("tool", {"count": 1, "errors": {"invalid_grant": 1}}),
+        ("other", {"count": 1, "errors": {"invalid_grant": 1}}),
+        ("tool", {"count": 3, "errors": {"invalid_grant": 2, "invalid_scope": 1}}),
+    ]
+
+
+async def test_unknown_clients_count_together() -> None:
+    """The refused requests of all unknown clients together have one audit event per hour."""
+    trail = Trail()
+    recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
+    for _ in range(5):
+        await recorder.record("", OAuthErrorCode.INVALID_CLIENT)
+    assert [client for client, _ in trail.events] == ["unknown"]
+
+
+async def test_an_unreachable_audit_log_loses_no_refusal() -> None:
+    """If an event about refusals cannot be stored, its refusals are counted in the next event."""
+    trail = Trail()
+    recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
+    trail.is_failing = True
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    trail.is_failing = False
+    await recorder.record("tool", OAuthErrorCode.INVALID_GRANT)
+    assert trail.events == [("tool", {"count": 2, "errors": {"invalid_grant": 2}})]

@@ -3,12 +3,23 @@
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from functions import GROUPS
+from shared.auth.rights import AccessRight
 from shared.http.messages import Reply
 from shared.http.operation_docs import OperationDocs
-from shared.http.operations import Call, Group, Operation
-from shared.openapi.paths import PLACEHOLDER, build_path_parameters, build_path_template, to_camel_case
+from shared.http.operations import Access, Call, Group, Operation, RawBody
+from shared.http.unknown_names import UnknownNames
+from shared.openapi.paths import (
+    PLACEHOLDER,
+    build_operation,
+    build_path_parameters,
+    build_path_template,
+    describe_access,
+    to_camel_case,
+)
+from shared.openapi.schemas import SchemaRegistry
 
 
 async def handle(_: Call[Any, Any]) -> Reply:
@@ -16,7 +27,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
     return Reply()
 
 
-def build_operation(route: str, **docs: Any) -> Operation:
+def declare_operation(route: str, **docs: Any) -> Operation:
     """Return an operation with a route."""
     group = Group("test")
     group.endpoint("GET", route, docs=OperationDocs(**docs))(handle)
@@ -29,7 +40,7 @@ def build_operation(route: str, **docs: Any) -> Operation:
 )
 def test_a_template_names_each_parameter_once(route: str, template: str) -> None:
     """A path template contains each parameter once, even a parameter of several segments."""
-    assert build_path_template(build_operation(route)) == template
+    assert build_path_template(declare_operation(route)) == template
 
 
 @pytest.mark.parametrize(("name", "converted"), [("me", "me"), ("get_warm_query", "getWarmQuery")])
@@ -41,7 +52,7 @@ def test_an_operation_id_is_in_camel_case(name: str, converted: str) -> None:
 def test_the_operation_may_restrict_a_parameter() -> None:
     """An operation can restrict a path parameter; the length of each path parameter is always limited."""
     [parameter] = build_path_parameters(
-        build_operation("oi-api/connections/{lookup}", path={"lookup": {"type": "string", "maxLength": 64}})
+        declare_operation("oi-api/connections/{lookup}", path={"lookup": {"type": "string", "maxLength": 64}})
     )
     assert (parameter["in"], parameter["required"], parameter["example"]) == ("path", True, "pump-rig")
     assert parameter["schema"] == {"type": "string", "minLength": 1, "maxLength": 64}
@@ -54,3 +65,85 @@ def test_each_parameter_of_the_service_is_described() -> None:
             parameters = build_path_parameters(operation)
             assert [each["name"] for each in parameters] == PLACEHOLDER.findall(operation.route)
             assert all(each["description"] and each["example"] for each in parameters), operation.route
+
+
+READ, MANAGE = AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE
+
+
+class Query(BaseModel):
+    """Query parameters of the test's operation."""
+
+    limit: int = Field(5, description="Maximum number.")
+
+
+class Body(BaseModel):
+    """Request body of the test's operation."""
+
+    name: str
+
+
+class OptionalBody(BaseModel):
+    """Body without required members."""
+
+    name: str = ""
+
+
+async def do_something(_: Call[Any, Any]) -> Reply:
+    """Do something."""
+    return Reply()
+
+
+def declare(**options: Any) -> Operation:
+    """Return an operation."""
+    group = Group("test")
+    group.endpoint("POST", "oi-api/test", **options)(do_something)
+    return group.operations[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"access": Access.PUBLIC}, "Requires no credential."),
+        ({"access": Access.KEY_OR_TOKEN}, "Accepts an API key or a token."),
+        ({}, "Accepts any valid token."),
+        ({"right": READ}, f"Requires the access right `{READ}`."),
+        ({"right": READ, "further_rights": (MANAGE,)}, f"Requires the access rights `{READ}` and `{MANAGE}`."),
+    ],
+)
+def test_the_access_is_described_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
+    """The description of an operation states in a sentence which right it requires."""
+    assert describe_access(declare(**options)) == sentence
+
+
+def test_an_operation_has_the_parameters_of_its_model() -> None:
+    """An operation has the parameters of its model and, if its group has versions, the version header."""
+    built = build_operation(declare(query=Query), SchemaRegistry())
+    assert (built["operationId"], built["summary"]) == ("doSomething", "Do something.")
+    assert [(each["name"], each["in"]) for each in built["parameters"]] == [
+        ("limit", "query"),
+        ("Oi-Version", "header"),
+    ]
+    assert "requestBody" not in built
+    assert (built["security"], "deprecated" in built) == ([{"bearer": []}], False)
+
+
+@pytest.mark.parametrize(("body", "required"), [(Body, True), (OptionalBody, False)])
+def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: bool) -> None:
+    """A request body is required only if one of its members is required."""
+    schemas = SchemaRegistry()
+    built = build_operation(declare(body=body), schemas)
+    assert built["requestBody"]["required"] is required
+    [schema] = [each for name, each in schemas.named.items() if name.startswith(body.__name__)]
+    assert schema["additionalProperties"] is False
+
+
+def test_a_raw_body_has_the_forms_of_its_documentation() -> None:
+    """The body of a raw operation is described by its documentation only, because the handler parses it."""
+    docs = OperationDocs(body_forms={"text/plain": {"type": "string"}})
+    built = build_operation(declare(body=RawBody, unknown=UnknownNames.IGNORE, docs=docs), SchemaRegistry())
+    assert built["requestBody"] == {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+def test_a_public_operation_needs_no_credential() -> None:
+    """The document requires no credential for a public operation."""
+    assert build_operation(declare(access=Access.PUBLIC), SchemaRegistry())["security"] == []

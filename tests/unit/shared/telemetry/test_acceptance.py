@@ -1,18 +1,20 @@
 """Tests of accepting telemetry that API callers send."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog.models import Connection
+from shared.auth.telemetry_binding import TelemetryBinding
+from shared.catalog.models import Connection, TelemetryPolicy
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
-from shared.errors import Kind, WorkspaceError
-from shared.telemetry.acceptance import TelemetryService, to_hub_messages
+from shared.errors import FieldError, Kind, WorkspaceError
+from shared.telemetry.acceptance import TelemetryService, check_binding, check_messages, to_hub_messages
 from shared.telemetry.json_text import parse
+from shared.telemetry.message_parser import AcceptedMessage
 from shared.telemetry.models import HubMessage
 from tests.unit.shared.telemetry.fakes import Hub, build_catalog, build_catalog_getter, build_connection
 from tests.unit.shared.telemetry.json_values import JSON
@@ -278,3 +280,72 @@ async def test_order_of_checks(lookup: str, body: object, code: str) -> None:
         await TelemetryService(CURRENT, hub, require_space=has_space).accept(lookup, body)
     assert caught.value.code == code
     assert hub.sends == []
+
+
+NOW = datetime(2026, 1, 5, 8, tzinfo=UTC)
+STRICT_RIG = build_connection("rig", source={"devices": ["rig-*"]})
+DEFAULT = TelemetryPolicy()
+
+
+def build_message(place: str = "", *, ahead: float = 0, device: str | None = None) -> AcceptedMessage:
+    """Return a message whose timestamp is the given seconds in the future."""
+    return AcceptedMessage(NOW + timedelta(seconds=ahead), None, device, b"{}", place)
+
+
+def test_the_policy_can_require_bound_credentials() -> None:
+    """If the policy requires bound credentials, an unbound one is rejected; a bound one may use its connections."""
+    strict = TelemetryPolicy.model_validate({"requireBoundKeys": True})
+    check_binding(DEFAULT, None, "rig")
+    check_binding(strict, TelemetryBinding(("rig",)), "rig")
+    for binding, code in ((None, "BOUND_KEY_REQUIRED"), (TelemetryBinding(("x",)), "CONNECTION_NOT_ALLOWED")):
+        with pytest.raises(WorkspaceError) as caught:
+            check_binding(strict, binding, "rig")
+        assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, code)
+
+
+@pytest.mark.parametrize("seconds", [0, 300])
+def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
+    """A timestamp can be in the future by at most the number of seconds in the policy."""
+    policy = TelemetryPolicy.model_validate({"maxAheadSeconds": seconds})
+    check_messages([build_message(ahead=seconds), build_message(ahead=-1e9)], STRICT_RIG, policy, None, NOW)
+    late = [build_message("[0]"), build_message("[1]", ahead=seconds + 0.001)]
+    with pytest.raises(WorkspaceError) as caught:
+        check_messages(late, STRICT_RIG, policy, None, NOW)
+    assert caught.value.kind is Kind.INVALID
+    assert [error["field"] for error in caught.value.members["errors"]] == ["[1].timestamp"]  # type: ignore[attr-defined]
+
+
+def test_the_policy_can_require_declared_devices() -> None:
+    """If the policy requires declared devices, a device must be declared, unless the connection declares no devices."""
+    strict = TelemetryPolicy.model_validate({"requireDeclaredDevices": True})
+    check_messages([build_message(device="other")], STRICT_RIG, DEFAULT, None, NOW)
+    check_messages([build_message(device="rig-1")], STRICT_RIG, strict, None, NOW)
+    check_messages([build_message(device="other")], build_connection("free"), strict, None, NOW)
+    with pytest.raises(WorkspaceError, match="is not declared"):
+        check_messages([build_message(device="other")], STRICT_RIG, strict, None, NOW)
+
+
+def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
+    """If a message has no device id, the devices of the binding must match the lookup of the connection."""
+    check_messages([build_message()], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("rig",)), NOW)
+    with pytest.raises(WorkspaceError) as caught:
+        check_messages([build_message("line 7")], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("x",)), NOW)
+    assert caught.value.members["field"] == "line 7"
+
+
+def test_the_number_of_errors_is_limited() -> None:
+    """At most 100 errors of a request are listed."""
+    late = [build_message(f"[{number}]", ahead=1e6) for number in range(500)]
+    with pytest.raises(WorkspaceError) as caught:
+        check_messages(late, STRICT_RIG, DEFAULT, None, NOW)
+    assert len(caught.value.members["errors"]) == 100  # type: ignore[arg-type]
+
+
+def test_errors_of_other_messages_are_listed_too() -> None:
+    """One reply lists both the messages that cannot be parsed and the messages that break a rule."""
+    with pytest.raises(WorkspaceError) as caught:
+        check_messages(
+            [build_message("[0]", ahead=1e6)], STRICT_RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")]
+        )
+    errors = caught.value.members["errors"]
+    assert [error["field"] for error in errors] == ["[1].x", "[0].timestamp"]  # type: ignore[attr-defined]

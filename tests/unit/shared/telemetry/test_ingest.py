@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from shared.errors import WorkspaceError
 from shared.telemetry import ingest as module
 from shared.telemetry.acceptance import to_hub_messages
-from shared.telemetry.impulses import decode_impulse
-from shared.telemetry.ingest import TelemetryIngestor
-from shared.telemetry.json_text import serialise
+from shared.telemetry.impulses import decode_impulse, encode_impulse
+from shared.telemetry.ingest import TelemetryIngestor, encode_accepted_event
+from shared.telemetry.json_text import parse, serialise
 from shared.telemetry.models import HubEvent, Impulse
-from shared.text_formats.long_integers import LongInteger
+from shared.telemetry.normalisation import to_impulse
+from shared.telemetry.properties import HTTP, build_properties
+from shared.telemetry.routing import ConnectionRouter
+from shared.text_formats.large_json import LongInteger
 from tests.unit.shared.telemetry.fakes import (
     Hub,
     States,
@@ -296,3 +299,66 @@ async def test_long_integers_are_copied() -> None:
     (impulse,) = await Plant().ingest(build_event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode()))
     assert [type(value) for value in impulse.payload["v"]] == [LongInteger, LongInteger]
     assert serialise(impulse.payload["v"]) == f"[{digits},-{digits}]".encode()
+
+
+ROUTER = ConnectionRouter(build_catalog(build_connection("rig"), surfaces={"cooling": ["rig"]}))
+AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
+PAYLOADS = st.dictionaries(st.text(max_size=8), JSON, max_size=5)
+TIMES = st.datetimes(timezones=st.just(UTC))
+TEXTS = st.text(min_size=1, max_size=300)
+
+
+def build_accepted_event(body: bytes, **changes: str) -> HubEvent:
+    """Return an event that this service has accepted, with changed properties."""
+    return HubEvent(body, "0", 7, AT, build_properties("rig", AT, "m-1", "d-1", HTTP) | changes, "", "rig")
+
+
+def encode_generally(event: HubEvent) -> bytes:
+    """Return the impulse to which the general conversion converts an event."""
+    route = ROUTER.find_route("telemetry", event, None)
+    assert route is not None
+    return encode_impulse(to_impulse("telemetry", event, route, parse(event.body)), event.body)
+
+
+def encode_quickly(event: HubEvent) -> bytes | None:
+    """Return the impulse to which the fast conversion converts an event; None if it does not support the event."""
+    route = ROUTER.find_route("telemetry", event, None)
+    assert route is not None
+    return encode_accepted_event(event, route)
+
+
+@given(PAYLOADS, TIMES, TEXTS, TEXTS)
+def test_both_conversions_agree(payload: dict[str, object], at: datetime, message_id: str, device_id: str) -> None:
+    """For each event that the fast conversion supports, both conversions return the same text."""
+    properties = build_properties("rig", at, message_id, device_id, HTTP)
+    event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")
+    text = encode_quickly(event)
+    assert text is None or text == encode_generally(event)
+
+
+def test_usual_event_is_converted_quickly() -> None:
+    """An ordinary event that this service has accepted is supported by the fast conversion."""
+    event = build_accepted_event(b'{"Pressure":1.5}')
+    assert encode_quickly(event) == encode_generally(event)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        build_accepted_event(b"{}", line="3"),
+        build_accepted_event(b"{}", acceptedBy="device"),
+        build_accepted_event(b"{}", messageId=""),
+        build_accepted_event(b"{}", messageId="x" * 257),
+        build_accepted_event(b"{}", deviceId="\ud800"),
+        build_accepted_event(b"{}", timestamp="2026-01-05T08:00:00Z"),
+        build_accepted_event(b"{}", timestamp="2026-02-30T08:00:00.000000Z"),
+        build_accepted_event(b"{}", timestamp="2026-01-05T24:00:00.000000Z"),
+        build_accepted_event(b'{"a":' + b"[" * 201 + b"]" * 201 + b"}"),
+        build_accepted_event(b'{"a":"' + b"x" * 300_000 + b'"}'),
+        build_accepted_event(b"{}")._replace(device_id="d-2"),
+        build_accepted_event(b"{}")._replace(properties={"connectionLookup": "rig"}),
+    ],
+)
+def test_other_events_need_the_general_conversion(event: HubEvent) -> None:
+    """The fast conversion does not support events of unknown senders, with invalid values, or with deep payloads."""
+    assert encode_quickly(event) is None

@@ -3,9 +3,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shared.catalog.models import SignalDefinition
-from shared.telemetry.signals import build_signal_checks, has_type_mismatch
+from shared.catalog.models import Connection, SignalDefinition
+from shared.catalog.signal_models import MAX_SIGNALS
+from shared.telemetry.signals import build_signal_checks, has_type_mismatch, infer_signals
+from tests.unit.shared.telemetry.json_values import JSON
 
 
 @pytest.mark.parametrize(
@@ -42,3 +46,65 @@ def test_one_wrong_value_is_sufficient() -> None:
     checks = build_signal_checks(signals)
     assert has_type_mismatch(checks, {"first": 1, "second": "two"})
     assert not has_type_mismatch(checks, {"first": 1, "other": "two"})
+
+
+def infer_one(*values: Any) -> dict[str, Any]:
+    """Return the proposed signal for messages with one member."""
+    [signal] = infer_signals([{"a": value} for value in values])
+    return signal
+
+
+def test_signals_of_messages() -> None:
+    """Each scalar value of the payload is a signal with a pointer, its share of the messages, and its limits."""
+    messages: list[dict[str, Any]] = [
+        {"pressure": 3.5, "motor": {"on": True, "a/b~c": "x"}, "list": [1], "none": None},
+        {"pressure": 4, "count": 7, "at": "2026-01-05T08:00:00Z"},
+        {"pressure": 2, "motor": {"on": False}},
+    ]
+    assert infer_signals(messages) == [
+        {"name": "at", "pointer": "/at", "type": "datetime", "share": 0.3333, "min": None, "max": None},
+        {"name": "count", "pointer": "/count", "type": "long", "share": 0.3333, "min": 7, "max": 7},
+        {"name": "a/b~c", "pointer": "/motor/a~1b~0c", "type": "string", "share": 0.3333, "min": None, "max": None},
+        {"name": "on", "pointer": "/motor/on", "type": "bool", "share": 0.6667, "min": None, "max": None},
+        {"name": "pressure", "pointer": "/pressure", "type": "real", "share": 1.0, "min": 2, "max": 4},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2, 3], "long"),
+        ([1, 2, 2.5], "real"),
+        ([2**64], "real"),
+        ([True, True, 1], "bool"),
+        (["2026-01-05T08:00:00Z", "soon"], "string"),
+        ([1.5, "n/a", 2], "real"),
+        ([None, 4], "long"),
+    ],
+)
+def test_proposed_types(values: list[Any], kind: str) -> None:
+    """The most frequent type of a field is proposed; mixed numbers are real, and mixed texts and times are strings."""
+    assert infer_one(*values)["type"] == kind
+
+
+def test_names_are_unique() -> None:
+    """Fields with the same last name get the names of their paths; a field without a valid name is omitted."""
+    signals = infer_signals([{"a": {"t": 1}, "b": {"t": 2}, "c": 3, "": 4, "x\u0000": 5, "y" * 600: 6}])
+    assert [signal["name"] for signal in signals] == ["a.t", "b.t", "c"]
+
+
+def test_number_of_signals_is_limited() -> None:
+    """If there are too many fields, the fields that occur in most messages are proposed."""
+    messages = [{f"once-{number}-{index}": 1 for index in range(600)} | {"zzz": 1} for number in range(2)]
+    signals = infer_signals(messages)
+    assert len(signals) == MAX_SIGNALS
+    assert signals[-1]["name"] == "zzz"
+    assert signals[-1]["share"] == 1.0
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=5), min_size=1, max_size=5))
+def test_proposals_can_be_declared(payloads: list[dict[str, Any]]) -> None:
+    """Without the share, any proposal is a valid declaration of a signal."""
+    signals = [{name: value for name, value in one.items() if name != "share"} for one in infer_signals(payloads)]
+    declared = Connection.model_validate({"lookup": "rig", "name": "rig", "type": "CLOUD_IOT_HUB", "signals": signals})
+    assert len({signal.name for signal in declared.signals}) == len(signals)

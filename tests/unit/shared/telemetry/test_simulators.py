@@ -1,17 +1,213 @@
 """Tests of simulated connections."""
 
+import statistics
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from shared.catalog.models import Connection
+from shared.catalog.models import Connection, Variable
 from shared.catalog.snapshot import Catalog
 from shared.errors import WorkspaceError
 from shared.telemetry.models import HubMessage
-from shared.telemetry.simulators import Simulators
+from shared.telemetry.simulators import (
+    DAY_MS,
+    SPAN,
+    RandomWalk,
+    Simulators,
+    Tick,
+    build_generator,
+    derive_stream_key,
+    reflect_into_range,
+)
 from tests.unit.shared.telemetry.fakes import MOMENT, Hub, build_catalog, build_catalog_getter, build_connection
+
+ADAPTER: TypeAdapter[Any] = TypeAdapter(Variable)
+DAY = 20_457 * DAY_MS
+EVERY_KIND: list[dict[str, Any]] = [
+    {"kind": "constant", "value": "on"},
+    {"kind": "sine", "min": 4, "max": 9, "periodSec": 600, "noise": 0.5},
+    {"kind": "ramp", "min": 4, "max": 9, "periodSec": 600},
+    {"kind": "square", "min": 4, "max": 9, "periodSec": 600, "duty": 0.25},
+    {"kind": "random-walk", "min": 4, "max": 9, "step": 0.5},
+    {"kind": "uniform", "min": 4, "max": 9},
+    {"kind": "normal", "mean": 5, "stdev": 2},
+    {"kind": "choice", "values": ["a", "b", "c"], "weights": [1, 0, 3]},
+    {"kind": "counter", "wrap": 100},
+]
+KEY = derive_stream_key("walk")
+
+
+def _generate_values(
+    declared: dict[str, Any], ticks: range, *, seed: int = 0, device: int = 1, interval: int = 1000
+) -> list[Any]:
+    generate = build_generator(ADAPTER.validate_python({"name": "v", **declared}), seed, device)
+    return [generate(Tick(DAY // interval + number, interval)) for number in ticks]
+
+
+@pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
+def test_same_seed_same_values(declared: dict[str, Any]) -> None:
+    """Equal seeds give equal values from any tick on; random values differ between devices and between seeds."""
+    values = _generate_values(declared, range(200))
+    assert _generate_values(declared, range(100, 200)) == values[100:]
+    random = {"sine", "random-walk", "uniform", "normal", "choice"}
+    differs = declared["kind"] in random
+    assert (_generate_values(declared, range(200), seed=1) != values) is differs
+    assert (_generate_values(declared, range(200), device=2) != values) is (
+        differs or declared["kind"] in {"ramp", "square"}
+    )
+
+
+@given(st.integers(0, 10**9), st.sampled_from([100, 250, 999, 1000, 60_000, 7_000_000]), st.integers(1, 50))
+def test_ranges(number: int, interval: int, device: int) -> None:
+    """Without noise, values are between min and max at every tick of every device."""
+    for kind in ("sine", "ramp", "square", "random-walk", "uniform"):
+        declared = {"name": "v", "kind": kind, "min": -3, "max": 5}
+        declared |= {"random-walk": {"step": 2}, "uniform": {}}.get(kind, {"periodSec": 10})
+        value = build_generator(ADAPTER.validate_python(declared), 7, device)(Tick(number, interval))
+        assert isinstance(value, float)
+        assert -3 <= value <= 5
+
+
+@given(st.integers(0, 10**9), st.sampled_from([100, 999, 7_000_000, 100_000_000]))
+def test_tick_of_day(number: int, interval: int) -> None:
+    """The first tick at or after midnight UTC has number 0 within its day."""
+    tick = Tick(number, interval)
+    first = number - tick.index_in_day
+    assert 0 <= tick.index_in_day <= DAY_MS // interval
+    assert first * interval >= tick.day * DAY_MS > (first - 1) * interval
+
+
+def test_sine() -> None:
+    """A sine variable starts at the middle, rises first, and passes between min and max once per period."""
+    values = _generate_values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
+    assert values == pytest.approx([5, 10, 5, 0, 5])
+
+
+def test_ramp() -> None:
+    """A ramp rises from min and falls back at the end of its period."""
+    assert _generate_values({"kind": "ramp", "min": 0, "max": 10, "periodSec": 5}, range(6)) == pytest.approx(
+        [0, 2, 4, 6, 8, 0]
+    )
+
+
+def test_square() -> None:
+    """A square variable is first low, and then high for its declared share of the period."""
+    declared = {"kind": "square", "min": 0, "max": 1, "periodSec": 4, "duty": 0.25}
+    assert _generate_values(declared, range(8)) == [0, 0, 0, 1, 0, 0, 0, 1]
+
+
+def test_random_walk_restarts_each_day() -> None:
+    """A random walk starts again at its start value with the first tick of each UTC day."""
+    declared = {"kind": "random-walk", "min": 0, "max": 10, "step": 1, "start": 2.5}
+    assert _generate_values(declared, range(86_400, 86_401)) == _generate_values(declared, range(1)) == [2.5]
+    assert _generate_values(declared, range(1, 100)) != _generate_values(declared, range(86_401, 86_500))
+
+
+def test_normal() -> None:
+    """Values of a normal distribution have the declared mean and deviation."""
+    values = _generate_values({"kind": "normal", "mean": 5, "stdev": 2}, range(20_000))
+    assert statistics.fmean(values) == pytest.approx(5, abs=0.1)
+    assert statistics.stdev(values) == pytest.approx(2, abs=0.1)
+
+
+def test_choice() -> None:
+    """Values of a choice occur as often as their weights state; a value with weight 0 never occurs."""
+    values = _generate_values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
+    assert values.count(True) / len(values) == pytest.approx(0.75, abs=0.02)
+    assert "b" not in values
+
+
+@pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 0], [-1, 2]])
+def test_invalid_weights_are_rejected(weights: list[float]) -> None:
+    """A choice whose weights do not match its values is rejected."""
+    with pytest.raises(ValueError, match="weight"):
+        _generate_values({"kind": "choice", "values": ["a", "b"], "weights": weights}, range(1))
+
+
+@pytest.mark.parametrize(
+    ("declared", "values"),
+    [
+        ({"start": 10, "step": 2, "wrap": 20}, [10, 12, 14, 16, 18, 10]),
+        ({"start": 5, "step": 3, "wrap": 10}, [5, 8, 5, 8, 5, 8]),
+        ({"start": 5, "step": -2, "wrap": 0}, [5, 3, 1, 5, 3, 1]),
+        ({"start": 1, "step": 0}, [1, 1, 1, 1, 1, 1]),
+        ({"start": 1, "step": 0, "wrap": 1}, [1, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_counter(declared: dict[str, int], values: list[int]) -> None:
+    """A counter grows by its step at each tick, and restarts before it would reach its wrap value."""
+    generate = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
+    assert [generate(Tick(30 + number, 1000)) for number in range(6)] == values
+
+
+@given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.integers(1, 60), st.integers(0, 10**12))
+def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number: int) -> None:
+    """The value of a counter is always from its start value up to, but excluding, its wrap value."""
+    wrap = start + (away if step > 0 else -away)
+    declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
+    generate = build_generator(ADAPTER.validate_python(declared), 0, 1)
+    value, following = generate(Tick(number, 1000)), generate(Tick(number + 1, 1000))
+    assert isinstance(value, int)
+    assert min(start, wrap) <= value <= max(start, wrap)
+    assert value != wrap
+    after = value + step
+    assert following == (after if (wrap - after) * step > 0 else start)
+
+
+def test_counter_without_wrap_restarts_each_day() -> None:
+    """A counter without a wrap value restarts with the first tick of each UTC day."""
+    declared = {"kind": "counter", "start": 7, "step": 3}
+    assert _generate_values(declared, range(3)) == _generate_values(declared, range(86_400, 86_403)) == [7, 10, 13]
+    assert _generate_values(declared, range(86_399, 86_400)) == [7 + 3 * 86_399]
+
+
+def test_periodic_values_are_exact() -> None:
+    """Periodic values are exact to the precision of doubles, although the time since 1970 is a large number."""
+    ramp = {"kind": "ramp", "min": 0, "max": 10, "periodSec": 20}
+    assert _generate_values(ramp, range(20)) == pytest.approx(
+        [number / 2 for number in range(20)], rel=1e-15, abs=1e-15
+    )
+
+
+@given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))
+def test_positions_are_independent_of_order(ticks: list[int]) -> None:
+    """The position of a random walk depends only on the tick, not on the ticks that were computed before."""
+    walk = RandomWalk(KEY)
+    assert [walk.compute_position(tick) for tick in ticks] == [RandomWalk(KEY).compute_position(tick) for tick in ticks]
+
+
+def test_steps_are_standard_normal() -> None:
+    """The steps of a random walk have mean 0 and deviation 1 and are not correlated."""
+    walk = RandomWalk(KEY)
+    positions = [walk.compute_position(tick) for tick in range(50_001)]
+    steps = [after - before for before, after in pairwise(positions)]
+    assert positions[0] == 0.0
+    assert statistics.fmean(steps) == pytest.approx(0, abs=0.02)
+    assert statistics.stdev(steps) == pytest.approx(1, abs=0.02)
+    assert statistics.correlation(steps[:-1], steps[1:]) == pytest.approx(0, abs=0.02)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1000, 1000), st.floats(0.001, 1000))
+def test_reflected_value_is_within_range(value: float, low: float, span: float) -> None:
+    """Any reflected value is within the range; a value within the range is unchanged."""
+    high = low + span
+    assert low <= reflect_into_range(value, low, high) <= high + 1e-9 * max(1.0, abs(high))
+    if low <= value <= high:
+        assert reflect_into_range(value, low, high) == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize(("value", "reflected"), [(11, 9), (-1, 1), (20, 0), (21, 1), (-11, 9), (5, 5)])
+def test_reflection(value: float, reflected: float) -> None:
+    """A value beyond either end of the range is reflected into the range."""
+    assert reflect_into_range(value, 0, 10) == reflected
+    assert reflect_into_range(value, 3, 3) == 3
+
 
 SINE = {"name": "temperature", "kind": "sine", "min": 4, "max": 9, "periodSec": 600, "noise": 0.1}
 WALK = {"name": "level", "kind": "random-walk", "min": 0, "max": 10, "step": 0.5}

@@ -17,9 +17,9 @@ from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.conditional_requests import Condition, condition_from_headers
 from shared.errors import WorkspaceError, invalid
+from shared.warm_queries.approvals import compute_etag
 from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
-from shared.warm_queries.etags import compute_etag
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.catalog.stores import Plant, open_plant

@@ -1,12 +1,35 @@
-"""Tests of the schema of a connection's telemetry."""
+"""Tests of operations of approved queries: parameters and rows with the types of their columns."""
 
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
+from functions import GROUPS
 from functions.telemetry import GROUP
-from shared.openapi.operations import build_operation
+from shared.openapi.generated_operations import (
+    build_event_webhooks,
+    build_telemetry_operation,
+    build_telemetry_path,
+    describe_signal,
+    register_query_summary,
+)
+from shared.openapi.paths import build_operation
 from shared.openapi.schemas import SchemaRegistry
-from shared.openapi.telemetry import build_telemetry_operation, build_telemetry_path, describe_signal
+from shared.webhooks.events import WebhookEventType
 from tests.unit.shared.telemetry.fakes import build_connection
+
+[EXECUTE] = [one for group in GROUPS for one in group.operations if one.name == "execute_warm_query"]
+
+
+def test_summary_has_all_members_but_the_rows() -> None:
+    """The summary schema has all members except the rows, because client generators merge equal members differently."""
+    schemas = SchemaRegistry()
+    build_operation(EXECUTE, schemas)
+    register_query_summary(schemas)
+    answer, summary = schemas.named["QueryAnswer"], schemas.named["QuerySummary"]
+    assert set(answer["properties"]) - set(summary["properties"]) == {"results"}
+    assert set(answer["required"]) - set(summary["required"]) == {"results"}
+
 
 RIG = build_connection(
     "pump-rig",
@@ -51,3 +74,22 @@ def test_one_limit_is_described() -> None:
         "Signal n. Expected minimum: 0.",
         "Signal n. Expected maximum: 100.",
     )
+
+
+def test_each_event_type_is_described() -> None:
+    """The document describes the request of each event type to which a receiver may subscribe."""
+    built = build_event_webhooks(SchemaRegistry())
+    assert set(built) == {kind.value for kind in WebhookEventType}
+    names = [item["post"]["operationId"] for item in built.values()]
+    assert len(set(names)) == len(names)
+    assert built["warm-query.pending-approval"]["post"]["operationId"] == "receiveWarmQueryPendingApproval"
+
+
+def test_each_example_fits_its_schema() -> None:
+    """The example of each event type is valid under its schema."""
+    schemas = SchemaRegistry()
+    for kind, item in build_event_webhooks(schemas).items():
+        form = item["post"]["requestBody"]["content"]["application/json"]
+        document = {**form["schema"], "components": {"schemas": schemas.named}}
+        Draft202012Validator(document).validate(form["example"])
+        assert form["example"]["type"] == kind

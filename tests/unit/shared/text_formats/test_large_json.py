@@ -1,13 +1,59 @@
-"""Tests of the JSON parser that parses a text in slices."""
+"""Tests of finding integers beyond 64 bits in JSON texts."""
 
 import json
+from decimal import Decimal
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.text_formats import json_slices
-from shared.text_formats.json_slices import loads_in_slices
+from shared.text_formats import large_json
+from shared.text_formats.large_json import (
+    LongInteger,
+    copy_long_integer,
+    loads_in_slices,
+    may_have_long_integers,
+    parse_integer,
+    to_int,
+)
+
+
+@given(st.integers())
+def test_integers_beyond_64_bits_are_found(number: int) -> None:
+    """Every integer that orjson would convert to a double is found."""
+    if not -(2**63) <= number < 2**64:
+        assert may_have_long_integers(b'{"a": [1, %d]}' % number)
+
+
+@pytest.mark.parametrize("text", [b"[1234567890123456789]", b"-123456789012345678", b'"no digits"', b""])
+def test_shorter_integers_are_not_reported(text: bytes) -> None:
+    """A text whose runs of digits are too short for integers beyond 64 bits is parsed by the fast parser."""
+    assert not may_have_long_integers(text)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**63, 2**64 - 1, -(2**63)])
+def test_integers_of_64_bits_are_parsed_as_int(number: int) -> None:
+    """An integer that orjson can write is an ``int``."""
+    assert type(parse_integer(str(number))) is int
+    assert parse_integer(str(number)) == number
+
+
+@pytest.mark.parametrize("digits", ["18446744073709551616", "-9223372036854775809", "9" * 4_300, "-" + "9" * 4_300])
+def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
+    """An integer beyond 64 bits is parsed to a number with the same digits, in linear time."""
+    number = parse_integer(digits)
+    assert type(number) is LongInteger
+    assert orjson.dumps([number], default=copy_long_integer) == f"[{digits}]".encode()
+    assert json.dumps([number], default=to_int) == f"[{digits}]"
+
+
+def test_other_values_are_not_copied() -> None:
+    """A value that is not a long integer raises an error, because it has no JSON form."""
+    for convert in (copy_long_integer, to_int):
+        with pytest.raises(TypeError, match="Decimal"):
+            convert(Decimal(1))
+
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -21,7 +67,7 @@ def test_the_result_equals_the_standard_library(value: object, levels: int, inde
     text = json.dumps(value, indent=indent)
     assert loads_in_slices(text, levels) == value
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_slices, "_SLICE", 0)
+        patch.setattr(large_json, "_SLICE", 0)
         assert loads_in_slices(text, levels) == value
 
 
@@ -36,7 +82,7 @@ def test_members_parsed_together_equal_the_standard_library(rows: list[object], 
     """Slicing between members never changes the result, even if the texts of the members contain brackets."""
     text = json.dumps(rows, separators=(",", ":"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_slices, "_SLICE", size)
+        patch.setattr(large_json, "_SLICE", size)
         assert loads_in_slices(text, 1) == rows
 
 
@@ -45,14 +91,14 @@ def test_members_parsed_together_equal_the_standard_library(rows: list[object], 
 )
 def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in a JSON text is reported even if the slices before it were parsed correctly."""
-    monkeypatch.setattr(json_slices, "_SLICE", 2)
+    monkeypatch.setattr(large_json, "_SLICE", 2)
     with pytest.raises(ValueError, match="line 1"):
         loads_in_slices(text, 1)
 
 
 def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole numbers of any length and numbers beyond the range of doubles equal those of the standard library."""
-    monkeypatch.setattr(json_slices, "_SLICE", 2)
+    monkeypatch.setattr(large_json, "_SLICE", 2)
     for number in (
         "1234567890123456789",
         "-9223372036854775809",
@@ -68,10 +114,10 @@ def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "text", ["", "[", "[1,]", "[1 2]", '{"a"}', '{"a":1,}', "{1:2}", '{"a":1', "[1] x", '["a', "[,]"]
 )
-@pytest.mark.parametrize("size", [-1, json_slices._SLICE])
+@pytest.mark.parametrize("size", [-1, large_json._SLICE])
 def test_invalid_json_is_rejected(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A text that is not JSON raises an error at every level, whether it is parsed in slices or in one call."""
-    monkeypatch.setattr(json_slices, "_SLICE", size)
+    monkeypatch.setattr(large_json, "_SLICE", size)
     for levels in range(3):
         with pytest.raises(ValueError, match="line 1"):
             loads_in_slices(text, levels)

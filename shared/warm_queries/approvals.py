@@ -1,9 +1,10 @@
-"""Catalog changes that approve or reject a warm query (a saved KQL query), with or without a signature.
+"""Approval of warm queries (saved KQL queries): entity tags of definitions, and the catalog changes of a decision.
 
-Separate from ``definitions`` because it is pure computation; definitions are read and stored there.
+A decision approves or rejects a definition, with or without a signature. See RFC 9110 section 8.8.3 for entity tags.
 """
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,11 +12,25 @@ from typing import Any, Protocol
 
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind
+from shared.catalog.models import WarmQuery
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.query_hash import compute_query_hash
 from shared.catalog.signature_models import QuerySignature
+from shared.catalog.snapshot import CatalogEntry
 from shared.provenance.signatures import SIGNED_EVENT, DecisionSignature
 from shared.timestamps import rfc3339
+
+
+def compute_etag(stored: CatalogEntry[WarmQuery]) -> str:
+    """Compute the strong ETag of a query's definition, with its quotes.
+
+    The ETag changes with each edit and each approval. It depends only on the stored definition, so all processes
+    compute the same ETag. Properties that the stored definition does not have are excluded, so defaults of a newer
+    version of the service do not change the ETag.
+    """
+    definition = stored.value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    state = json.dumps([definition, rfc3339(stored.updated_at), stored.edited_by], sort_keys=True)
+    return f'"{hashlib.sha256(state.encode()).hexdigest()}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,324 @@
+"""Operations of the OpenAPI document that no handler declares: those of the workspace's catalog, and event webhooks.
+
+Each approved warm query (saved KQL query) is a separate operation with a concrete path, parameters and known columns.
+The telemetry of each connection is posted with a separate operation, with the schema of its signals (payload fields).
+The section ``webhooks`` describes the requests that the service sends, one for each event type.
+"""
+
+import copy
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from shared.catalog.models import Connection, ParameterType, QueryParameter, SignalDefinition, SignalType, WarmQuery
+from shared.catalog.snapshot import CatalogEntry
+from shared.openapi.paths import LONGEST_PARAMETER, to_camel_case
+from shared.openapi.schemas import Schema, SchemaRegistry, limit_lengths
+from shared.telemetry.pointers import compile_pointer
+from shared.timestamps import rfc3339
+from shared.warm_queries.ports import Column
+from shared.webhooks.event_data import DESCRIPTIONS, EventDescription
+from shared.webhooks.events import WebhookEventType
+
+PARAMETER_PREFIX: Final = "p."
+_KQL_TYPES: Final[dict[str, Schema]] = {
+    "bool": {"type": "boolean"},
+    "int": {"type": "integer", "format": "int32"},
+    "long": {"type": "integer", "format": "int64"},
+    "real": {"type": "number", "format": "double"},
+    "decimal": {"type": ["number", "string"]},
+    "string": {"type": "string"},
+    "datetime": {"type": "string", "format": "date-time"},
+    "timespan": {"type": "string"},
+    "guid": {"type": "string", "format": "uuid"},
+}
+_KQL_EXAMPLES: Final[dict[str, Any]] = {
+    "bool": True,
+    "int": 42,
+    "long": 42,
+    "real": 4.2,
+    "decimal": "4.2",
+    "string": "rig-1",
+    "datetime": "2026-01-05T08:00:00.000000Z",
+    "timespan": "00:05:00",
+    "guid": "74be27de-1e4e-49d9-b579-fe0b331d3642",
+    "dynamic": {"Pressure": 4.2},
+}
+"""Examples of values by Kusto type."""
+_ANSWER, _SUMMARY, _ROWS = "QueryAnswer", "QuerySummary", "results"
+_PARAMETERS: Final[dict[ParameterType, Schema]] = {
+    ParameterType.BOOL: {"type": "boolean"},
+    ParameterType.INT: {"type": "integer", "format": "int32"},
+    ParameterType.LONG: {"type": "integer", "format": "int64"},
+    ParameterType.REAL: {"type": "number", "format": "double"},
+    ParameterType.DECIMAL: {"type": "number"},
+    ParameterType.DATETIME: {"type": "string", "format": "date-time"},
+    ParameterType.GUID: {"type": "string", "format": "uuid"},
+}
+
+
+def build_query_path(query: WarmQuery) -> str:
+    """Build the URL path at which an approved query is executed."""
+    return f"/oi-api/warm-queries/{query.lookup}"
+
+
+def build_query_operation(execute: Schema, stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None) -> Schema:
+    """Build the Operation Object of an approved query.
+
+    Args:
+        execute: Operation Object of the operation that executes any query; this function does not change it.
+        stored: catalog entry of the query.
+        columns: columns of the query, None if unknown.
+    """
+    query = stored.value
+    operation_object = dict(execute)
+    general = [parameter for parameter in operation_object["parameters"] if parameter["in"] != "path"]
+    operation_object["operationId"] = f"warmQuery_{re.sub(r'[^A-Za-z0-9]', '_', query.lookup)}"
+    operation_object["summary"] = query.name
+    operation_object["description"] = _build_description(query)
+    operation_object["parameters"] = [*general, *map(_build_parameter, query.parameters)]
+    if columns is not None:
+        responses = operation_object["responses"]
+        content = {**responses["200"]["content"], "application/json": _build_reply_form(operation_object, columns)}
+        operation_object["responses"] = {**responses, "200": {**responses["200"], "content": content}}
+    return operation_object
+
+
+def _build_description(query: WarmQuery) -> str:
+    sentences = [query.description] if query.description else []
+    approval = query.approval
+    if approval is not None:
+        sentences.append(f"Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}.")
+    return "\n\n".join(sentences)
+
+
+def build_parameter_schema(parameter: QueryParameter) -> Schema:
+    """Build the JSON schema for the values of a declared query parameter."""
+    schema = dict(_PARAMETERS.get(parameter.type, {"type": "string"}))
+    if not parameter.required and parameter.default is not None:
+        schema["default"] = parameter.default
+    return schema
+
+
+def _build_parameter(parameter: QueryParameter) -> Schema:
+    return {
+        "name": f"{PARAMETER_PREFIX}{parameter.name}",
+        "in": "query",
+        "required": parameter.required,
+        "description": f"Kusto type `{parameter.type}`.",
+        "schema": limit_lengths(build_parameter_schema(parameter), LONGEST_PARAMETER),
+    }
+
+
+def register_query_summary(schemas: SchemaRegistry) -> None:
+    """Register the schema of a query's result without its rows, which each query with known columns completes.
+
+    Code generators merge properties of the same name of two schemas in different ways, so the rows have one schema
+    only.
+    """
+    answer = schemas.named[_ANSWER]
+    members = {name: schema for name, schema in answer["properties"].items() if name != _ROWS}
+    required = [name for name in answer["required"] if name != _ROWS]
+    about = {"title": _SUMMARY, "description": "Result of a query without its rows."}
+    schemas.named[_SUMMARY] = {**answer, **about, "properties": members, "required": required}
+
+
+def _build_reply_form(operation_object: Schema, columns: Sequence[Column]) -> Schema:
+    """Build the schema of the query's JSON reply, whose rows have the types of the columns."""
+    form: dict[str, Any] = operation_object["responses"]["200"]["content"]["application/json"]
+    names = [column.name for column in columns]
+    row = {
+        "type": "object",
+        "title": "Row",
+        "properties": {column.name: _build_column_schema(column) for column in columns},
+        **({"required": names} if names else {}),
+    }
+    rows = {"type": "object", "properties": {_ROWS: {"type": "array", "items": row}}, "required": [_ROWS]}
+    schema = {"allOf": [{"$ref": f"#/components/schemas/{_SUMMARY}"}, rows]}
+    return {"schema": schema, "example": _build_example_reply(form["example"], operation_object["summary"], columns)}
+
+
+def _build_column_schema(column: Column) -> Schema:
+    schema = _KQL_TYPES.get(column.type)
+    return {} if schema is None else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _build_example_reply(example: dict[str, Any], name: str, columns: Sequence[Column]) -> dict[str, Any]:
+    column_objects = [{"name": column.name, "type": column.type} for column in columns]
+    row = {column.name: _KQL_EXAMPLES.get(column.type) for column in columns}
+    return {**example, "query": name, _ROWS: [row], "rowCount": 1, "columns": column_objects}
+
+
+_SIGNAL_TYPES: Final[dict[SignalType, Schema]] = {
+    SignalType.REAL: {"type": "number", "format": "double"},
+    SignalType.LONG: {"type": "integer", "format": "int64"},
+    SignalType.BOOL: {"type": "boolean"},
+    SignalType.STRING: {"type": "string"},
+    SignalType.DATETIME: {"type": "string", "format": "date-time"},
+}
+_SIGNAL_EXAMPLES: Final[dict[SignalType, Any]] = {
+    SignalType.REAL: 4.2,
+    SignalType.LONG: 42,
+    SignalType.BOOL: True,
+    SignalType.STRING: "running",
+    SignalType.DATETIME: "2026-01-05T08:00:00Z",
+}
+UNIT: Final = "x-unit"
+"""Extension with the unit of a signal's values."""
+
+
+def build_telemetry_path(connection: Connection) -> str:
+    """Build the URL path to which callers post the telemetry of a connection."""
+    return f"/oi-api/telemetry/{connection.lookup}"
+
+
+def build_telemetry_operation(accept: Schema, connection: Connection) -> Schema:
+    """Build the Operation Object for posting telemetry of a connection with signals (typed payload fields).
+
+    Args:
+        accept: Operation Object of the operation that accepts messages for any connection; it is not changed.
+        connection: connection that declares signals (typed payload fields).
+    """
+    body = accept["requestBody"]
+    form = body["content"]["application/json"]
+    message, messages = (_add_signals(one, connection) for one in form["schema"]["oneOf"])
+    schema = {**form["schema"], "oneOf": [message, messages]}
+    content = {**body["content"], "application/json": {"schema": schema, "example": _build_example(connection)}}
+    return {
+        **accept,
+        "operationId": f"telemetry_{re.sub(r'[^A-Za-z0-9]', '_', connection.lookup)}",
+        "summary": f"Accept telemetry: {connection.name}.",
+        "parameters": [each for each in accept["parameters"] if each["in"] != "path"],
+        "requestBody": {**body, "content": content},
+    }
+
+
+def _add_signals(schema: Schema, connection: Connection) -> Schema:
+    """Add the connection's signals (payload fields) to the JSON schema of a message or of an array of messages."""
+    if "items" in schema:
+        return {**schema, "items": _add_signals(schema["items"], connection)}
+    declared = copy.deepcopy(schema)
+    for signal in _list_members(connection):
+        parent = declared
+        *objects, name = compile_pointer(signal.pointer)
+        for token in objects:
+            parent = parent.setdefault("properties", {}).setdefault(token, {})
+            parent.setdefault("type", "object")
+        parent.setdefault("properties", {})[name] = build_signal_schema(signal)
+    return declared
+
+
+def _list_members(connection: Connection) -> list[SignalDefinition]:
+    """List the connection's signals, except those that are elements of arrays, which a schema cannot describe."""
+    return [
+        signal
+        for signal in connection.signals
+        if not any(token.isdecimal() for token in compile_pointer(signal.pointer)[1:])
+    ]
+
+
+def build_signal_schema(signal: SignalDefinition) -> Schema:
+    """Build the JSON schema of a signal's values.
+
+    The range is a part of the description, because the service accepts values outside of it.
+    """
+    schema = {**_SIGNAL_TYPES[signal.type], "description": describe_signal(signal)}
+    return schema if signal.unit is None else {**schema, UNIT: signal.unit}
+
+
+def describe_signal(signal: SignalDefinition) -> str:
+    """Write the description of a signal with its name, unit and expected range."""
+    sentences = [signal.description.rstrip(".") if signal.description else f"Signal {signal.name}"]
+    if signal.unit is not None:
+        sentences.append(f"Unit: {signal.unit}")
+    if signal.min is not None and signal.max is not None:
+        sentences.append(f"Expected range: {signal.min:g} to {signal.max:g}")
+    elif signal.min is not None:
+        sentences.append(f"Expected minimum: {signal.min:g}")
+    elif signal.max is not None:
+        sentences.append(f"Expected maximum: {signal.max:g}")
+    return ". ".join(sentences) + "."
+
+
+def _build_example(connection: Connection) -> dict[str, Any]:
+    example: dict[str, Any] = {}
+    for signal in _list_members(connection):
+        parent: Any = example
+        *objects, name = compile_pointer(signal.pointer)
+        for token in objects:
+            parent = parent.setdefault(token, {}) if isinstance(parent, dict) else {}
+        if isinstance(parent, dict):
+            parent[name] = _choose_value(signal)
+    return example
+
+
+def _choose_value(signal: SignalDefinition) -> Any:
+    limits = [limit for limit in (signal.min, signal.max) if limit is not None]
+    if not limits:
+        return _SIGNAL_EXAMPLES[signal.type]
+    middle = sum(limits) / len(limits)
+    return round(middle) if signal.type is SignalType.LONG else round(middle, 3)
+
+
+GROUP: Final = "webhooks"
+_EXAMPLE_TIME: Final = "2026-01-05T08:00:00.000000Z"
+_HEADERS: Final = (
+    ("webhook-id", "Id of the message, the same in every attempt; ignore a message whose id was processed."),
+    ("webhook-timestamp", "Time of the attempt in seconds since 1970; reject a message that is older than 5 minutes."),
+    (
+        "webhook-signature",
+        "Signatures `v1,<base64>` separated by spaces: HMAC-SHA256 of id, timestamp and body, joined by dots.",
+    ),
+)
+_HEADER_EXAMPLES: Final = (
+    "msg_b2nq5tcyvxk4wdz7g3mhpf6rsajue2lo",
+    "1767600000",
+    "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+)
+
+
+def build_event_webhooks(schemas: SchemaRegistry) -> dict[str, Schema]:
+    """Return a Path Item by event type, and register the schemas of the events' data."""
+    return {kind.value: {"post": _build_request(kind, one, schemas)} for kind, one in DESCRIPTIONS.items()}
+
+
+def _build_request(kind: WebhookEventType, described: EventDescription, schemas: SchemaRegistry) -> Schema:
+    name = "receive_" + kind.value.replace(".", "_").replace("-", "_")
+    event: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "const": kind.value},
+            "timestamp": {"type": "string", "format": "date-time", "description": "Time of the change."},
+            "data": schemas.register(described.data, "serialization"),
+        },
+        "required": ["type", "timestamp", "data"],
+    }
+    example = {"type": kind.value, "timestamp": _EXAMPLE_TIME, "data": described.example}
+    return {
+        "operationId": to_camel_case(name),
+        "tags": [GROUP],
+        "summary": described.text,
+        "description": "Sent to webhooks of the format `standard`, signed by the Standard Webhooks specification.",
+        "parameters": [
+            {
+                "name": header,
+                "in": "header",
+                "required": True,
+                "description": description,
+                "schema": {"type": "string"},
+                "example": sample,
+            }
+            for (header, description), sample in zip(_HEADERS, _HEADER_EXAMPLES, strict=True)
+        ],
+        "requestBody": {
+            "required": True,
+            "description": "The event.",
+            "content": {"application/json": {"schema": event, "example": example}},
+        },
+        "responses": {
+            "2XX": {"description": "The message was accepted."},
+            "410": {"description": "The webhook is disabled; it receives no further messages."},
+            "default": {"description": "The message is sent again later, under the same id."},
+        },
+        "security": [],
+    }

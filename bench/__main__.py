@@ -1,7 +1,8 @@
 """Command that runs all benchmarks, or the benchmarks with the given names: ``python -m bench [--runs N] [NAME]``.
 
-Each benchmark runs three times unless ``--runs`` says otherwise. A line of output has the minimum, the median and the
-maximum of a figure. The median is judged; of figures that count defects, each run is.
+Each benchmark runs three times unless ``--runs`` says otherwise. Each line of output has the minimum, the median and
+the maximum of a figure. The median must be within the bounds; if the figure counts defects, the value of every run must
+be.
 
 If a tool that a benchmark requires is not installed, the tool is reported on standard error, and all other benchmarks
 run. Exit codes: 0 if every benchmark ran and every measured figure is within its bounds, 1 if a figure is outside its
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse_arguments(arguments: Sequence[str]) -> tuple[Sequence[str], int]:
-    """Return the names of the benchmarks to run, and how often each of them runs."""
+    """Parse the command line; return the names of the benchmarks to run, and the number of runs of each benchmark."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run the benchmarks, one JSON object a line.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="benchmark to run; default: all")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Attacks: the requests that cost the service most within its size limits, for benchmarks and load tests."""
+"""Attacks: the most expensive requests that the size limits of the service allow, for benchmarks and load tests."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ _GRAPHQL: Final = "/v1/bench/graphql"
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """Request, valid or invalid, that is as expensive for the service as possible.
+    """Request, valid or invalid, that costs the service as much time as possible.
 
     Attributes:
         name: unique name of the attack, in words with hyphens.
@@ -52,7 +52,7 @@ def build_attacks() -> tuple[Attack, ...]:
 
 
 def build_hostile_kql() -> Mapping[str, str]:
-    """Return KQL texts of the maximum length that are slow to split into tokens, by name of the attack."""
+    """Return KQL texts of the maximum length that the lexer needs a long time for, by name of the attack."""
     units = {
         "open-strings": '"\\',
         "open-single-strings": "'\\",
@@ -69,7 +69,7 @@ def build_hostile_kql() -> Mapping[str, str]:
 
 
 def build_kql_attacks() -> list[Attack]:
-    """Build requests with hostile KQL texts: ad-hoc, with a time range, as a saved query and through MCP."""
+    """Build requests with hostile KQL texts: as ad-hoc query, with a time range, as saved query and through MCP."""
     found: list[Attack] = []
     for name, kql in build_hostile_kql().items():
         put = {"name": "Hostile", "surface": "hall", "kql": kql}
@@ -152,7 +152,7 @@ def _build_line_attacks() -> list[Attack]:
 
 
 def _repeat_value(unit: str, size: int) -> str:
-    """Build a JSON array that repeats a value up to ``size`` bytes or the maximum number of arrays and objects."""
+    """Build a JSON array of equal values that has ``size`` bytes, or the maximum number of arrays and objects."""
     containers = unit.count("[") + unit.count("{")
     times = min(size // (len(unit) + 1), (MAX_CONTAINERS - 100) // containers if containers else size)
     return "[" + ",".join([unit] * times) + "]"

@@ -1,4 +1,4 @@
-"""Benchmark: evaluate 1,000 alert rules a minute during telemetry ingestion; measure delay and ingestion rate."""
+"""Benchmark: evaluation of 1,000 alert rules a minute during telemetry ingestion, with delay and ingestion rate."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def measure_alerts() -> Iterator[Figure]:
     """Compare the ingestion rate without alert rules with the rate while 1,000 rules are evaluated every minute.
 
     The table already contains a million rows of the last hours. The rules share 200 combinations of query and time
-    range. The delay of an evaluation is the time since the rule was due.
+    range. The delay of an evaluation is the time by which it is later than the rule's due time.
     """
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
@@ -61,7 +61,7 @@ def measure_alerts() -> Iterator[Figure]:
 def _store_rows(running: RunningService, folder: Path) -> None:
     """Import a million rows of the last five hours, the longest time range of the rules.
 
-    Messages sent in batches would take minutes, because the service stores them more slowly than an import.
+    An import takes seconds. Sending the rows as messages would take minutes.
     """
     file, first = folder / "rows.csv", (datetime.now(UTC) - STORED_TIME).replace(tzinfo=None)
     step = STORED_TIME // timedelta(microseconds=1) // STORED
@@ -97,8 +97,8 @@ def _build_document() -> dict[str, Any]:
 async def _add_rules(running: RunningService) -> None:
     """Create the alert rules, five for each combination of query and time range.
 
-    The workspace document adds all rules in one change. A request per rule would take minutes, because each change
-    loads the whole catalog.
+    One workspace document adds all rules in one change. One request per rule would take minutes, because the service
+    loads the whole catalog after each change.
     """
     token = request_token(running.url, running.folder, "admin@bench")
     async with aiohttp.ClientSession(running.url, headers={"Authorization": f"Bearer {token}"}) as session:
@@ -142,7 +142,10 @@ async def _send_telemetry(running: RunningService, prefix: str, seconds: float) 
 
 
 async def _send_during_evaluations(running: RunningService) -> tuple[float, float]:
-    """Send telemetry while rules are evaluated; return messages per second and the longest evaluation delay (s)."""
+    """Send telemetry while alert rules are evaluated.
+
+    Return messages per second and the longest evaluation delay in seconds.
+    """
     sending = asyncio.create_task(_send_telemetry(running, "beside", SECONDS))
     longest = 0.0
     while not sending.done():
@@ -152,7 +155,7 @@ async def _send_during_evaluations(running: RunningService) -> tuple[float, floa
 
 
 def _measure_evaluation_delay(running: RunningService) -> float:
-    """Return the longest time in seconds by which the evaluation of a rule is overdue."""
+    """Return the longest time in seconds by which the evaluation of an alert rule is late."""
     rules: Any = call_service(running, "/oi-api/alert-rules")["rules"]
     now = datetime.now(UTC)
     if len(rules) != RULES or any(rule["state"] == "error" for rule in rules):

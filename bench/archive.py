@@ -1,4 +1,4 @@
-"""Benchmark: rate at which telemetry arrives in the table, with and without the trigger that archives it to blobs."""
+"""Benchmark: rate at which telemetry reaches the table, with and without the trigger that archives it to blobs."""
 
 import json
 import time
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from bench.figures import Figure
 from bench.ingest import BATCH, CONNECTIONS, EVENTS, build_messages, wait_for_rows
-from bench.running import post_all, run_service
+from bench.running import post_bodies, run_service
 
 LEAST_RATIO = 0.5
 WITHOUT = {"AzureWebJobs.archive.Disabled": "true"}
 
 
 def measure_ingest_with_archive() -> Iterator[Figure]:
-    """Ingest the same events alternately with and without the archive; compare the better of two runs each."""
+    """Ingest the same events alternately with and without the archive; compare the better of two runs in each case."""
     rates: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(2):
         for archived in (False, True):
@@ -33,6 +33,6 @@ def _measure_ingestion_rate(*, archived: bool) -> float:
     bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
     with run_service({} if archived else WITHOUT) as running:
         started = time.perf_counter()
-        post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
         wait_for_rows(running, EVENTS)
         return EVENTS / (time.perf_counter() - started)

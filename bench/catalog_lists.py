@@ -1,4 +1,4 @@
-"""Benchmark: time to list the saved KQL queries; the time per query must not grow with the number of queries."""
+"""Benchmark: time to list the saved KQL queries, which must grow only in proportion to their number."""
 
 import statistics
 import time
@@ -36,7 +36,10 @@ def _measure_workspace(queries: int) -> float:
 
 
 def _wait_for_checks(running: RunningService) -> None:
-    """Wait until the service has checked all queries after its start; lists then read their columns from a cache."""
+    """Wait until the service has checked all saved queries after its start.
+
+    Later lists read the results from a cache.
+    """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while "running" in call_service(running, "/readyz"):
         if time.monotonic() > deadline:

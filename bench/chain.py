@@ -1,4 +1,4 @@
-"""Benchmark of the hash-chained audit log: appends compared with plain SQLite, verification with its lower bound."""
+"""Benchmark of the hash-chained audit log: appends compared with plain SQLite, and verification with only hashing."""
 
 import asyncio
 import hashlib
@@ -57,7 +57,7 @@ def build_event(number: int) -> dict[str, Any]:
 
 
 def _measure_appends() -> Iterator[Figure]:
-    """Compare appends by the audit log with appends by a single caller and with plain inserts, by the best runs.
+    """Compare the rate of appends to the audit log with that of a single caller and of plain inserts, by the best runs.
 
     The three measurements alternate, so that other processes on the machine affect all of them equally.
     """
@@ -97,7 +97,7 @@ async def _measure_group_commit(file: Path) -> float:
 
 
 async def _measure_single_caller(file: Path) -> float:
-    """Return the records per second of one caller that reads the chain head, and links and stores one record."""
+    """Return how many records per second a single caller appends: read the chain head, link and store one record."""
     store = SqliteChainStore(file)
     started = time.perf_counter()
     for number in range(ALONE):
@@ -118,7 +118,7 @@ async def _read_records(file: Path) -> list[ChainRecord]:
 
 
 def _measure_raw_inserts(file: Path, records: Sequence[ChainRecord]) -> float:
-    """Return the rows per second of plain SQLite inserts: same bytes and batch size, but no hashes and no indexes."""
+    """Return the rows per second of plain SQLite inserts: same bytes and batch size, without hashes and indexes."""
     connection = connect(file)
     columns = ", ".join(f"c{number}" for number in range(3 + len(PROJECTED)))
     connection.execute(f"CREATE TABLE records (sequence INTEGER PRIMARY KEY, {columns})")
@@ -188,7 +188,7 @@ async def _fill_chain(file: Path, length: int) -> None:
 
 
 def _measure_in_process(what: str, file: Path) -> tuple[float, float]:
-    """Run the measurement ``what`` in a new process; return the seconds and the growth of peak memory in megabytes."""
+    """Run the function ``what`` in a new process; return its seconds and the growth of peak memory in megabytes."""
     command = [sys.executable, "-m", "bench.chain", what, str(file)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, megabytes = output.split()
@@ -198,7 +198,7 @@ def _measure_in_process(what: str, file: Path) -> tuple[float, float]:
 def _read_memory_mb(which: str) -> float:
     """Return the resident memory of this process in megabytes: current (``VmRSS``) or peak (``VmHWM``).
 
-    The peak that the function getrusage returns would include the memory of the parent process.
+    The peak from ``getrusage`` would be wrong, because it includes the memory of the parent process.
     """
     status = Path("/proc/self/status").read_text()
     return int(status.partition(f"{which}:")[2].split()[0]) / KIBIBYTE
@@ -213,7 +213,7 @@ async def _verify_chain(file: Path) -> None:
 
 
 async def _read_and_hash(file: Path, columns: str = READ_BY_VERIFY) -> None:
-    """Read, parse and hash all records of a chain without other checks: the lower bound of the verification time."""
+    """Read, parse and hash all records of a chain without other checks, as the shortest possible verification."""
     connection = sqlite3.connect(file)
     sql = f"SELECT {columns} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
     for _, canonical, stored, *_ in connection.execute(sql):

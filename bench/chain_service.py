@@ -1,4 +1,4 @@
-"""Benchmark of the audit log over HTTP: appends compared with trivial requests, and /healthz during long requests."""
+"""Benchmark of the audit log over HTTP: appends compared with trivial requests; ``/healthz`` during long requests."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bench.figures import Figure
-from bench.running import RunningService, call_service, post_all, run_service
+from bench.running import RunningService, call_service, post_bodies, run_service
 
 EVENTS = "/oi-api/provenance/events"
 REQUESTS = 1_500
@@ -23,7 +23,7 @@ TRIVIAL = "verify of a scope without records: identity, rights and body like an 
 
 
 def measure_service() -> Iterator[Figure]:
-    """Compare the rate of appends with that of a trivial request: the verification of an empty chain."""
+    """Compare the rate of appends with that of a trivial request (the verification of an empty chain)."""
     event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-1", "ScopeKey": "bench"}
     bodies = {EVENTS: json.dumps({**event, "AfterState": {"ph": 7.3}}), f"{EVENTS}/verify": '{"ScopeKey":"none"}'}
     rates: dict[str, list[float]] = {path: [] for path in bodies}
@@ -31,7 +31,7 @@ def measure_service() -> Iterator[Figure]:
         for _ in range(TURNS):
             for path, body in bodies.items():
                 url = running.url + path + "?target=DomainEvents"
-                seconds = post_all(url, running.headers, [body.encode()] * REQUESTS, CONNECTIONS)
+                seconds = post_bodies(url, running.headers, [body.encode()] * REQUESTS, CONNECTIONS)
                 rates[path].append(REQUESTS / seconds)
     append, trivial = (max(rate) for rate in rates.values())
     detail = {"appendsPerSecond": round(append), "trivialPerSecond": round(trivial), "connections": CONNECTIONS}
@@ -59,7 +59,7 @@ def measure_busy_service(file: Path, length: int) -> Iterator[Figure]:
 
 
 def _build_requests(length: int) -> dict[str, tuple[str, object, int]]:
-    """Build the long requests (verify, export, query), by name: path, body, and minimum size of the reply in bytes."""
+    """Build the long requests (verify, export, query) by name: path, body and minimum size of the reply in bytes."""
     chain = {"target": "DomainEvents", "scopeKey": "bench"}
     filtered = {**chain, "actionType": "Delete", "entityType": "Batch", "fromSequence": str(length // 2)}
     verify = f"{EVENTS}/verify?target=DomainEvents"

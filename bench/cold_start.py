@@ -18,7 +18,9 @@ FIRST = {"healthz": "/healthz", "query_list": "/oi-api/warm-queries"}
 
 
 def measure_cold_start() -> Iterator[Figure]:
-    """Measure the time until a new process sends its first reply, alternately for each URL path; yield no bounds.
+    """Measure the time until a new process sends its first reply, alternately for each URL path.
+
+    The figures have no bounds.
 
     All processes use the same stores and the same query engine.
     """
@@ -46,7 +48,7 @@ def _measure_first_reply(path: str, environment: Mapping[str, str]) -> dict[str,
 
 @contextmanager
 def _run_engine(folder: Path) -> Iterator[str]:
-    """Context manager: run the query engine over the data of a stopped service; yield the URL of the engine."""
+    """Context manager: start the query engine on the data folder of a stopped service; yield the URL of the engine."""
     data = ["--data", str(folder / "kusto"), "--hub", str(folder / "hub.sqlite"), "--port", "0"]
     command = [sys.executable, "-m", "emulators.kusto", *data]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""Benchmark: time of one page of connections, compared with a trivial request plus the serialisation of the page."""
+"""Benchmark: time of one page of connections, compared with a trivial request plus the conversion to JSON."""
 
 import http.client
 import statistics
@@ -22,7 +22,7 @@ _TRIVIAL: Final = "/workspace/api/keys/whoami"
 
 
 def measure_connection_list() -> Iterator[Figure]:
-    """Compare the median time of a page of connections with that of a trivial request plus JSON serialisation."""
+    """Compare the median time of a page of connections with that of a trivial request plus the conversion to JSON."""
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
         write_workspace(document, connections=CONNECTIONS, queries=0)
@@ -41,7 +41,7 @@ def measure_connection_list() -> Iterator[Figure]:
 
 
 def _measure_medians(running: RunningService, client: http.client.HTTPConnection) -> tuple[float, float, float]:
-    """Return the median seconds of a page request, of a trivial request, and of the JSON serialisation of the page."""
+    """Return the median seconds of a page request, of a trivial request, and of converting the page to JSON."""
     body = orjson.loads(_read_path(running, client, "/oi-api/connections"))
     if len(body["connections"]) != PAGE:
         raise RuntimeError(f"the page of connections has {len(body['connections'])} of {PAGE} items")

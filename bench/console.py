@@ -85,7 +85,7 @@ _SCROLL = """frames => new Promise((done) => {
 
 
 def measure_console() -> Iterator[Figure]:
-    """Measure the size of the built web console, its pages with Lighthouse, and scrolling in Chromium.
+    """Measure the size of the built web console, run Lighthouse on its pages, and measure scrolling in Chromium.
 
     Raises:
         ToolMissingError: the console is not built, or (after its size is measured) Chromium or Lighthouse is missing.
@@ -104,10 +104,10 @@ def measure_console() -> Iterator[Figure]:
 
 
 def _measure_pages(running: RunningService) -> Iterator[Figure]:
-    """Run Lighthouse on the sign-in page and on every page with a session; yield the worst page of each category."""
+    """Run Lighthouse on the sign-in page and on every page after sign-in; yield the lowest score of each category."""
     signed_in = {name: f"{running.url}/console/#/{name}" for name in _list_pages()}
-    pages = _measure_until_good(running, {"signIn": f"{running.url}/console/"}, signed_in=False)
-    pages |= _measure_until_good(running, signed_in, signed_in=True)
+    pages = _measure_with_retries(running, {"signIn": f"{running.url}/console/"}, signed_in=False)
+    pages |= _measure_with_retries(running, signed_in, signed_in=True)
     for category in CATEGORIES:
         scores = {name: page[category] for name, page in pages.items()}
         failing = {name: page["failing"] for name, page in pages.items() if page[category] < LEAST_SCORE}
@@ -121,16 +121,16 @@ def _measure_pages(running: RunningService) -> Iterator[Figure]:
 
 
 def _list_pages() -> list[str]:
-    """Return the addresses of all pages, from the console's table of pages, and of further views."""
+    """Return the URL paths of all pages in the console's route table, and of further views."""
     entries = PAGES.read_text(encoding="utf-8").split('path: "')[1:]
     paths = [entry.split('"')[0] for entry in entries]
     return [f"consent?{_CONSENT}" if path == "consent" else path for path in paths] + list(VIEWS)
 
 
-def _measure_until_good(
+def _measure_with_retries(
     running: RunningService, pages: dict[str, str], *, signed_in: bool
 ) -> dict[str, dict[str, Any]]:
-    """Run Lighthouse on pages once, and on those with a low score again; return the median run of each page."""
+    """Run Lighthouse on all pages, and again on pages with a low score; return the median run of each page."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in pages}
     for _ in range(RUNS):
         again = [name for name, each in runs.items() if not each or _find_median(each)["performance"] < LEAST_SCORE]
@@ -164,8 +164,8 @@ def _create_sign_in_link(running: RunningService) -> str:
 def _measure_table(running: RunningService) -> Iterator[Figure]:
     """Yield the time between frames and the CPU time per frame while a table of many simulated rows is scrolled.
 
-    The time between frames depends on the machine's load and has no bound. The CPU time of the page's thread per frame
-    must be shorter than a frame at 60 Hz.
+    The time between frames has no bound, because it depends on the machine's load. The CPU time of the page's thread
+    per frame must be less than a frame's duration at 60 Hz.
     """
     with sync_playwright() as playwright:
         # A container lacks the rights that Chromium's sandbox requires.

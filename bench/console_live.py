@@ -24,10 +24,10 @@ _PATIENCE_MS = 120_000
 
 
 def measure_console_live() -> Iterator[Figure]:
-    """Send telemetry at an even rate while a real browser shows twelve series in the live chart.
+    """Send telemetry at a constant rate while a real browser shows twelve series in the live chart.
 
-    The CPU seconds of the page's thread for 1,000 events are its share at 1,000 events per second, even if a busy
-    machine sends fewer.
+    The CPU time of the page's thread is measured per 1,000 events, so that the figure also holds if a busy machine
+    sends fewer events per second.
 
     Raises:
         ToolMissingError: the console is not built, or Chromium is missing.
@@ -81,7 +81,7 @@ def _open_chart(page: Page, running: RunningService) -> None:
 
 
 async def _send_events(running: RunningService) -> None:
-    """Send telemetry at an even rate; the last event has a unique value, which marks the end of the measurement."""
+    """Send telemetry at a constant rate; the last event has a unique value, by which the page recognises the end."""
     size = EVENTS_PER_SECOND // POSTS_PER_SECOND
     url = f"{running.url}/oi-api/telemetry/{_CONNECTION}"
     async with aiohttp.ClientSession(headers=running.headers) as session:

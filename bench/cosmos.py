@@ -59,10 +59,10 @@ async def _measure_group_commit(log: EventLog) -> float:
 
 
 async def _measure_single_appends(store: CosmosChainStore, callers: int) -> float:
-    """Return the records per second of callers without group commit.
+    """Return the records per second of several callers that append without group commit.
 
-    Each caller writes one record on condition that the head of the chain is unchanged. After a conflict, the caller
-    reads the head again.
+    Each caller writes one record, on condition that the head of the chain is unchanged, and reads the head again after
+    a conflict.
     """
     numbers = iter(range(SWAPS))
 

@@ -1,4 +1,4 @@
-"""Benchmark: compare document reads and creations with a trivial authenticated request; measure a long list."""
+"""Benchmark: reads and creations of documents, compared with a trivial authenticated request; time of a long list."""
 
 import asyncio
 import itertools
@@ -28,7 +28,10 @@ _NUMBERS = itertools.count()
 
 
 def measure_documents() -> Iterator[Figure]:
-    """Alternately measure the rates of trivial requests, reads and creations; then the overhead of a list request."""
+    """Measure the rates of trivial requests, reads and creations alternately.
+
+    Then measure the overhead of a list request.
+    """
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         rates: dict[str, list[float]] = {"whoami": [], "read": [], "create": []}
         with run_service(folder=Path(folder)) as running:

@@ -44,7 +44,7 @@ OPTIONS = {"parquet": "FORMAT parquet, COMPRESSION zstd", "csv": "FORMAT csv, HE
 
 
 def measure_downloads() -> Iterator[Figure]:
-    """Create an archive; compare its download from the service with a copy of the same rows by DuckDB.
+    """Create an archive; compare its download from the service with a DuckDB copy of the same rows.
 
     Memory and response times of the service during the download are also measured.
     """
@@ -68,7 +68,7 @@ def measure_downloads() -> Iterator[Figure]:
 
 
 def fill_archive(archive: Path) -> None:
-    """Write one archive blob (a Parquet file) for each hour; the content of a row is computed from its number."""
+    """Write one archive blob (a Parquet file) for each hour; each row's content is computed from its row number."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
     an_hour = ROWS // HOURS
@@ -91,7 +91,7 @@ def fill_archive(archive: Path) -> None:
 
 
 def measure_copy(archive: Path, target: Path, form: str) -> float:
-    """Return the seconds in which DuckDB's COPY writes all rows of the archive to a file in the given format."""
+    """Return the seconds that DuckDB's COPY needs to write all rows of the archive to a file in the given format."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
     source = f"read_parquet('{archive}/**/*.parquet')"
@@ -125,7 +125,7 @@ def measure_download(running: RunningService, form: str, hours: int) -> float:
 
 
 class LoadMonitor:
-    """Context manager that measures a service while a block runs: memory, and response times of ``/healthz``."""
+    """Context manager that measures a service during a ``with`` block: memory, and response times of ``/healthz``."""
 
     def __init__(self, running: RunningService) -> None:
         self._running = running

@@ -1,4 +1,4 @@
-"""Benchmark: how the search for repeated messages grows with the number of messages of a day, in the Kusto emulator."""
+"""Benchmark: cost of the search for repeated messages in the Kusto emulator, with few and many messages in a day."""
 
 import random
 import tempfile
@@ -35,7 +35,10 @@ def measure_duplicates() -> Iterator[Figure]:
 
 
 def _measure_batches(stored: int) -> list[float]:
-    """Return the milliseconds of processor time for each batch of new rows."""
+    """Store batches of new rows in a table with ``stored`` rows.
+
+    Return the milliseconds of processor time of each batch.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         connection = duckdb.connect(str(Path(folder) / "telemetry.duckdb"), config={"threads": 2})
         create_tables(connection, _NOW)

@@ -1,4 +1,4 @@
-"""Benchmark: longest time for which a single request blocks the event loop, and so all other replies."""
+"""Benchmark: longest time for which one expensive request blocks the event loop, and so the replies to all others."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ class HealthzProbe:
 
 @contextmanager
 def run_probe(url: str) -> Iterator[HealthzProbe]:
-    """Context manager: repeatedly call ``/healthz`` from another process while the block runs; yield the probe."""
+    """Context manager: another process calls ``/healthz`` repeatedly while the ``with`` block runs; yield the probe."""
     command = [sys.executable, "-m", "bench.healthz_probe", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -57,7 +57,10 @@ def run_probe(url: str) -> Iterator[HealthzProbe]:
 
 
 def measure_event_loop() -> Iterator[Figure]:
-    """Send the expensive requests one by one; measure how long ``/healthz`` does not reply meanwhile."""
+    """Send the attacks (expensive requests) one by one.
+
+    Measure how long ``/healthz`` is without a reply during each.
+    """
     chosen = os.environ.get("EVENT_LOOP_ONLY", "")
     with run_service() as running, run_probe(running.url) as probe:
         time.sleep(_QUIET_SECONDS)
@@ -76,9 +79,9 @@ def measure_event_loop() -> Iterator[Figure]:
 
 
 def _measure_blocking(running: RunningService, probe: HealthzProbe, attack: Attack) -> tuple[float, int]:
-    """Return for how many milliseconds an attack blocked the event loop, and the HTTP status of its reply.
+    """Return the milliseconds for which an attack blocked the event loop, and the HTTP status of the reply.
 
-    Repeat an attack that exceeds the bound and return the shortest time, which other processes affect least.
+    An attack that exceeds the bound is repeated; the result is the shortest time, which other processes affect least.
     """
     longest = float("inf")
     status = 0

@@ -1,7 +1,7 @@
-"""Static check of regular expressions: rules that guarantee that an expression takes linear time.
+"""Static check that regular expressions take linear time.
 
-Three forms take quadratic or exponential time on some text: a repetition inside a repetition, two adjacent repetitions
-that accept the same characters, and a search that restarts inside text which an earlier attempt has already read.
+Three forms take quadratic or exponential time on some texts: a repetition inside a repetition; two adjacent repetitions
+that accept the same characters; and a search that starts again within the text of an earlier attempt.
 """
 
 import importlib
@@ -27,7 +27,7 @@ type Items = Sequence[Item]
 
 
 def find_faults(expression: Expression) -> list[str]:
-    """Return a sentence for each rule of linear time that a regular expression breaks."""
+    """Return one sentence for each rule that a regular expression breaks; it then may not take linear time."""
     tree = expression.parse()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))
     found = list(rules.check_sequence(_flatten_groups(tree)))
@@ -62,7 +62,7 @@ class _RuleChecker:
                     yield "a search may restart at each character of a repetition"
 
     def find_accepted_characters(self, items: Items) -> frozenset[str]:
-        """Return the characters, out of a fixed sample, that these items of an expression can match at any position."""
+        """Return the characters of a fixed sample that these items of an expression can match at any position."""
         return frozenset().union(*(self._find_item_characters(item) for item in items))
 
     def build_sample(self, items: Items) -> str:
@@ -106,7 +106,7 @@ class _RuleChecker:
         )
 
     def _is_separator(self, item: Item, run: frozenset[str]) -> bool:
-        """Return whether an item of an expression can match only after the end of a text of the characters ``run``."""
+        """Return whether an item of an expression always ends a text that consists of the characters ``run``."""
         operation, value = item
         if operation is _constants.AT:
             is_word = all(each.isalnum() or each == "_" for each in run)
@@ -146,10 +146,10 @@ class _RuleChecker:
         return found
 
     def _find_next_repetition(self, run: frozenset[str], items: Items) -> tuple[bool, bool]:
-        """Find the next repetition of characters in ``run``.
+        """Find the next repetition in ``items`` that accepts characters in ``run``.
 
-        Return two flags: a repetition of these characters follows; an item that cannot match them comes first. Both
-        flags are False if the items contain neither.
+        Return two flags. The first is True if there is such a repetition; the second is True if an item that cannot
+        match these characters precedes it. Both are False if the items contain neither.
         """
         for item in items:
             if _is_unbounded(item) and self._find_first_characters([item]) & run:
@@ -174,7 +174,7 @@ def _flatten_groups(items: Any) -> Items:
 
 
 def _list_alternatives(items: Items) -> Iterator[Items]:
-    """Yield one sequence of items for each combination of alternatives (``a|b``)."""
+    """Yield the sequence of items for each combination of alternatives (``a|b``) in an expression."""
     for index, item in enumerate(items):
         if item[0] is _constants.BRANCH:
             for part in _list_nested_sequences(item):
@@ -219,10 +219,10 @@ def _can_be_empty(item: Item) -> bool:
 
 
 def build_hard_texts(expression: Expression) -> list[tuple[str, str]]:
-    """Return pairs (beginning, part to repeat) from which the slowest texts for an expression are built.
+    """Return the parts of the slowest texts for an expression, as pairs: beginning, part to repeat.
 
-    The parts to repeat are a match of each repetition in the expression, alone or with the text before it, and a match
-    of the whole expression.
+    The part to repeat is a match of one repetition in the expression, alone or with the text before it, or a match of
+    the whole expression.
     """
     tree = expression.parse()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))

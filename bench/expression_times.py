@@ -1,4 +1,4 @@
-"""Benchmark: time of each regular expression in the source code on its slowest texts of 64 KiB and 128 KiB."""
+"""Benchmark: time of each regular expression of the source code on its slowest texts, of 64 KiB and of 128 KiB."""
 
 import re
 import time
@@ -43,10 +43,10 @@ _KQL_UNITS: Final = (
 
 
 def measure_expression_times() -> Iterator[Figure]:
-    """Measure the regular expressions of the service on texts that are hard for them.
+    """Measure the regular expressions of the service on their slowest texts.
 
-    Yield two figures: the factor by which the time grows from 64 KiB to 128 KiB of text (about 2 if linear), and at
-    64 KiB the longest time for which one match stops all other threads.
+    Yield two figures: the factor by which the time grows from 64 KiB to 128 KiB of text (about 2 if linear), and at 64
+    KiB the longest time for which one match stops all other threads.
     """
     ratios: dict[str, float] = {}
     longest: dict[str, float] = {}
@@ -61,10 +61,10 @@ def measure_expression_times() -> Iterator[Figure]:
 
 
 def _measure_growth(work: _Work, make: Callable[[int], Any]) -> float:
-    """Return the factor by which the time of an expression grows when the text is twice as long.
+    """Return the factor by which an expression's time grows when its text becomes twice as long.
 
-    Both texts are measured alternately, so that a change of the processor's speed affects both. A large ratio is
-    measured again: it stays large if the time is quadratic, but not if another process caused it.
+    Both texts are measured alternately, so that a change of the processor's speed affects both. A large factor is
+    measured again: it remains large if the time is quadratic, but not if another process was the cause.
     """
     short_text, long_text = make(LENGTH), make(2 * LENGTH)
     ratio = float("inf")
@@ -77,7 +77,10 @@ def _measure_growth(work: _Work, make: Callable[[int], Any]) -> float:
 
 
 def _measure_longest_step(work: _Work, text: Any) -> float:
-    """Return the longest CPU time between two matches, during which other threads cannot run; best of several runs."""
+    """Return the longest CPU time between two matches; other threads must wait for it.
+
+    The best of several runs counts.
+    """
     best = float("inf")
     for _ in range(_REPEATS):
         longest, begun = 0.0, time.thread_time()
@@ -115,7 +118,7 @@ def _build_text(begin: str, unit: str, length: int, *, is_bytes: bool = False) -
 
 
 def _measure_seconds(work: _Work, text: Any) -> float:
-    """Return the CPU time of the fastest of several runs, which other processes affect least."""
+    """Return the CPU time of the fastest of several runs, because other processes affect the fastest run least."""
     best = float("inf")
     for _ in range(_REPEATS):
         started = time.thread_time()

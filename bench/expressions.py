@@ -1,4 +1,4 @@
-"""Search for all regular expressions in the source code of the service, for checks of their speed."""
+"""Finds all regular expressions in the source code of the service, so that their speed can be checked."""
 
 import ast
 import importlib
@@ -40,7 +40,7 @@ class Expression:
 def find_expressions() -> Iterator[Expression]:
     """Yield every regular expression in the source code.
 
-    Modules are imported, because a pattern may refer to constants of its module.
+    The function imports the modules, because a pattern may refer to constants of its module.
     """
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -79,7 +79,10 @@ def _find_flags(call: ast.Call) -> ast.expr:
 
 
 def _evaluate_constant(node: ast.expr, values: Mapping[str, Any]) -> Any:
-    """Evaluate an expression that contains only constants and names of a module; return None for any other."""
+    """Return the value of an expression that contains only literals and names in ``values``.
+
+    None for any other expression.
+    """
     if any(isinstance(each, ast.Call | ast.Subscript) for each in ast.walk(node)):
         return None
     source = compile(ast.fix_missing_locations(ast.Expression(body=node)), "<pattern>", "eval")

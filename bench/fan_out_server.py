@@ -1,4 +1,4 @@
-"""WebSocket server that sends messages to all its clients as soon as all of them have connected.
+"""WebSocket server that sends messages to all its clients, once all of them have connected.
 
 ``python -m bench.fan_out_server (emulator|websockets) CLIENTS MESSAGES`` serves the Web PubSub emulator or, for
 comparison, the library websockets, and prints the port.
@@ -22,7 +22,7 @@ _HUB = "live"
 
 
 async def run_emulator(clients: int, messages: int) -> None:
-    """Serve the Web PubSub emulator, wait for all clients, and send each message to all of them."""
+    """Start the Web PubSub emulator, wait for all clients, and send each message to all of them."""
     service = WebPubSubEmulator(ServiceSettings(_KEY, hubs={_HUB: HubSettings(anonymous=True)}))
     hub = service.get_or_create_hub(_HUB)
     with _open_listener() as listener:
@@ -39,7 +39,7 @@ async def run_emulator(clients: int, messages: int) -> None:
 
 
 async def run_websockets_server(clients: int, messages: int) -> None:
-    """Serve with the library websockets alone, wait for all clients, and send each message to all of them."""
+    """Start a server with only the library websockets, wait for all clients, and send each message to all of them."""
     connected: set[ServerConnection] = set()
 
     async def wait_until_closed(connection: ServerConnection) -> None:

@@ -1,4 +1,4 @@
-"""Figures: measured values of benchmarks, with the bounds that the values must keep."""
+"""Figures: measured values of benchmarks, with the bounds within which the values must be."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Measured value of a benchmark, with the bounds that the value must keep.
+    """Measured value of a benchmark, with the bounds within which it must be.
 
     Attributes:
         name: unique name in snake_case.
@@ -27,17 +27,17 @@ class Figure:
 
     @property
     def bound(self) -> dict[str, float]:
-        """Bounds of the measured value by name, such as its maximum; empty if it has none."""
+        """Bounds of the value, as ``at_least`` and ``at_most``; empty if the figure has none."""
         bounds = (("atLeast", self.at_least), ("atMost", self.at_most))
         return {name: value for name, value in bounds if value is not None}
 
     @property
     def counts_defects(self) -> bool:
-        """True if the bounds permit only one value or no occurrence, so that one bad run is a defect, not noise."""
+        """True if the bounds permit only one value, or no occurrence; then a single bad run is a defect, not noise."""
         return self.at_most == 0 or (self.at_least is not None and self.at_least == self.at_most)
 
     def is_within_bounds(self, value: float) -> bool:
-        """Return whether a value keeps the bounds of this figure."""
+        """Return whether a value is within the bounds of this figure."""
         bound = self.bound
         return bound.get("atLeast", value) <= value <= bound.get("atMost", value)
 
@@ -45,10 +45,10 @@ class Figure:
 def summarise_runs(runs: Sequence[Figure]) -> dict[str, Any]:
     """Return the JSON object that ``python -m bench`` prints for a figure: its median and spread over all runs.
 
-    The median must keep the bounds; of a figure that counts defects, each run must.
+    The median must be within the bounds. If the figure counts defects, the value of each run must be.
 
     Args:
-        runs: the figure as each run of its benchmark measured it, at least one.
+        runs: the figure of each run of its benchmark; at least one.
     """
     values = sorted(run.value for run in runs)
     judged = values if runs[0].counts_defects else [median(values)]

@@ -1,8 +1,8 @@
 """Command that measures one start of the app: ``python -m bench.first_reply PATH``.
 
-It prints the seconds until the app is imported and until the first reply. The request pipeline is called directly: the
-start of the Functions worker is not measured, because Azure controls it. The variable ``BENCH_TOKEN`` contains the
-caller's token.
+The command prints the seconds until the app is imported and until the first reply. It calls the request pipeline
+directly, without a Functions worker, because Azure controls the worker's start. The variable ``BENCH_TOKEN`` contains
+the caller's token.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Benchmark of the edge gateway: time from MQTT messages at a broker to rows in the telemetry table of the service.
 
-The ratio to HTTP compares the times from the first message to the last row, because rows appear while messages are
-sent.
+The comparison with HTTP uses the time from the first message to the last row, because rows already appear while
+messages are still being sent.
 """
 
 import json
@@ -22,7 +22,7 @@ from pathlib import Path
 from bench.figures import Figure, ToolMissingError
 from bench.ingest import BATCH, CONNECTIONS, build_messages, wait_for_rows
 from bench.mqtt_publisher import publish_messages
-from bench.running import MEMBER, ROOT, RunningService, call_service, post_all, run_service
+from bench.running import MEMBER, ROOT, RunningService, call_service, post_bodies, run_service
 
 MESSAGES = 100_000
 RATE, SECONDS = 5_000, 60
@@ -56,7 +56,7 @@ def measure_gateway() -> Iterator[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """Seconds until the service has accepted all messages, and until the telemetry table has a row for each."""
+    """Seconds until the service has accepted all messages, and until all their rows are in the telemetry table."""
 
     accepted: float
     rows: float
@@ -65,7 +65,7 @@ class _Times:
 def _measure_posts(bodies: list[bytes]) -> _Times:
     with run_service() as running:
         started = time.perf_counter()
-        accepted = post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        accepted = post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
         wait_for_rows(running, MESSAGES)
         return _Times(accepted, time.perf_counter() - started)
 

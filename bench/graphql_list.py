@@ -66,7 +66,7 @@ def build_catalog(connections: int = CONNECTIONS, surfaces: int = SURFACES) -> C
 
 
 class CountingStores:
-    """Stores for the GraphQL resolvers that count how often they are read."""
+    """Stores for the GraphQL resolvers; they count how often the resolvers read them."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.count = 0
@@ -84,7 +84,7 @@ class CountingStores:
 
 
 def build_service(reads: CountingStores) -> GraphQLService:
-    """Build a GraphQL service that reads these stores; without a query engine, the service cannot run KQL queries."""
+    """Build a GraphQL service that reads the given stores; it has no query engine, so it cannot execute KQL queries."""
     return GraphQLService(
         reads.current, cast("Any", reads), ConnectionStatuses(()), cast("Any", None), cast("Any", None)
     )

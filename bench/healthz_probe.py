@@ -1,6 +1,6 @@
 """Command that calls ``/healthz`` repeatedly: ``python -m bench.healthz_probe URL``.
 
-It prints one line for each call: start (``time.monotonic``) and duration, both in seconds.
+Each call prints a line with its start (``time.monotonic``) and its duration, both in seconds.
 """
 
 import http.client

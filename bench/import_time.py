@@ -1,4 +1,4 @@
-"""Benchmark: time to import the app, compared with the third-party packages that every app of this kind imports."""
+"""Benchmark: time to import the app, compared with the time to import only its third-party packages."""
 
 import os
 import statistics
@@ -15,7 +15,7 @@ FLOOR = "azure.functions, azure.durable_functions, pydantic"
 
 
 def measure_import_time() -> Iterator[Figure]:
-    """Alternately import ``function_app`` and the packages for comparison, each time in a new process."""
+    """Import ``function_app`` and its third-party packages alternately, each time in a new process."""
     floor, app = [], []
     # The packages have byte code since their installation; the first import compiles that of the app.
     _measure_import("function_app")

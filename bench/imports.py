@@ -1,4 +1,7 @@
-"""Benchmark: import of a CSV file compared with DuckDB's ``read_csv``; also after a restart and for a repeated file."""
+"""Benchmark: import of a CSV file, compared with DuckDB's ``read_csv``.
+
+Also after a restart and with the same file again.
+"""
 
 import os
 import tempfile
@@ -40,7 +43,7 @@ FROM read_csv('{file}')
 
 
 def measure_imports() -> Iterator[Figure]:
-    """Compare the import of a CSV file with DuckDB; check that a restart loses no row and a repetition adds none."""
+    """Compare the import of a CSV file with DuckDB; check that a restart loses no row and a second import adds none."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         file = folder / "rows.csv"
@@ -77,7 +80,7 @@ def measure_imports() -> Iterator[Figure]:
 
 
 def measure_read(folder: Path, statement: str) -> float:
-    """Return the seconds in which DuckDB executes a statement that reads the CSV file into a table on disk."""
+    """Return the seconds that DuckDB needs for a statement that reads the CSV file into a table on disk."""
     engine = duckdb.connect(str(folder / "read.duckdb"))
     started = time.perf_counter()
     engine.execute(statement)
@@ -101,7 +104,7 @@ def start_import(running: RunningService, file: Path, connection: str = CONNECTI
 
 
 def wait_for_rows(running: RunningService, status_url: str, rows: int) -> None:
-    """Wait until an import job has read a number of rows of its file."""
+    """Wait until an import job has read at least ``rows`` rows of its file."""
     while True:
         job: Any = call_service(running, status_url)
         if job["progress"]["rows"] >= rows:

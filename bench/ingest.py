@@ -1,4 +1,4 @@
-"""Benchmark of telemetry over HTTP: rate of acknowledged messages, and rate at which their rows arrive in the table."""
+"""Benchmark of telemetry over HTTP: rate of accepted messages, and rate at which their rows reach the table."""
 
 import json
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.figures import Figure
-from bench.running import RunningService, call_service, post_all, run_service
+from bench.running import RunningService, call_service, post_bodies, run_service
 
 EVENTS = 50_000
 BATCH = 500
@@ -21,7 +21,7 @@ def measure_ingest() -> Iterator[Figure]:
     bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
     with run_service() as running:
         started = time.perf_counter()
-        acknowledged = post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+        acknowledged = post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
         wait_for_rows(running, EVENTS)
         stored = time.perf_counter() - started
     detail = {"events": EVENTS, "batch": BATCH, "connections": CONNECTIONS}
@@ -36,7 +36,7 @@ def build_messages(count: int, batch: int) -> Iterator[list[dict[str, Any]]]:
 
 
 def wait_for_rows(running: RunningService, rows: int) -> None:
-    """Wait until the telemetry table has at least a number of rows.
+    """Wait until the telemetry table has at least ``rows`` rows.
 
     Raises:
         TimeoutError: rows are missing after the time limit.

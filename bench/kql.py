@@ -44,7 +44,7 @@ def measure_kql() -> Iterator[Figure]:
 def _prepare_translator(
     connection: duckdb.DuckDBPyConnection, folder: Path
 ) -> tuple[dict[str, list[str]], Mapping[str, str]]:
-    """Load the tables and install the extensions as the query emulator does.
+    """Load the tables and install the extensions of the KQL translator, as the query emulator does.
 
     Return the columns of each table, and the DuckDB types of the columns.
     """

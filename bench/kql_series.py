@@ -1,4 +1,4 @@
-"""Benchmark of KQL functions over series, against NumPy with the decoding and encoding of the arrays."""
+"""Benchmark of KQL functions over series, compared with NumPy including the decoding and encoding of the arrays."""
 
 import statistics
 import time

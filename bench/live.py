@@ -1,4 +1,4 @@
-"""Benchmark: messages per second that the Web PubSub emulator sends to its clients, compared with plain websockets."""
+"""Benchmark: messages per second from the Web PubSub emulator to its clients, compared with the library websockets."""
 
 import asyncio
 import base64
@@ -54,7 +54,7 @@ def _measure_delivery_rate(server: str) -> float:
 
 
 async def _measure_deliveries(port: int) -> float:
-    """Connect all clients; return the seconds from the first to the last byte that any client receives."""
+    """Connect all clients; return the seconds between the first and the last byte that the clients receive."""
     loop = asyncio.get_running_loop()
     clients = [_ByteCountingClient(port, loop.create_future()) for _ in range(_CLIENTS)]
     for client in clients:

@@ -14,7 +14,7 @@ import uvloop
 
 from bench.figures import Figure
 from bench.ingest import BATCH, CONNECTIONS, EVENTS, build_messages, wait_for_rows
-from bench.running import RunningService, post_all, run_service
+from bench.running import RunningService, post_bodies, run_service
 
 LISTENERS = 200
 SOURCES = 10
@@ -27,7 +27,7 @@ _LATEST_SECONDS = 60.0
 
 
 def measure_ingest_with_live() -> Iterator[Figure]:
-    """Measure the ingestion rate in three cases: no live stream, live stream without a listener, with a listener."""
+    """Measure the ingestion rate without live stream, with a live stream without listeners, and with a listener."""
     modes = {"alone": (_DISABLED, False), "unheard": ({}, False), "beside": ({}, True)}
     rates: dict[str, list[float]] = {name: [] for name in modes}
     for _ in range(2):
@@ -40,7 +40,7 @@ def measure_ingest_with_live() -> Iterator[Figure]:
 
 
 def measure_live_stream() -> Iterator[Figure]:
-    """Send telemetry of ten machines at an even rate; measure the delays until 200 listeners receive the events."""
+    """Send telemetry of ten machines at a constant rate; measure the delays until 200 listeners receive the events."""
     heard = uvloop.run(_run_with_service())
     delays = sorted(delay for listener in heard for delay in listener.delays)
     due = LISTENERS // SOURCES * EVENTS_PER_SECOND * SECONDS
@@ -65,7 +65,7 @@ def _measure_ingestion_rate(settings: dict[str, str], *, with_listener: bool) ->
 
 def _ingest_alone(running: RunningService, bodies: list[bytes]) -> float:
     started = time.perf_counter()
-    post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
+    post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
     wait_for_rows(running, EVENTS)
     return EVENTS / (time.perf_counter() - started)
 
@@ -117,7 +117,9 @@ async def _run_with_service() -> list[LiveStreamListener]:
 
 
 async def run_listeners(running: RunningService, seconds: int) -> list[LiveStreamListener]:
-    """Send telemetry at an even rate while 200 clients listen; return the listeners when they have received all events.
+    """Send telemetry at a constant rate while 200 clients listen.
+
+    Return the clients when they have received all events.
 
     Raises:
         TimeoutError: events are missing after the time limit.

@@ -1,6 +1,6 @@
-"""Benchmark: processor time that the function code takes for a telemetry message, without host and stores.
+"""Benchmark: processor time of the function code for one telemetry message, without the host and the stores.
 
-In the cloud, the same functions run on paid processors, so this is the cost of a message there.
+In the cloud, the same functions run on paid processors; so this time determines the cost of a message there.
 """
 
 import asyncio
@@ -39,7 +39,10 @@ _INSTANT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 class _Stores:
-    """Hub, state store, blob store and message service that do nothing; the hub keeps the last sent messages."""
+    """Hub, state store, blob store and message service that store nothing.
+
+    Only the hub keeps the last sent messages.
+    """
 
     def __init__(self) -> None:
         self.sent: Sequence[HubMessage] = ()
@@ -64,7 +67,7 @@ class _Stores:
 
 
 def measure_message_cost() -> Iterator[Figure]:
-    """Measure the processor time of each step from acceptance to live stream; yield medians of several rounds."""
+    """Measure the processor time of each step from acceptance to live stream; yield the medians of several rounds."""
     rounds, readings = [], []
     for _ in range(ROUNDS):
         rounds.append(asyncio.run(_run_round()))
@@ -88,7 +91,7 @@ def _describe_spread(values: Sequence[float]) -> dict[str, float]:
 
 
 async def _run_round() -> dict[str, float]:
-    """Run every processing step on a batch once; return the microseconds of processor time per message of each step."""
+    """Run every processing step once on a batch; return each step's processor time per message in microseconds."""
     stores = _Stores()
     catalog = _build_catalog()
 
@@ -156,7 +159,7 @@ def _build_trigger(number: int, messages: Sequence[HubMessage]) -> TriggerBatch:
 
 
 def _measure_reading() -> float:
-    """Return the microseconds in which the standard library's JSON parser reads one message."""
+    """Return the microseconds that the standard library's JSON parser needs for one message."""
     texts = [json.dumps(message) for batch in build_messages(EVENTS, BATCH) for message in batch]
     started = time.process_time()
     for _ in range(4):

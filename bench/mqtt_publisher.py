@@ -1,4 +1,4 @@
-"""Publisher of MQTT messages that needs little processor time, because packets are built before the measurement."""
+"""Publisher of MQTT messages; it builds all packets before the measurement, so that it needs little processor time."""
 
 import socket
 import time

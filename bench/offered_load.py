@@ -1,7 +1,7 @@
 """Load generator that sends requests at a fixed rate, whether or not the service replies in time.
 
-The response time of a request counts from the time at which the request was due. A caller that waits for each reply
-would slow down together with the service and never overload it.
+The response time of a request begins when the request is due. A generator that waited for each reply would slow down
+together with the service, and never overload it.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class RequestOutcome:
 def build_raw_request(
     method: str, path: str, token: str = "", body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return the bytes of an HTTP/1.1 request, so that the load generator need not build them under load."""
+    """Return an HTTP/1.1 request as bytes; the load generator builds all requests before the measurement."""
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1"]
     lines += [f"Authorization: Bearer {token}"] if token else []
     lines += [f"Content-Length: {len(body)}"] if body else []
@@ -57,11 +57,11 @@ def build_raw_request(
 def send_at_rate(
     url: str, requests: Sequence[bytes], rate: float, seconds: float, *, connections: int = 900
 ) -> list[RequestOutcome]:
-    """Send the requests cyclically at a fixed rate; return their outcomes in the order of the replies.
+    """Send the requests at a fixed rate, again and again; return their outcomes in the order of the replies.
 
     Args:
         url: address of the service.
-        requests: requests as HTTP/1.1 bytes; the first follows the last.
+        requests: requests as HTTP/1.1 bytes; after the last, the first is sent again.
         rate: number of requests per second.
         seconds: duration of the load.
         connections: maximum number of open connections; waiting for a free connection counts as response time.
@@ -70,7 +70,7 @@ def send_at_rate(
 
 
 def measure_capacity(url: str, requests: Sequence[bytes], seconds: float, *, connections: int = 16) -> float:
-    """Return the accepted requests per second if each of ``connections`` callers waits for its reply."""
+    """Return the accepted requests per second of ``connections`` callers; each caller waits for its previous reply."""
     outcomes = uvloop.run(_measure_capacity(ConnectionPool(url, connections), requests, seconds, connections))
     return sum(outcome.accepted for outcome in outcomes) / seconds
 
@@ -96,7 +96,10 @@ class ConnectionPool:
         self.outcomes: list[RequestOutcome] = []
 
     def queue_request(self, request: bytes, due: float) -> None:
-        """Queue a request that is due at ``due``; it is sent as soon as a connection is free."""
+        """Add a request to the queue.
+
+        It is sent as soon as a connection is free, and its response time counts from ``due``.
+        """
         self.sent += 1
         self._waiting.append((due, time.perf_counter() - due, request))
         self._dispatch_requests()
@@ -113,7 +116,7 @@ class ConnectionPool:
         return self.outcomes
 
     def record_outcome(self, connection: "_Connection", outcome: RequestOutcome, *, alive: bool) -> None:
-        """Record the outcome of a request; reuse its connection if ``alive``."""
+        """Record the outcome of a request; reuse its connection if it is ``alive``."""
         self.outcomes.append(outcome)
         if alive:
             self._free.append(connection)
@@ -159,7 +162,7 @@ class ConnectionPool:
 
 
 class _Connection(asyncio.Protocol):
-    """HTTP/1.1 connection that supports only replies with a Content-Length, so that the load generator is fast."""
+    """HTTP/1.1 connection that supports only replies with a Content-Length, which keeps the load generator fast."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool

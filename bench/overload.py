@@ -1,4 +1,4 @@
-"""Benchmark of an overload: twice as many requests as the service can process, then the time until it recovers."""
+"""Benchmark of an overload: twice as many requests as the service can process, and the time to recover from it."""
 
 import os
 import statistics
@@ -67,7 +67,7 @@ def count_invalid_replies(outcomes: Sequence[RequestOutcome]) -> int:
 
 
 def measure_recovery(running: RunningService, requests: Sequence[bytes], capacity: float) -> float:
-    """Return the seconds after an overload until the service accepts a light load for one second without rejection."""
+    """Return the seconds after an overload until the service accepts every request of a light load for one second."""
     started = time.perf_counter()
     while time.perf_counter() - started < 2 * CALM_SECONDS:
         begun = time.perf_counter() - started
@@ -77,5 +77,5 @@ def measure_recovery(running: RunningService, requests: Sequence[bytes], capacit
 
 
 def compute_percentile(values: Sequence[float], part: int) -> float:
-    """Compute a percentile of measured values; ``part`` is its number from 1 to 99."""
+    """Return the percentile of measured values with the number ``part``, from 1 to 99."""
     return statistics.quantiles(values, n=100, method="inclusive")[part - 1]

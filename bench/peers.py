@@ -1,4 +1,4 @@
-"""Benchmark: requests per second for 100 of 200,000 rows, compared with the tools datasette and roapi."""
+"""Benchmark: requests per second that read 100 of 200,000 rows, compared with the tools datasette and roapi."""
 
 import json
 import os
@@ -31,7 +31,7 @@ INDEXED = "IndexedTelemetry"
 
 
 def measure_peers() -> Iterator[Figure]:
-    """Alternately measure the request rates of the service, datasette and roapi over equal rows; compare the medians.
+    """Alternately measure the request rates of the service, datasette and roapi with equal rows; compare the medians.
 
     Raises:
         ToolMissingError: datasette or roapi is not installed.

@@ -1,4 +1,4 @@
-"""Benchmark: receipts (RFC 9942) of audit records per second over HTTP, compared with the same proofs as JSON."""
+"""Benchmark: receipts (RFC 9942) of audit records per second over HTTP, compared with inclusion proofs as JSON."""
 
 import json
 import statistics
@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Iterator
 
 from bench.figures import Figure
-from bench.running import RunningService, measure_reply_rate, post_all, run_service
+from bench.running import RunningService, measure_reply_rate, post_bodies, run_service
 
 ROUNDS = 5
 SECONDS = 2.0
@@ -17,7 +17,7 @@ _CHAIN = "target=DomainEvents&scopeKey=receipts"
 
 
 def measure_receipts() -> Iterator[Figure]:
-    """Measure replies per second for inclusion proofs and for receipts of one record, alternately in several rounds."""
+    """Measure the replies per second for the inclusion proof and for the receipt of one record, alternately."""
     rates: dict[str, list[float]] = {"proof": [], "receipt": []}
     with run_service() as running:
         size = _fill_chain(running)
@@ -37,10 +37,10 @@ def measure_receipts() -> Iterator[Figure]:
 
 
 def _fill_chain(running: RunningService) -> int:
-    """Append audit events, and create an audit bundle, which signs a checkpoint; return the number of records."""
+    """Append audit events and sign a checkpoint by creating an audit bundle; return the number of records."""
     event = {"ScopeKey": "receipts", "ActionType": "Changed", "EntityType": "Batch", "EntityID": "B-1"}
     body = json.dumps({**event, "AfterState": {"note": "x" * 200}}).encode()
-    post_all(f"{running.url}/oi-api/provenance/events", running.headers, [body] * RECORDS, 64)
+    post_bodies(f"{running.url}/oi-api/provenance/events", running.headers, [body] * RECORDS, 64)
     bundle = json.dumps({"scopes": [{"target": "DomainEvents", "scopeKey": "receipts"}]}).encode()
     headers = {**running.headers, "Content-Type": "application/json", "Prefer": "wait=60"}
     request = urllib.request.Request(f"{running.url}/oi-api/provenance/bundles", bundle, headers)  # noqa: S310  our own

@@ -98,12 +98,14 @@ async def _repeat_requests(session: aiohttp.ClientSession, url: str, ends_at: fl
     return count
 
 
-def post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
-    """Send each body in a POST request, over several connections at a time; return the total seconds."""
-    return asyncio.run(_post_all(url, headers, bodies, connections))
+def post_bodies(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
+    """Send each body in a POST request, with several connections at the same time; return the total time in seconds."""
+    return asyncio.run(_post_bodies_concurrently(url, headers, bodies, connections))
 
 
-async def _post_all(url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int) -> float:
+async def _post_bodies_concurrently(
+    url: str, headers: dict[str, str], bodies: Sequence[bytes], connections: int
+) -> float:
     waiting = iter(bodies)
 
     async def post_bodies(session: aiohttp.ClientSession) -> None:

@@ -1,4 +1,4 @@
-"""Benchmark of saved KQL queries: time that the service adds to the engine's time, and rows/s as JSON and Arrow."""
+"""Benchmark of saved KQL queries: time that the service adds to the engine's time, and rows per second by format."""
 
 import json
 import statistics
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bench.figures import Figure
 from bench.ingest import build_messages, wait_for_rows
-from bench.running import RunningService, call_service, post_all, run_service
+from bench.running import RunningService, call_service, post_bodies, run_service
 
 REQUESTS = 300
 ROWS = 100
@@ -22,10 +22,13 @@ MANY_REQUESTS = 20
 
 
 def measure_warm_query() -> Iterator[Figure]:
-    """Send requests one after the other; subtract the time that the engine reports from the response time."""
+    """Send requests one after the other.
+
+    Subtract the engine's own time, which each reply contains, from the response time.
+    """
     with run_service() as running:
         bodies = [json.dumps(batch).encode() for batch in build_messages(STORED, 500)]
-        post_all(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, 4)
+        post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, 4)
         wait_for_rows(running, STORED)
         for _ in range(20):
             _measure_request(running)
@@ -44,15 +47,15 @@ def measure_warm_query() -> Iterator[Figure]:
 
 
 def _measure_formats(running: RunningService, lookup: str) -> dict[str, float]:
-    """Return, by reply format, the rows per second that a client reads into a data frame with the same column types.
+    """Return the rows per second by reply format, when a client reads them into a data frame with equal column types.
 
-    Requests for the formats alternate.
+    Requests alternate between the formats.
     """
     times: dict[str, list[float]] = {name: [] for name in _READERS}
     for _ in range(MANY_REQUESTS):
         for name, read in _READERS.items():
             started = time.perf_counter()
-            frame = read(_read_many(running, lookup, name))
+            frame = read(_read_large_result(running, lookup, name))
             times[name].append(time.perf_counter() - started)
             if frame.shape != (MANY_ROWS, 4) or str(frame.dtypes["Timestamp"]) != "datetime64[us, UTC]":
                 raise RuntimeError(f"{frame.shape[0]} rows instead of {MANY_ROWS}, or another type of time")
@@ -72,7 +75,7 @@ def _read_arrow(body: bytes) -> pd.DataFrame:
 _READERS: Final[Mapping[str, Callable[[bytes], pd.DataFrame]]] = {"json": _read_json, "arrow": _read_arrow}
 
 
-def _read_many(running: RunningService, lookup: str, row_format: str) -> bytes:
+def _read_large_result(running: RunningService, lookup: str, row_format: str) -> bytes:
     address = f"{running.url}/oi-api/warm-queries/{lookup}?limit={MANY_ROWS}&format={row_format}"
     with urllib.request.urlopen(urllib.request.Request(address, headers=running.headers)) as reply:  # noqa: S310  http
         return bytes(reply.read())

@@ -65,7 +65,7 @@ class Arrivals:
         self._changed.set()
         return web.Response(status=204)
 
-    async def wait_for(self, number: int) -> Sequence[float]:
+    async def wait_for_events(self, number: int) -> Sequence[float]:
         """Wait until a number of events has arrived; return the times of their arrivals.
 
         Raises:
@@ -119,18 +119,19 @@ async def _measure_rate_and_delays(running: RunningService) -> tuple[float, list
 
 
 async def _measure_arrival_rate(session: aiohttp.ClientSession, arrivals: Arrivals) -> float:
-    """Let one evaluation fire an alert for each of many devices; return the number of events that arrive per second."""
+    """Let one evaluation of a rule fire an alert for each of many devices; return the webhook events per second."""
     await _send_levels(session, [f"many-{number}" for number in range(EVENTS)], 9.0)
     await _wait_for_rows(session, "many", EVENTS)
     await _put_rule(session, "many", {"prefix": "many"}, "P1D", "PT1H")
-    times = await arrivals.wait_for(EVENTS)
+    times = await arrivals.wait_for_events(EVENTS)
     return (EVENTS - 1) / (times[EVENTS - 1] - times[0])
 
 
 async def _measure_event_delays(session: aiohttp.ClientSession, arrivals: Arrivals) -> list[float]:
-    """Return the seconds from each message above the alert limit to the arrival of the webhook event of each rule.
+    """Return the delay in seconds from each message above the alert limit to the webhook event of each rule.
 
-    Rules with different time ranges are due at different times, so that a message arrives at any phase of the interval.
+    Rules with different time ranges are due at different times, so that messages arrive at different moments of the
+    evaluation interval.
     """
     await _send_levels(session, ["one"], 1.0)
     await _wait_for_rows(session, "one", 1)
@@ -141,7 +142,7 @@ async def _measure_event_delays(session: aiohttp.ClientSession, arrivals: Arriva
         before = len(arrivals.times)
         started = time.perf_counter()
         await _send_levels(session, ["one"], 1.0 if crossing % 2 else 9.0)
-        delays += [at - started for at in (await arrivals.wait_for(before + RULES))[before:]]
+        delays += [at - started for at in (await arrivals.wait_for_events(before + RULES))[before:]]
     return delays
 
 

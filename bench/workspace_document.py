@@ -1,4 +1,4 @@
-"""Benchmark: plan and apply a large workspace document; measure time, memory and blocking of the event loop."""
+"""Benchmark: plan and application of a large workspace document, with time, memory and blocking of the event loop."""
 
 import json
 import time
@@ -27,7 +27,7 @@ _REPEATS = 3
 def measure_workspace_document() -> Iterator[Figure]:
     """Measure the plan (preview of changes) and the application of a document of 5 MB with 7,000 items.
 
-    A second run measures how long ``/healthz`` is blocked, because the probe itself costs time.
+    How long ``/healthz`` is blocked is measured in a second run, because this measurement itself costs time.
     """
     quiet = _measure_document(probed=False)
     probed = _measure_document(probed=True)
@@ -41,7 +41,7 @@ def measure_workspace_document() -> Iterator[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _DocumentRun:
-    """Measurements of one service that planned and applied the document."""
+    """Measurements of the planning and application of the document in one service."""
 
     body_bytes: int
     plan_seconds: float
@@ -80,7 +80,7 @@ def _measure_document(*, probed: bool) -> _DocumentRun:
 
 
 def _build_document(exported: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the exported workspace document with many more connections, surfaces (their groups) and queries."""
+    """Return the exported workspace document with many added connections, surfaces (their groups) and queries."""
     lookups = [f"line-{number}" for number in range(CONNECTIONS)]
     connections = [
         {"lookup": lookup, "name": f"Line {lookup}", "type": "CLOUD_EVENT_HUB", "source": {"devices": [f"{lookup}-*"]}}

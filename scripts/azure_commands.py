@@ -1,4 +1,4 @@
-"""Check that the ``az`` and ``azd`` commands in documentation and scripts are valid: ``make check-commands``.
+"""Check that the ``az`` and ``azd`` commands in documentation and scripts are valid (``make check-commands``).
 
 Run this script with the Python of ``.venv-azure-cli``. The parser of Azure CLI checks each call of ``az`` and executes
 nothing. Each call of ``azd``, which is not a Python package, is compared with ``scripts/azd_options.json``. The exit
@@ -55,7 +55,7 @@ VARIABLE_COMMANDS = {"az deployment sub VALUE"}
 
 @dataclass(frozen=True)
 class Command:
-    """Call of ``az`` or ``azd`` in a page or script, in which every variable is replaced by ``VALUE``.
+    """Call of ``az`` or ``azd`` in a page or script; every variable in it is replaced by ``VALUE``.
 
     Attributes:
         place: name of the file that contains the call.
@@ -94,7 +94,10 @@ def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iter
 
 
 def _is_quoted(before: str) -> bool:
-    """Return whether the position after the shell text ``before`` is inside quotes, but not inside ``$(...)``."""
+    """Return whether a quotation is still open at the end of the shell text ``before``.
+
+    Text inside ``$(...)`` is unquoted.
+    """
     line = before.rpartition("\n")[2]
     inside = line.rpartition("$(")[2]
     return inside.count('"') % 2 == 1 or inside.count("'") % 2 == 1
@@ -177,7 +180,12 @@ class AzureCli:
 
 
 def find_azd_error(words: tuple[str, ...], table: dict[str, Any]) -> str:
-    """Return the error message for a call of ``azd``, whose commands and options ``table`` lists; empty if valid."""
+    """Return the error message for a call of ``azd``, or an empty text if the call is valid.
+
+    Args:
+        words: the call, from the name of the program on.
+        table: valid commands and options of ``azd``.
+    """
     arguments = words[1:]
     count = next((n for n in range(len(arguments), 0, -1) if " ".join(arguments[:n]) in table["commands"]), 0)
     if not count:

@@ -1,8 +1,8 @@
 """Check that Azure defines every property that the Bicep templates set.
 
-The names are read from Azure's management SDKs, which are generated from Azure's API definitions; if an SDK is missing,
-from pulumi-azure-native. Run ``python scripts/bicep_properties.py SITE_PACKAGES``; the exit code is 1 if a template
-sets an unknown property.
+The script reads the names of the properties from Azure's management SDKs, which are generated from Azure's API
+definitions, or from pulumi-azure-native if there is no SDK for a resource provider. Run ``python
+scripts/bicep_properties.py SITE_PACKAGES``; the exit code is 1 if a template sets an unknown property.
 """
 
 import re
@@ -46,7 +46,7 @@ _NAMES = (
 
 
 def find_unknown_properties(packages: Path) -> Iterator[str]:
-    """Yield a message for each property that a template sets and the resource provider does not define."""
+    """Yield an error message for each property that a template sets but that Azure does not define."""
     for template in Templates().all:
         for symbol, kind, body in template.resources():
             known = _read_property_names(packages, kind.partition("/")[0]) | DIFFERENT_SPELLINGS

@@ -1,8 +1,8 @@
 """Scan the resources that the Bicep templates create with checkov, a tool that finds insecure settings.
 
-checkov's parser of Bicep skips many constructs without an error. This script therefore evaluates the templates itself,
-for deployments that together create every resource, and passes the resources to checkov as JSON. Run ``python
-scripts/bicep_scan.py CHECKOV``; the exit code is 1 if a check fails, or if checkov did not read a resource.
+checkov's own Bicep parser silently skips many constructs. Therefore this script evaluates the templates itself, with
+several sets of parameters that together create every resource, and passes the resources to checkov as JSON. Run
+``python scripts/bicep_scan.py CHECKOV``; the exit code is 1 if a check fails, or if checkov did not read a resource.
 """
 
 import json
@@ -24,7 +24,7 @@ SCHEMA = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTempl
 
 
 def evaluate_deployments() -> dict[str, Deployment]:
-    """Evaluate the Bicep templates for each deployment that will be scanned; return the deployments by name."""
+    """Evaluate the Bicep templates with each set of parameters to scan; return the deployments by name."""
     hub = {"serviceName": "live", "appUrl": "https://plant.example", "audience": "plant"}
     return {
         "everything": evaluate_situation("everything"),
@@ -34,7 +34,7 @@ def evaluate_deployments() -> dict[str, Deployment]:
 
 
 def find_missing_resources(created: dict[str, Deployment]) -> set[str]:
-    """Return the resources in the templates that none of the deployments creates, as ``file.symbol``."""
+    """Return the resources that the templates define but that no deployment creates, as ``file.symbol``."""
     declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.resources()}
     return declared - {resource.path for each in created.values() for resource in each.resources}
 

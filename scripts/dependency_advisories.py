@@ -1,4 +1,4 @@
-"""Look up security advisories about the pinned Python and npm packages: ``make check-dependencies``.
+"""Look up security advisories about the pinned Python and npm packages (``make check-dependencies``).
 
 The exit code is 1 if a pinned package has an advisory. If no source of advisories is reachable, the last line of the
 output says so; the exit code is then 0, because the machine may be offline, or 2 with ``--required``.
@@ -42,7 +42,7 @@ class AdvisoryReport:
 def check_python_packages() -> AdvisoryReport:
     """Look up the pinned Python packages in the advisories of PyPI.
 
-    A package with a known advisory is looked up first, because some mirrors of PyPI provide no advisories.
+    The function first looks up a package that is known to have an advisory, because some mirrors of PyPI provide none.
     """
     with tempfile.TemporaryDirectory() as folder:
         canary = Path(folder) / "canary.txt"
@@ -53,7 +53,10 @@ def check_python_packages() -> AdvisoryReport:
 
 
 def find_advisories(pins: Path) -> list[str]:
-    """Return the advisories that pip-audit finds for a file of pinned packages; an empty list if there is no reply."""
+    """Return the advisories that pip-audit finds for a file of pinned packages.
+
+    An empty list also if pip-audit gets no reply.
+    """
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
     document = _parse_json(_run_command([*command, "--progress-spinner", "off", "--requirement", str(pins)]))
     found = []

@@ -1,4 +1,4 @@
-"""Import rule for the tool import-linter: which packages below a shared top-level name a module may import.
+"""Import rule for import-linter, which names the packages below a shared top-level package that a module may import.
 
 Import-linter treats all packages below ``azure`` as the single external module ``azure``. This contract reads the
 import statements themselves, so that it can allow ``azure.functions``, for example, and forbid all other packages.
@@ -21,7 +21,7 @@ class AllowedSubpackages(Contract):
     allowed = fields.ListField(subfield=fields.StringField())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002, FBT001  the library's signature
-        """Check each import statement of the source modules; the result contains the forbidden statements."""
+        """Check each import statement of the source modules; return a result that contains the forbidden statements."""
         package, allowed = str(self.package), [str(name) for name in self.allowed]  # type: ignore[attr-defined]
         sources = [str(module) for module in self.source_modules]  # type: ignore[attr-defined]
         importers = graph.find_modules_that_directly_import(package) if package in graph.modules else frozenset()

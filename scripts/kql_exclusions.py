@@ -1,4 +1,4 @@
-"""Parts of KQL that the local query engine does not support, and an example of each tabular operator of KQL."""
+"""Lists the parts of KQL that the local query engine does not support, with an example of each tabular operator."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
-"""Differences between the local query engine and Microsoft's KQL language service that the tests permit.
+"""Differences between the local query engine and Microsoft's KQL language service that the tests accept.
 
-Each difference has a pattern for the query, and a pattern for the error by which the engine rejects it or for the
-columns of the result that differ; a query that matches is not compared. No difference permits that the engine accepts
-a query which the language service rejects.
+Each difference has a pattern for the query, and a pattern for the engine's error message or for the differing columns.
+The tests do not compare a query that matches. If the engine accepts a query that the language service rejects, the
+tests always fail.
 """
 
 import re
@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 @dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """Difference between the engine and the language service.
+    """Accepted difference between the engine and the language service.
 
     Attributes:
         reason: explanation for the reference.
@@ -152,12 +152,12 @@ DIFFERENCES: Mapping[str, str] = {construct: difference.reason for construct, di
 
 
 def permits_rejection(query: str, message: str) -> bool:
-    """Return whether the engine may reject a query with this message although the language service accepts it."""
+    """Return whether a known difference allows the engine to reject a query that the language service accepts."""
     return any(each.query.search(query) and each.rejected and each.rejected.search(message) for each in KNOWN.values())
 
 
 def permits_columns(query: str, service: Iterable[Iterable[str]], engine: Iterable[Iterable[str]]) -> bool:
-    """Return whether the columns of a result may differ from those of the language service.
+    """Return whether a known difference allows other result columns than those of the language service.
 
     Args:
         query: text of the query.

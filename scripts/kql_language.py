@@ -1,4 +1,4 @@
-"""Write the page that compares KQL with the local engine, and the names for the console's editor.
+"""Write the page that compares KQL with the local query engine, and the KQL names for the console's editor.
 
 Usage: ``python -m scripts.kql_language``.
 
@@ -79,7 +79,7 @@ def read_language() -> dict[str, Any]:
 
 
 def request_language(node: str = "node") -> dict[str, Any]:
-    """Return the names that the language service knows, which requires Node.js and the package in tests/node_suites.
+    """Run the language service under Node.js, and return the KQL names that it knows.
 
     Args:
         node: path of Node.js.
@@ -96,7 +96,7 @@ def request_language(node: str = "node") -> dict[str, Any]:
 
 
 def format_language(language: Mapping[str, Any]) -> str:
-    """Format the names of KQL's language service as JSON with one name on a line, so that changes are readable."""
+    """Format the names of KQL's language service as JSON with one name per line, so that diffs are readable."""
     parts = []
     for kind, symbols in language.items():
         lines = ",\n".join(json.dumps(symbol, separators=(",", ":")) for symbol in symbols)
@@ -105,7 +105,7 @@ def format_language(language: Mapping[str, Any]) -> str:
 
 
 def install_engine() -> None:
-    """Patch the KQL translator library in this process, as the query engine does."""
+    """Patch the KQL translator library in this process in the same way as the query engine does."""
     patch_library()
     for extension in EXTENSIONS:
         extension.install()
@@ -140,13 +140,13 @@ def _build_call(query: str, symbol: Mapping[str, Any]) -> str:
 
 
 def _is_refused(text: str, construct: str) -> bool:
-    """Return whether the local query engine refuses a query because it does not know a KQL construct."""
+    """Return whether the local query engine rejects a query because it does not know the given KQL construct."""
     message = _find_translation_error(text)
     return f"'{construct}' {_REFUSED} [" in message or message.endswith(f"'{construct}' {_REFUSED}")
 
 
 def _find_translation_error(text: str) -> str:
-    """Translate a query; return the local engine's error message, or an empty string without an error."""
+    """Translate a query with the local engine; return its error message, or an empty string if there is no error."""
     try:
         translate(text, {"Telemetry": ["Timestamp", "DeviceId", "Payload"]}, [], {})
     except QueryError as error:
@@ -199,7 +199,7 @@ def _to_operator_name(kind: str) -> str:
 
 
 def _collect_notes() -> dict[str, str]:
-    """Collect the notes of the engine's extensions about functions that they support only in part, by function."""
+    """Return the notes of the engine's extensions about functions that are only partly supported, by function name."""
     entries = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
     return {found[1].removeprefix("evaluate "): found[2] for entry in entries if (found := _NOTE.fullmatch(entry))}
 

@@ -1,4 +1,4 @@
-"""Update the generated table in docs/reference/kql.md: ``python -m scripts.kql_reference``.
+"""Update the generated table in docs/reference/kql.md (``python -m scripts.kql_reference``).
 
 The table lists, by group, the KQL operators and functions that the query emulator adds to its translator library.
 """
@@ -13,7 +13,7 @@ START, END = "<!-- families: made by scripts/kql_reference.py -->", "<!-- end of
 
 
 def build_function_group_table() -> str:
-    """Return the table of added KQL operators and functions as Markdown."""
+    """Return the Markdown table of the KQL operators and functions that the emulator adds to its translator library."""
     lines = ["| Family | Adds |", "|---|---|"]
     for family in sorted(EXTENSIONS, key=_get_module_name):
         added = ", ".join(f"`{name}`" for name in getattr(family, "SUPPORTED", ()))
@@ -23,7 +23,7 @@ def build_function_group_table() -> str:
 
 
 def update_document(document: str) -> str:
-    """Replace the generated table in the text of the page kql.md; return the new text."""
+    """Return the text of the page kql.md with an up-to-date generated table."""
     before, _, rest = document.partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{START}\n\n{build_function_group_table()}\n\n{END}{after}"

@@ -1,4 +1,4 @@
-"""List the modules that exactly one other module imports: ``python -m scripts.modules_imported_once [PACKAGE]``.
+"""List the modules that only one other module imports (``python -m scripts.modules_imported_once [PACKAGE]``).
 
 A reader of such a module must open two files to understand one thing. Merge the module into its only importer, or say
 in its docstring, with the word "separate", why it is a separate file.
@@ -25,7 +25,7 @@ REPLIES: Final = "functions.replies."
 
 
 def find_modules_imported_once() -> Iterator[tuple[str, str]]:
-    """Yield pairs of a module that exactly one other module imports, and the importing module."""
+    """Yield each module that only one other module imports, with the importing module."""
     graph = grimp.build_graph(*PACKAGES)
     for module in sorted(graph.modules):
         importers = graph.find_modules_that_directly_import(module)
@@ -35,20 +35,23 @@ def find_modules_imported_once() -> Iterator[tuple[str, str]]:
 
 
 def is_required_by_layout(module: str, importer: str) -> bool:
-    """Return whether the layout of the code requires that a module is separate from its only importer."""
+    """Return whether the layout of the code requires that a module and its only importer are separate files."""
     is_wired = importer == WIRING or importer.startswith(f"{WIRING}.")
     return is_wired or module.startswith(REPLIES) or importer == module.rpartition(".")[0]
 
 
 def has_reason(module: str, root: Path = ROOT) -> bool:
-    """Return whether the docstring of a module says why the module is separate."""
+    """Return whether the docstring of a module explains why the module is a separate file."""
     path = root / f"{module.replace('.', '/')}.py"
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return "separate" in docstring.lower()
 
 
 def main() -> int:
-    """Print the modules that exactly one module imports; return 1 if more than --at-most have no reason."""
+    """Print the modules that only one other module imports.
+
+    Return 1 if more than ``--at-most`` of them give no reason.
+    """
     parser = argparse.ArgumentParser(prog="python -m scripts.modules_imported_once")
     parser.add_argument("package", nargs="?", default="", help="list the modules of this package only")
     parser.add_argument("--at-most", type=int, metavar="NUMBER", help="highest number of modules without a reason")

@@ -1,4 +1,4 @@
-"""List the modules for which no test module exists, by file name: ``python -m scripts.modules_without_tests``.
+"""List the modules for which no test module exists (``python -m scripts.modules_without_tests``).
 
 The test module of ``shared/auth/tokens.py`` is ``tests/unit/shared/auth/test_tokens.py``. The tests of an adapter may
 be the contract suite in ``tests/adapters``, which both adapters share. The tests of an endpoint group may be those over
@@ -18,7 +18,7 @@ PACKAGES: Final = ("functions", "shared", "local", "emulators", "scripts")
 
 
 def list_modules(root: Path) -> Iterator[Path]:
-    """Yield the path, relative to the root, of each module that contains behaviour and so requires tests."""
+    """Yield the path, relative to the root, of each module that requires tests because it contains behaviour."""
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             if "node_modules" not in path.parts and _has_behaviour(path):
@@ -26,7 +26,7 @@ def list_modules(root: Path) -> Iterator[Path]:
 
 
 def list_test_paths(module: Path) -> list[Path]:
-    """Return the paths at which the test module for a module is accepted."""
+    """Return the paths at which a module's test module may be."""
     name = f"test_{module.parent.name if module.stem in ('__init__', '__main__') else module.stem}.py"
     paths = [Path("tests/unit") / module.parent / name]
     if module.parts[:2] == ("shared", "backends"):
@@ -42,21 +42,21 @@ def list_test_paths(module: Path) -> list[Path]:
 
 
 def find_modules_without_tests(root: Path) -> tuple[list[Path], int]:
-    """Return the modules for which no test module exists, and the number of all modules that require one."""
+    """Return the modules for which no test module exists, and the number of modules that require one."""
     modules = list(list_modules(root))
     missing = [one for one in modules if not any((root / path).is_file() for path in list_test_paths(one))]
     return missing, len(modules)
 
 
 def _has_behaviour(path: Path) -> bool:
-    """Return whether a module defines a function with statements, unlike protocols, constants and empty packages."""
+    """Return whether a module defines a function with statements; protocols, constants and empty packages do not."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     return not all(map(_is_declaration, functions))
 
 
 def _is_declaration(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return whether the body of a function consists of a docstring or an ellipsis only."""
+    """Return whether the body of a function consists only of a docstring or an ellipsis."""
     return all(isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) for one in function.body)
 
 

@@ -1,8 +1,8 @@
 """Build the deployment package (a ZIP archive for Azure Functions): ``python -m scripts.package [FOLDER]``.
 
-The package contains the app, the built browser pages and every dependency for Python 3.13 on Linux x86-64. It is built
-from lists of names, and includes only those files of the app that git tracks, so that keys and data in the checkout are
-excluded. The same input results in the same bytes.
+The package contains the app, the built browser pages and every dependency for Python 3.13 on Linux x86-64. The package
+contains only files that this script lists and git tracks; so keys and data in the checkout are excluded. The same input
+results in the same bytes.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class PackageError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Build the package with the options of the command line and return the exit code."""
+    """Build the package with the given command-line options, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.package", description="Build the deployment package.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist", help="where app.zip goes (dist)")
     folder: Path = parser.parse_args(arguments).folder
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
 
 
 def collect_app_files(root: Path) -> dict[str, bytes]:
-    """Return the content of the files of the app and of its browser pages, by path in the package.
+    """Return the content of the files of the app and of its browser pages, by path inside the package.
 
     Args:
         root: root folder of a checkout of the repository.
@@ -144,7 +144,7 @@ def download_wheels(requirements: Path, folder: Path) -> None:
 
 
 def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
-    """Read the content of all files in the wheels of a folder, by path in the package.
+    """Return the content of all files in a folder's wheels, by path inside the package.
 
     Wheels are unpacked instead of installed, because an installer adds files that differ between machines.
 
@@ -161,7 +161,7 @@ def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
 
 
 def write_archive(content: Mapping[str, bytes], target: Path) -> None:
-    """Write files into a ZIP archive, sorted, with fixed times and modes, so that equal files give equal archives."""
+    """Write files into a ZIP archive, sorted, with fixed times and modes, so that equal files give equal bytes."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name in sorted(content):
             entry = zipfile.ZipInfo(name, _EPOCH)
@@ -170,7 +170,7 @@ def write_archive(content: Mapping[str, bytes], target: Path) -> None:
 
 
 def format_listing(content: Mapping[str, bytes]) -> str:
-    """List the files of the package as text, one line each: size in bytes, SHA-256 digest and path."""
+    """Return a list of the package's files as text, with size, SHA-256 digest and path on each line."""
     lines = (f"{len(data):>10} {hashlib.sha256(data).hexdigest()} {name}\n" for name, data in sorted(content.items()))
     return "".join(lines)
 
@@ -208,7 +208,10 @@ def _read_wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _find_installed_path(path: PurePosixPath) -> str:
-    """Return the path in site-packages of a file in a wheel; an empty text for a file that is omitted."""
+    """Return the path in site-packages at which a wheel's file is installed.
+
+    An empty text if the file is not installed.
+    """
     if "__pycache__" in path.parts or path.suffix == ".pyc":
         return ""
     if not path.parts[0].endswith(".data"):

@@ -1,7 +1,8 @@
 """Check that the deployment package has not grown too much: ``python -m scripts.package_size ZIP``.
 
 The command prints the unpacked size and the ten largest dependencies. It fails if the package is more than five percent
-larger than the recorded size, because instances load the package when they start; ``--record`` accepts the new size.
+larger than the recorded size, because every instance loads the package when it starts. With ``--record``, it records
+the current size as the new limit.
 """
 
 import argparse
@@ -22,7 +23,7 @@ _NAME: Final = "unpackedBytes"
 
 
 def main(arguments: list[str], record: Path = RECORD) -> int:
-    """Print the sizes in a package, compare the total with the recorded size and return the exit code."""
+    """Print the sizes in a package, compare the total with the recorded size, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.package_size", description="Check the package's size.")
     parser.add_argument("package", type=Path, help="the deployment package")
     parser.add_argument("--record", action="store_true", help="accept the size instead of checking it")
@@ -46,7 +47,7 @@ def main(arguments: list[str], record: Path = RECORD) -> int:
 
 
 def measure_dependencies(package: Path) -> Mapping[str, int]:
-    """Return the unpacked bytes of each dependency, by name and version; all other files count as ``the app``."""
+    """Return the unpacked size in bytes of each dependency, by name and version; ``the app`` counts all other files."""
     with zipfile.ZipFile(package) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
         owners = {path: owner for owner, record in _list_dependency_files(archive) for path in record}
@@ -57,7 +58,7 @@ def measure_dependencies(package: Path) -> Mapping[str, int]:
 
 
 def _list_dependency_files(archive: zipfile.ZipFile) -> list[tuple[str, list[str]]]:
-    """Return each dependency in a package with the paths of its files, which its file RECORD lists."""
+    """Return each dependency in a package with the paths of its files, as listed in the dependency's RECORD file."""
     found = []
     for path in archive.namelist():
         parent, _, name = path.rpartition("/")

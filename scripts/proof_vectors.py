@@ -1,4 +1,4 @@
-"""Write tests/vectors/proofs.json, test vectors for verifiers: ``python -m scripts.proof_vectors``.
+"""Write the test vectors for audit proofs, tests/vectors/proofs.json (``python -m scripts.proof_vectors``).
 
 The vectors are a small audit chain with signed checkpoints and Merkle proofs (RFC 6962), for tests in any language.
 """

@@ -1,4 +1,4 @@
-"""Write tests/vectors/receipts.json, test vectors for verifiers: ``python -m scripts.receipt_vectors``.
+"""Write the test vectors for receipts, tests/vectors/receipts.json (``python -m scripts.receipt_vectors``).
 
 The file contains COSE receipts (RFC 9942) for the audit chain in proofs.json, and malformed and forged receipts, which
 every verifier must reject.
@@ -75,7 +75,7 @@ def _build_growth_vector(proof: dict[str, Any], signatures: dict[int, RootSignat
 
 
 def _build_invalid_receipts(chain: dict[str, Any], signatures: dict[int, RootSignature]) -> Iterator[dict[str, Any]]:
-    """Yield invalid receipts, each with a reason, for the second record in a tree of five records."""
+    """Yield invalid receipts for the second record in a tree of five records, each with the reason why it is wrong."""
     record = chain["records"][1]["Hash"]
     [proof] = [each for each in chain["inclusion"] if (each["sequence"], each["size"]) == (2, 5)]
     path, good = list(map(b64decode, proof["hashes"])), signatures[5]

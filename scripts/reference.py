@@ -1,4 +1,4 @@
-"""Write docs/reference/api.md from the operations, settings and rights in the code: ``python -m scripts.reference``."""
+"""Write docs/reference/api.md from the operations, settings and access rights in the code."""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""Generate the module ``oi.models`` from the service's OpenAPI document; ``--check`` only compares them.
+"""Generate the module ``oi.models`` from the service's OpenAPI document.
 
-Without a file name it builds the document of this repository's service, with every operation and no workspace. With
-one it reads a document that a service returned: ``curl $URL/oi-api/openapi -H "Authorization: Bearer $TOKEN"``.
+With ``--check``, write nothing but report a difference.
+
+Without a file name it builds the document of this repository's service, with every operation and no workspace. With one
+it reads a document that a service returned: ``curl $URL/oi-api/openapi -H "Authorization: Bearer $TOKEN"``.
 
 The generator is datamodel-code-generator in ``.venv-clients`` (``make .venv-clients/installed``). The models are
 ``TypedDict`` classes: types of the JSON bodies that need no library at run time.
@@ -36,7 +38,7 @@ _UNDOCUMENTED = re.compile(r'^(\w+)(?:: TypeAlias = .+| = TypedDict\(\n(?:[ )}].
 
 
 def build_document() -> dict[str, Any]:
-    """Build the OpenAPI document of all operations, without those that a workspace adds."""
+    """Build the OpenAPI document of all operations, without those that a workspace's configuration adds."""
     sys.path.insert(0, str(ROOT))
     from functions import GROUPS  # noqa: PLC0415  the service is importable only from here on
     from functions.lazy_groups import load_operations  # noqa: PLC0415
@@ -48,7 +50,7 @@ def build_document() -> dict[str, Any]:
 
 
 def generate_models(document: dict[str, Any]) -> str:
-    """Generate the text of the module from the named schemas of a document.
+    """Generate the source code of ``oi.models`` from the named schemas of an OpenAPI document.
 
     Raises:
         RuntimeError: the generator is not installed, or fails.
@@ -71,7 +73,7 @@ def generate_models(document: dict[str, Any]) -> str:
 
 
 def _add_alias_docstrings(text: str, schemas: dict[str, Any]) -> str:
-    """Add a description to each name that the generator writes without one."""
+    """Add a docstring to each type alias for which the generator writes none."""
 
     def add(match: re.Match[str]) -> str:
         description = schemas.get(match[1], {}).get("description") or f"Values of ``{match[1]}``."
@@ -103,7 +105,10 @@ def _run_command(command: list[str], text: str | None = None) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the module, or compare it; return 1 if the compared module differs, 2 if the generator fails."""
+    """Write ``oi.models``, or with ``--check`` compare it with the file.
+
+    Return 0, 1 if they differ, or 2 if the generator fails.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("document", nargs="?", type=Path, help="OpenAPI document, JSON")
     parser.add_argument("--check", action="store_true", help="compare the module and write nothing")

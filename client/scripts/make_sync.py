@@ -1,6 +1,7 @@
-"""Derive the package ``oi._sync`` from ``oi._async``; ``--check`` only compares them.
+"""Derive the package ``oi._sync`` from ``oi._async``; with ``--check``, write nothing but report differences.
 
-The asyncio client is the source: its words for waiting are removed. ``waiting.py`` is written by hand on both sides.
+The asyncio client is the source: ``async``, ``await`` and similar words are removed from its modules. ``waiting.py`` is
+written by hand on both sides.
 """
 
 import re
@@ -25,7 +26,7 @@ _WORDS = (
 
 
 def convert_module(text: str) -> str:
-    """Convert a module of the asyncio client, and format the result."""
+    """Convert the source code of a module of the asyncio client to code without asyncio; return it formatted."""
     for pattern, replacement in _WORDS:
         text = re.sub(pattern, replacement, text)
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET / "module.py"), "-"]
@@ -33,7 +34,10 @@ def convert_module(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the package, or compare it; return 1 if a compared module differs."""
+    """Write the modules of ``oi._sync``, or with ``--check`` compare them with the files.
+
+    Return 1 if a compared file differs.
+    """
     stale = []
     for path in sorted(SOURCE.glob("*.py")):
         if path.name in WRITTEN_BY_HAND:

@@ -1,1 +1,1 @@
-"""Model that estimates Azure service sizes, monthly quantities and costs: ``python -m scripts.sizing --help``."""
+"""Model that estimates the sizes of a deployment's Azure services, monthly quantities and costs."""

@@ -20,7 +20,7 @@ WRONG_OPTIONS = 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the report for the options of the command line, and return the exit code."""
+    """Print the report for the given command-line options, and return the exit code."""
     options = vars(_build_parser().parse_args(arguments))
     base = EXAMPLES[options["example"]] if options["example"] else Load()
     given = {field.name: options[field.name] for field in fields(Load) if options[field.name] is not None}

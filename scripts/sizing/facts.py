@@ -1,4 +1,4 @@
-"""Numbers with which the sizing model calculates, each with its source.
+"""Numbers that the sizing model uses, each with its source.
 
 *Published* numbers are from the named page of Azure. *Measured* numbers are from this repository, on a development
 machine with two cores. *Assumed* numbers are neither published nor measured; replace them by measurements of your

@@ -1,4 +1,7 @@
-"""Checks whether a load exceeds a limit of Azure services or of this service, with remedies for operators."""
+"""Checks whether a load exceeds a limit of an Azure service or of this service.
+
+States a remedy for each exceeded limit.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,27 +64,27 @@ def check_hubs(hubs: EventHubsSize) -> Iterator[ExceededLimit]:
 
 
 def check_connections(load: Load) -> Iterator[ExceededLimit]:
-    """Yield the limits of a single connection, and of the number of connections, that the load exceeds."""
+    """Yield the limits on one connection, and on the number of connections, that the load exceeds."""
     by_bytes = facts.PARTITION_MB_IN * facts.BYTES_PER_MB / compute_impulse_bytes(load)
     most = min(by_bytes, compute_partition_rate(1, 1))
-    if load.busiest_connection > most:
+    if load.busiest_connection_rate > most:
         yield ExceededLimit(
             "connection-partition",
-            f"A connection sends {load.busiest_connection:,.0f} messages/s; all of them go to one partition, "
+            f"A connection sends {load.busiest_connection_rate:,.0f} messages/s; all of them go to one partition, "
             f"which takes {most:,.0f}.",
             "Divide the source into several connections, or send several readings in one message.",
         )
-    if load.listeners and load.busiest_connection > facts.CONNECTION_IMPULSES_PER_SECOND:
+    if load.listeners and load.busiest_connection_rate > facts.CONNECTION_IMPULSES_PER_SECOND:
         yield ExceededLimit(
             "connection-live",
-            f"A connection sends {load.busiest_connection:,.0f} messages/s; its live stream publishes 200 to 500.",
+            f"A connection sends {load.busiest_connection_rate:,.0f} messages/s; its live stream publishes 200 to 500.",
             "Listeners miss impulses that are over a minute old. Send fewer, larger messages, or divide the source "
             "into several connections. Ingestion, archive and queries are not affected.",
         )
-    if load.connections_each > facts.MAX_CATALOG_ITEMS:
+    if load.connections_per_deployment > facts.MAX_CATALOG_ITEMS:
         yield ExceededLimit(
             "catalog",
-            f"A workspace has {load.connections_each:,} connections; its catalog holds about "
+            f"A workspace has {load.connections_per_deployment:,} connections; its catalog holds about "
             f"{facts.MAX_CATALOG_ITEMS:,} items.",
             "Divide the plant into several workspaces, each with a deployment of its own.",
         )
@@ -89,7 +92,7 @@ def check_connections(load: Load) -> Iterator[ExceededLimit]:
 
 def check_cosmos(load: Load, cosmos: CosmosDbSize) -> Iterator[ExceededLimit]:
     """Yield the limits of the audit log and of the Cosmos DB account that the load exceeds."""
-    appends = load.audit_rate_per_deployment / load.scopes_each
+    appends = load.audit_rate_per_deployment / load.scopes_per_deployment
     most_ru = facts.PARTITION_RU_PER_SECOND / facts.HEADROOM
     if appends > facts.CHAIN_APPENDS_PER_SECOND or cosmos.chain_ru_per_second > most_ru:
         yield ExceededLimit(

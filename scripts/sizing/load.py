@@ -1,4 +1,4 @@
-"""Load for which the sizing model computes sizes: messages, requests, records and retention times."""
+"""Load for which the sizing model computes service sizes: messages, requests, records and retention times."""
 
 from dataclasses import dataclass, fields
 from math import ceil
@@ -84,12 +84,12 @@ class Load:
             raise ValueError(f"Field `instance_memory_mb` must be one of {', '.join(map(str, MEMORY_SIZES_MB))}.")
 
     @property
-    def connections_each(self) -> int:
+    def connections_per_deployment(self) -> int:
         """Number of connections of each deployment."""
         return ceil(self.connections / self.deployments)
 
     @property
-    def messages_each(self) -> float:
+    def message_rate_per_deployment(self) -> float:
         """Number of telemetry messages per second of each deployment."""
         return self.messages_per_second / self.deployments
 
@@ -99,12 +99,12 @@ class Load:
         return ceil(self.listeners / self.deployments)
 
     @property
-    def requests_each(self) -> float:
+    def request_rate_per_deployment(self) -> float:
         """Number of API requests per second of each deployment."""
         return self.http_requests_per_second / self.deployments
 
     @property
-    def scopes_each(self) -> int:
+    def scopes_per_deployment(self) -> int:
         """Number of audit chains of each deployment."""
         return ceil(self.audit_scopes / self.deployments)
 
@@ -114,7 +114,7 @@ class Load:
         return self.audit_events_per_second / self.deployments
 
     @property
-    def busiest_connection(self) -> float:
+    def busiest_connection_rate(self) -> float:
         """Messages per second of the busiest connection; the mean if the load does not state it."""
         return max(self.busiest_connection_messages_per_second, self.messages_per_second / self.connections)
 

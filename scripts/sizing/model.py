@@ -83,7 +83,7 @@ def find_exceeded_limits(sizes: Sizes) -> list[limits.ExceededLimit]:
 
 
 def calculate_quantities(sizes: Sizes) -> dict[str, float]:
-    """Return the monthly quantities that Azure bills for all deployments, by meter; unused meters are omitted.
+    """Return the quantities that Azure bills per month for all deployments, by meter; unused meters are omitted.
 
     Free quantities are not subtracted, except the messages that each unit of Web PubSub includes.
     """
@@ -102,7 +102,7 @@ def calculate_quantities(sizes: Sizes) -> dict[str, float]:
 
 
 def _calculate_functions_quantities(sizes: Sizes) -> dict[str, float]:
-    """Divide the billed seconds of functions between always-ready and on-demand instances, whose prices differ."""
+    """Split the billed seconds of functions between always-ready and on-demand instances, whose prices differ."""
     ready = facts.ALWAYS_READY if sizes.load.production else {}
     gb_seconds = sizes.load.instance_memory_mb / MB_PER_GB * facts.SECONDS_PER_MONTH
     ready_billed = sum(
@@ -169,12 +169,16 @@ def _calculate_live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
 
 
 def _calculate_key_vault_quantities(sizes: Sizes) -> dict[str, float]:
-    """Count the signatures by Key Vault: each run signs one checkpoint for each audit chain that has grown.
+    """Return the monthly number of signatures by Key Vault.
+
+    Each run signs one checkpoint for each chain that has grown.
 
     A checkpoint has two signatures: one over its text, and one over its root, for receipts.
     """
     runs = sizes.background.runs_per_month["checkpoints"]
-    grown = min(float(sizes.load.scopes_each), sizes.load.audit_rate_per_deployment * facts.SECONDS_PER_MONTH / runs)
+    grown = min(
+        float(sizes.load.scopes_per_deployment), sizes.load.audit_rate_per_deployment * facts.SECONDS_PER_MONTH / runs
+    )
     return {"key_vault_10000_operations": runs * grown * SIGNATURES_PER_CHECKPOINT / TEN_THOUSAND}
 
 

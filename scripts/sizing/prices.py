@@ -62,7 +62,7 @@ def read_prices(path: Path, needed: Iterable[str]) -> tuple[str, dict[str, float
 
     Args:
         path: YAML file with ``currency`` and ``prices``, see ``samples/prices.example.yaml``.
-        needed: names of the meters whose price the file must state; other prices may be null.
+        needed: names of the meters whose prices the file must contain; other prices may be null.
 
     Returns:
         The currency, and the required prices by meter.

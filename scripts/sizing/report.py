@@ -28,7 +28,7 @@ class Costs:
 def build_json_report(
     sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None
 ) -> dict[str, Any]:
-    """Convert the results of the sizing model to a JSON object; ``costs`` is null if no prices were given."""
+    """Build a JSON object from the results of the sizing model; ``costs`` is null if no prices were given."""
     total = None if costs is None else {**asdict(costs), "total": sum(costs.by_meter.values())}
     # The names of the nested properties contain the units.
     return {
@@ -42,7 +42,7 @@ def build_json_report(
 def build_text_report(
     sizes: Sizes, quantities: Mapping[str, float], limits: list[ExceededLimit], costs: Costs | None
 ) -> str:
-    """Convert the results of the sizing model to a report in plain text."""
+    """Build a report in plain text from the results of the sizing model."""
     parts = [f"Sizes of one deployment (deployments: {sizes.load.deployments})", *_format_sizes(sizes), ""]
     parts += ["Quantities of a month, all deployments", *_format_quantities(quantities, costs), ""]
     if costs is None:

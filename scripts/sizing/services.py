@@ -169,7 +169,7 @@ def compute_impulse_bytes(load: Load) -> int:
 
 
 def round_up_to_size(needed: float, sizes: Sequence[int]) -> int:
-    """Return the smallest available size of at least ``needed``; ``needed``, rounded up, if all sizes are smaller."""
+    """Return the smallest available size of at least ``needed``; if there is none, return ``needed``, rounded up."""
     return next((size for size in sizes if size >= needed), ceil(needed))
 
 
@@ -187,10 +187,10 @@ def compute_partition_rate(connections: int, partitions: int) -> float:
 def compute_event_hubs_size(load: Load) -> EventHubsSize:
     """Compute the size of the Event Hubs namespace.
 
-    The number of units follows from events and bytes in both directions, that of partitions from bytes and the capacity
-    of readers.
+    Events and bytes in both directions determine the number of units; bytes and the capacity of readers determine the
+    number of partitions.
     """
-    messages = load.messages_each
+    messages = load.message_rate_per_deployment
     message_mb, impulse_mb = (size / facts.BYTES_PER_MB for size in (load.message_bytes, compute_impulse_bytes(load)))
     events_in, mb_in = facts.HUBS * messages, messages * (message_mb + impulse_mb)
     events_out = (1 + facts.IMPULSE_READERS) * messages
@@ -209,9 +209,9 @@ def compute_event_hubs_size(load: Load) -> EventHubsSize:
     partitions = max(
         facts.LEAST_PARTITIONS,
         ceil(facts.HEADROOM * messages * impulse_mb / facts.PARTITION_MB_IN),
-        _compute_partitions_by_time(load.connections_each, facts.HEADROOM * messages),
+        _compute_partitions_by_time(load.connections_per_deployment, facts.HEADROOM * messages),
     )
-    rate = compute_partition_rate(load.connections_each, partitions)
+    rate = compute_partition_rate(load.connections_per_deployment, partitions)
     billed = messages * sum(
         max(1, ceil(size / facts.BILLED_EVENT_BYTES)) for size in (load.message_bytes, compute_impulse_bytes(load))
     )
@@ -235,13 +235,13 @@ def compute_function_sizes(load: Load, hubs: EventHubsSize, background: Backgrou
 
     An instance reads whole partitions, so that a function that reads a hub has at most as many instances as partitions.
     """
-    at_once = load.requests_each * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
-    busy = min(hubs.partitions, ceil(facts.HEADROOM * load.messages_each * facts.MESSAGE_CPU_SECONDS))
+    at_once = load.request_rate_per_deployment * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
+    busy = min(hubs.partitions, ceil(facts.HEADROOM * load.message_rate_per_deployment * facts.MESSAGE_CPU_SECONDS))
     batches = compute_batch_rate(load, hubs)
     readers = ("ingest", "archive", "live") if load.listeners else ("ingest", "archive")
     return {
         **{name: _compute_group_size(load, name, busy, batches) for name in readers},
-        "http": _compute_group_size(load, "http", ceil(facts.HEADROOM * at_once), load.requests_each),
+        "http": _compute_group_size(load, "http", ceil(facts.HEADROOM * at_once), load.request_rate_per_deployment),
         # Orchestrations of downloads, whose executions the model does not count.
         "durable": _compute_group_size(load, "durable", 1, 0),
         "background": _compute_group_size(load, "background", 1, 1 / background.tick_seconds),
@@ -249,17 +249,21 @@ def compute_function_sizes(load: Load, hubs: EventHubsSize, background: Backgrou
 
 
 def compute_batch_rate(load: Load, hubs: EventHubsSize) -> float:
-    """Return the number of batches per second with which a function that reads a hub is invoked.
+    """Return how many batches per second Azure passes to a function that reads a hub.
 
     A batch has at least one message. If batches are not full, a partition has at most one batch per ``batch_seconds``.
     """
-    return min(load.messages_each, max(hubs.partitions / load.batch_seconds, load.messages_each / facts.BATCH_EVENTS))
+    return min(
+        load.message_rate_per_deployment,
+        max(hubs.partitions / load.batch_seconds, load.message_rate_per_deployment / facts.BATCH_EVENTS),
+    )
 
 
 def _compute_group_size(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
     """Compute the number of instances and the billed time of one scaling group.
 
-    Azure bills each execution for at least a second. The sum is at most that of all instances running continuously.
+    Azure bills each execution for at least a second. The billed time is at most that of all instances running
+    continuously.
     """
     ready = facts.ALWAYS_READY.get(name, 0) if load.production else 0
     instances = max(1, ready, needed)
@@ -268,7 +272,10 @@ def _compute_group_size(load: Load, name: str, needed: int, executions_per_secon
 
 
 def compute_background_load(load: Load) -> BackgroundLoad:
-    """Compute the load that the background timer causes; a job cannot run more often than the timer."""
+    """Compute the load of the background jobs.
+
+    The background timer starts them, so no job runs more often than the timer.
+    """
     settings = Settings.read({})
     schedules = {
         "simulators": settings.simulator_schedule if load.simulators else "",
@@ -311,23 +318,25 @@ def compute_cosmos_size(load: Load, hubs: EventHubsSize, background: BackgroundL
     """Compute the size of Cosmos DB: audit records, connection states, rate limits, checkpoints and leases."""
     appends, record_kb = load.audit_rate_per_deployment, load.audit_record_bytes / facts.BYTES_PER_KB
     # Each process writes one batch per chain at a time; records that arrive meanwhile form the next batch.
-    commits = min(appends, load.scopes_each / facts.COMMIT_SECONDS)
+    commits = min(appends, load.scopes_per_deployment / facts.COMMIT_SECONDS)
     append_ru = appends * compute_write_ru(record_kb) + commits * compute_write_ru(1)
     # Each partition writes one item at a time; states that arrive during a write are part of the next write.
     state_writes = min(compute_batch_rate(load, hubs), hubs.partitions / facts.ROUND_TRIP_SECONDS)
-    state_kb = ceil(load.connections_each / hubs.partitions) * facts.CONNECTION_STATE_BYTES / facts.BYTES_PER_KB
+    state_kb = (
+        ceil(load.connections_per_deployment / hubs.partitions) * facts.CONNECTION_STATE_BYTES / facts.BYTES_PER_KB
+    )
     sweeps = background.runs_per_month["checkpoints"] / facts.SECONDS_PER_MONTH
-    grown = min(float(load.scopes_each), appends / sweeps)
+    grown = min(float(load.scopes_per_deployment), appends / sweeps)
     sweep_ru = facts.CHAIN_CONTAINERS * facts.STRONGER_READ_FACTOR * facts.SWEEP_QUERY_RU + grown * compute_read_ru(1)
     ru = {
         "audit appends": append_ru,
         "connection states": state_writes * compute_write_ru(state_kb),
         # One write a second for each instance and principal that is busy; at most one for each request.
-        "rate limits": load.requests_each * compute_write_ru(1),
+        "rate limits": load.request_rate_per_deployment * compute_write_ru(1),
         "checkpoints": sweeps * sweep_ru,
         "background leases": background.ru_per_second,
     }
-    chain_records = appends * facts.SECONDS_PER_DAY * load.audit_days / load.scopes_each
+    chain_records = appends * facts.SECONDS_PER_DAY * load.audit_days / load.scopes_per_deployment
     verify_ru = chain_records * compute_read_ru(record_kb)
     seconds = max(verify_ru / facts.PARTITION_RU_PER_SECOND, chain_records / facts.VERIFY_RECORDS_PER_SECOND)
     stored = appends * facts.SECONDS_PER_DAY * load.audit_days * load.audit_record_bytes * facts.RECORD_STORED_FACTOR
@@ -338,14 +347,14 @@ def compute_cosmos_size(load: Load, hubs: EventHubsSize, background: BackgroundL
         steps * facts.AUTOSCALE_STEP_RU if load.production else 0,
         verify_ru,
         seconds,
-        append_ru / load.scopes_each,
+        append_ru / load.scopes_per_deployment,
         stored / facts.BYTES_PER_GB,
     )
 
 
 def compute_data_explorer_size(load: Load) -> DataExplorerSize:
     """Compute the size of the Data Explorer cluster, from the data in its cache and the ingestion rate of a core."""
-    mb_per_second = load.messages_each * compute_impulse_bytes(load) / facts.BYTES_PER_MB
+    mb_per_second = load.message_rate_per_deployment * compute_impulse_bytes(load) / facts.BYTES_PER_MB
     gb_per_day = mb_per_second * facts.SECONDS_PER_DAY * facts.BYTES_PER_MB / facts.BYTES_PER_GB
     compressed_gb_per_day = gb_per_day * facts.TABLE_COPIES / load.compression
     hot_gb = compressed_gb_per_day * min(load.hot_days, load.retention_days)
@@ -358,17 +367,19 @@ def compute_data_explorer_size(load: Load) -> DataExplorerSize:
         if machines <= facts.SMALL_CLUSTER_MACHINES or machine == facts.MACHINES[-1][0]:
             machines = max(facts.LEAST_MACHINES, machines)
             return DataExplorerSize(gb_per_day / 24, hot_gb, stored_gb, machine, machines, machines * machine_cores)
-    raise AssertionError("No machine size was chosen, although the loop always chooses the last one.")
+    raise AssertionError("The list of machine sizes is empty.")
 
 
 def compute_archive_size(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> ArchiveSize:
     """Compute the size of the cold archive, which has one merged blob for each connection and hour."""
-    blobs = load.connections_each * 24.0 * load.archive_days
-    rows_gb_per_day = load.messages_each * facts.SECONDS_PER_DAY * compute_impulse_bytes(load) * facts.ARCHIVED_SHARE
-    gb_per_day = (rows_gb_per_day + load.connections_each * 24 * facts.BLOB_BYTES) / facts.BYTES_PER_GB
+    blobs = load.connections_per_deployment * 24.0 * load.archive_days
+    rows_gb_per_day = (
+        load.message_rate_per_deployment * facts.SECONDS_PER_DAY * compute_impulse_bytes(load) * facts.ARCHIVED_SHARE
+    )
+    gb_per_day = (rows_gb_per_day + load.connections_per_deployment * 24 * facts.BLOB_BYTES) / facts.BYTES_PER_GB
     # A batch becomes a blob for each of its connections, so there are never more blobs than messages.
     batches = compute_batch_rate(load, hubs)
-    writes = min(load.messages_each, batches * ceil(load.connections_each / hubs.partitions))
+    writes = min(load.message_rate_per_deployment, batches * ceil(load.connections_per_deployment / hubs.partitions))
     pages = ceil(blobs / facts.BLOBS_PER_LIST)
     return ArchiveSize(
         gb_per_day * load.archive_days,
@@ -384,8 +395,8 @@ def compute_live_stream_size(load: Load) -> LiveStreamSize:
     """Compute the size of Web PubSub, from the number of listeners and the messages in and out."""
     if not load.listeners:
         return LiveStreamSize(0.0, 0.0, 0, 0.0)
-    messages_in = load.messages_each
-    heard = min(load.connections_per_listener, load.connections_each) / load.connections_each
+    messages_in = load.message_rate_per_deployment
+    heard = min(load.connections_per_listener, load.connections_per_deployment) / load.connections_per_deployment
     messages_out = load.listeners_per_deployment * messages_in * heard
     needed = max(
         load.listeners_per_deployment / facts.LISTENERS_PER_UNIT,

@@ -1,4 +1,4 @@
-"""Command that runs the smoke test of a running service; ``smoke.sh`` calls it."""
+"""Run the smoke test against a running service; ``smoke.sh`` calls this module."""
 
 import argparse
 import json
@@ -39,7 +39,7 @@ def _report_skipped(_: SmokeContext) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the smoke test with the options of the command line, and return the exit code."""
+    """Run the smoke test with the given command-line options, and return the exit code."""
     parser = argparse.ArgumentParser(prog="smoke.sh", description="Test a running service once from end to end.")
     parser.add_argument(
         "--without",

@@ -1,4 +1,4 @@
-"""HTTP calls of the smoke test with the tokens of team members; requires only the standard library."""
+"""HTTP calls of the smoke test with tokens of team members; needs only the standard library."""
 
 import json
 import time
@@ -37,7 +37,7 @@ class ServiceReply:
 
     @property
     def json(self) -> Any:
-        """Body of the reply, parsed as JSON; CheckFailedError if it is not JSON."""
+        """Parse the body of the reply as JSON; raise CheckFailedError if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -46,7 +46,7 @@ class ServiceReply:
             ) from None
 
     def require_status(self, *statuses: int) -> "ServiceReply":
-        """Return this reply if it has one of the expected statuses; raise CheckFailedError for any other status."""
+        """Return this reply if it has one of the expected statuses; otherwise raise CheckFailedError."""
         if self.status not in statuses:
             raise CheckFailedError(
                 f"status {self.status} instead of {statuses[0]}: {self.body[:300].decode(errors='replace')}"
@@ -56,7 +56,7 @@ class ServiceReply:
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """Caller that sends requests with an access token.
+    """Team member or anonymous caller that sends requests with an access token.
 
     Attributes:
         base: base URL of the service.
@@ -96,7 +96,7 @@ class TokenHolder:
 
 @dataclass
 class SmokeContext:
-    """State that the checks share; the first checks fill ``members`` and ``workspace``.
+    """State that the checks share. The first checks fill ``members`` and ``workspace``, which later checks read.
 
     Attributes:
         base: base URL of the service.
@@ -115,7 +115,7 @@ class SmokeContext:
         raise FeatureMissingError(f"no API key belongs to a member with the rights {', '.join(rights)}")
 
     def find_pair(self, first: str, second: str) -> tuple[TokenHolder, TokenHolder]:
-        """Return two different team members, one with the access right ``first`` and one with ``second``."""
+        """Return two different team members: the first has the access right ``first``, the other has ``second``."""
         self.find_member(first)
         for one in self._find_members(first):
             for other in self._find_members(second):
@@ -131,7 +131,7 @@ class SmokeContext:
 
 
 def wait_until(probe: Callable[[], object], wanted: object) -> None:
-    """Call a function until it returns the value ``wanted``; raise CheckFailedError after the time limit."""
+    """Call a function again and again until it returns ``wanted``; raise CheckFailedError after the time limit."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (seen := probe()) != wanted:
         if time.monotonic() > deadline:

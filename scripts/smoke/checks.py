@@ -59,7 +59,7 @@ def list_connections(context: SmokeContext, fields: str) -> list[dict[str, Any]]
 
 
 def check_telemetry(context: SmokeContext) -> str:
-    """Check that a telemetry message which is sent twice is stored once."""
+    """Check that a telemetry message that is sent twice is stored only once."""
     member = context.find_member("Telemetry.Write", "WarmQuery.AdHoc")
     real = [each["id"] for each in list_connections(context, "id type status") if _accepts_messages(each)]
     if not real:
@@ -109,7 +109,7 @@ def check_audit_event(context: SmokeContext) -> str:
 
 
 def check_verification(context: SmokeContext) -> str:
-    """Check that the service finds the hash chain of audit events valid."""
+    """Check that the service reports the hash chain of audit events as valid."""
     body = {"ScopeKey": SCOPE}
     verdict = (
         context.find_member("Provenance.Verify")
@@ -178,7 +178,7 @@ def check_openapi(context: SmokeContext) -> str:
 
 
 def check_mcp(context: SmokeContext) -> str:
-    """Check that the MCP server lists its tools."""
+    """Check that the MCP server returns a list of its tools."""
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
     member, message = context.find_member("Mcp.Use"), {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     answer = member.send_request("POST", "/oi-api/mcp", message, headers).require_status(OK).json
@@ -188,7 +188,7 @@ def check_mcp(context: SmokeContext) -> str:
 
 
 def check_live_stream(context: SmokeContext) -> str:
-    """Check that a client receives the URL of the live stream."""
+    """Check that the service gives a client the URL of the live stream."""
     member = context.find_member("LiveStream.Read")
     reply = member.get("/oi-api/live-stream/negotiate")
     if reply.status == UNAVAILABLE and reply.json["code"] == "LIVE_STREAM_UNAVAILABLE":

@@ -1,4 +1,4 @@
-"""Run the tests of the clauses and write the report: ``python -m scripts.validation``, or ``make validation``."""
+"""Run the tests listed for clauses of regulations and write the report (``make validation``)."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests, write the report, and print its path; return 1 if a test failed or did not run."""
+    """Run the tests, write the report and print its path; return 1 if a test failed or did not run."""
     options = _parse_options(arguments)
     clauses = parse_clauses((ROOT / PAGE).read_text(encoding="utf-8"))
     tests = list_tests(clauses)

@@ -13,7 +13,7 @@ _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 @dataclass(frozen=True, slots=True)
 class TestName:
-    """Name of a test function.
+    """Name and file of a test function.
 
     Attributes:
         path: file of the test, relative to the root of the project.
@@ -26,21 +26,21 @@ class TestName:
     function: str
 
     def __str__(self) -> str:
-        """Return the name in the form of pytest."""
+        """Return the test's name as pytest writes it."""
         return f"{self.path}::{self.function}"
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Clause of a regulation, and the behaviour of the service that serves to meet it.
+    """Clause of a regulation, with the behaviour of the service that helps to meet it.
 
     Attributes:
         regulation: name of the regulation, for instance ``21 CFR Part 11``.
         number: number of the clause, for instance ``11.10(e)``.
-        requirement: what the clause requires, in short.
-        behaviour: what the service does about it.
-        tests: tests that show this behaviour; empty if the clause is the plant's task alone.
-        procedures: what the plant must add.
+        requirement: short text of the requirement.
+        behaviour: behaviour of the service that helps to meet it.
+        tests: tests of this behaviour; empty if only the plant itself can meet the clause.
+        procedures: procedures that the plant must add.
     """
 
     regulation: str
@@ -52,13 +52,13 @@ class Clause:
 
 
 def parse_clauses(text: str) -> tuple[Clause, ...]:
-    """Parse the clauses of the page, in their order.
+    """Parse the clauses from the page's tables, in the order of the page.
 
     Args:
         text: the page, as Markdown.
 
     Raises:
-        ValueError: a row has another number of columns, or its tests have another form.
+        ValueError: a row has the wrong number of columns, or a test has no valid name.
     """
     return tuple(_parse_rows(text))
 
@@ -88,5 +88,5 @@ def _parse_row(regulation: str, line: str) -> Clause:
 
 
 def list_tests(clauses: tuple[Clause, ...]) -> tuple[TestName, ...]:
-    """Return each test of the clauses once, in the order of the page."""
+    """Return the tests of all clauses without duplicates, in the order of the page."""
     return tuple(dict.fromkeys(test for clause in clauses for test in clause.tests))

@@ -1,4 +1,4 @@
-"""Version of the project and of the environment in which its tests ran."""
+"""Describes the version of the project and the environment in which its tests ran."""
 
 import hashlib
 import platform
@@ -29,7 +29,7 @@ class Environment:
 
 
 def describe_environment(root: Path) -> Environment:
-    """Describe the project in a folder, and this computer.
+    """Return the version of the project in a folder, and a description of this computer and its packages.
 
     Args:
         root: folder of the project.

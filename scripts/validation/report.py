@@ -38,7 +38,7 @@ class Validation:
         is_unchanged: whether version and environment were the same at the end of the run.
         started_at: start of the run, with zone.
         ended_at: end of the run, with zone.
-        performed_by: name of the person who ran it; empty to leave a line for it.
+        performed_by: name of the person who ran the validation; if empty, the report has a line for the name.
     """
 
     clauses: Sequence[Clause]
@@ -51,13 +51,13 @@ class Validation:
     is_unchanged: bool = True
 
     def is_passed(self) -> bool:
-        """Return whether there are tests, all of them ran and passed, and all of them on the same version."""
+        """Return whether all tests passed, at least one test exists, and the version did not change during the run."""
         has_passed = all(each.outcome is Outcome.PASSED for each in self.results.values())
         return bool(self.results) and has_passed and self.is_unchanged
 
 
 def render_report(validation: Validation) -> str:
-    """Render the report as an HTML page without scripts and without references to other files."""
+    """Render the report as one HTML page that contains no scripts and loads no other files."""
     title = f"Validation report {escape(validation.environment.facts['Version'])}"
     parts = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',

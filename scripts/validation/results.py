@@ -1,4 +1,4 @@
-"""Results of named tests: runs pytest and reads its report in the JUnit format."""
+"""Runs named tests with pytest, and reads their results from pytest's JUnit report."""
 
 import ast
 import subprocess
@@ -16,7 +16,7 @@ _REASON_LENGTH: Final = 300
 
 
 class Outcome(StrEnum):
-    """Outcome of a named test; it counts as passed only if all of its cases passed."""
+    """Outcome of a named test; a test passes only if all of its cases pass."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -29,7 +29,7 @@ class Result:
 
     Attributes:
         outcome: outcome of all cases of the test together.
-        cases: number of cases that ran; a test with parameters has several.
+        cases: number of cases that ran; a parametrised test has several.
         seconds: duration of all cases in seconds.
         reason: why the test failed or did not run; empty if it passed.
     """
@@ -55,10 +55,10 @@ def run_tests(root: Path, names: Iterable[TestName], report: Path, workers: int)
 
 
 def read_results(report: Path, names: Iterable[TestName]) -> Mapping[TestName, Result]:
-    """Read the result of each named test; a test without any case in the report did not run.
+    """Return the result of each named test; a test without a case in the report did not run.
 
     Args:
-        report: results in the JUnit format; a missing or damaged file has no result of any test.
+        report: results in the JUnit format; if the file is missing or damaged, no test ran.
         names: tests whose results are read.
     """
     found: dict[tuple[str, str], list[ET.Element]] = {}
@@ -97,7 +97,7 @@ def _read_reason(element: ET.Element) -> str:
 
 
 def read_rule(root: Path, name: TestName) -> str:
-    """Return the docstring of a test, which states the rule that it checks; empty if the test does not exist."""
+    """Return the docstring of a test, which states the rule that the test checks; empty if the test does not exist."""
     try:
         tree = ast.parse((root / name.path).read_text(encoding="utf-8"))
     except OSError:

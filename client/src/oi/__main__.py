@@ -1,4 +1,4 @@
-"""``python -m oi``: the command ``oi``."""
+"""Run the command ``oi`` with ``python -m oi``."""
 
 from oi.cli.main import run
 

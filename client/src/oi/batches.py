@@ -17,14 +17,15 @@ MESSAGE_ID_POINTER = "/messageId"
 
 
 def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER) -> dict[str, Any]:
-    """Return a message with an id, by which the service recognises a message that is sent again.
+    """Return a copy of a message that has an id, so that the service recognises the message if it is sent again.
 
     An object whose only member is an array of objects is returned unchanged, because it is not a message: the service
-    explains how to send its objects.
+    then rejects it with an explanation.
 
     Args:
-        message: the message; an id that it has, also an invalid one, is not changed.
-        pointer: ``messageIdPointer`` of the connection, through objects; missing objects are created.
+        message: the message; if it has an id already, even an invalid one, the id is not changed.
+        pointer: JSON pointer to the id (``messageIdPointer`` of the connection); missing objects on its path are
+            created.
     """
     changed = dict(message)
     if _is_wrapper(message):

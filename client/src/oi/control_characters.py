@@ -1,4 +1,4 @@
-"""Escapes for control characters in texts of other people and devices, for output to a terminal."""
+"""Replaces control characters by escapes, because texts from devices and other people are printed to a terminal."""
 
 import re
 
@@ -11,7 +11,7 @@ _CONTROLS_IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")
 def escape_controls(text: str) -> str:
     r"""Replace control characters and invisible characters that change the direction of text by escapes such as \x1b.
 
-    A device chooses some of the texts that commands print; its characters must not control the user's terminal.
+    Devices send some of the texts that commands print; their characters must not control the user's terminal.
     """
     return _CONTROLS.sub(_escape_match, text)
 

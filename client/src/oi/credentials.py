@@ -23,7 +23,7 @@ class Token:
     expires_at: float | None = None
 
     def is_fresh(self, now: float) -> bool:
-        """Return whether a request at this time, in seconds since 1970, can still use the token."""
+        """Return whether the token is still valid long enough for a request at this time (seconds since 1970)."""
         return self.expires_at is None or now < self.expires_at - RENEW_SECONDS
 
 
@@ -31,10 +31,10 @@ def check_credential(text: str) -> None:
     """Check that an API key or a token consists of characters that an HTTP header can contain.
 
     Raises:
-        ValueError: it contains other characters; the message does not contain the secret.
+        ValueError: the text contains other characters; the error message does not repeat the text.
     """
     if not (text.isascii() and text.isprintable()) or " " in text:
-        raise ValueError("the API key or token contains a space, a line break or another character that no key has")
+        raise ValueError("the API key or token contains a space, a line break or another invalid character")
 
 
 def parse_token(reply: Any) -> Token:

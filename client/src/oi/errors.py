@@ -1,4 +1,4 @@
-"""Exceptions of the client; most of them stand for an HTTP error status."""
+"""Exceptions of the client; most of them correspond to an HTTP error status."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -108,7 +108,7 @@ _SERVER_ERRORS = 500
 def build_api_error(
     status: int, problem: Mapping[str, Any], *, retry_after: float | None = None, fallback: str = ""
 ) -> ApiError:
-    """Build the exception for an error reply.
+    """Build the exception that matches the status of an HTTP error reply.
 
     Args:
         status: HTTP status.

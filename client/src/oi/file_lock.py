@@ -20,7 +20,10 @@ else:
 
 @contextmanager
 def lock_file(path: Path) -> Iterator[None]:
-    """Lock a file, which is created if it is missing, while the block runs; the lock also ends with the process."""
+    """Lock a file until the ``with`` block ends; create the file if it is missing.
+
+    If the process dies, the lock is released.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _lock_descriptor(descriptor)

@@ -1,10 +1,10 @@
-"""Format of the timestamps in requests."""
+"""Formats timestamps for requests."""
 
 from datetime import UTC, datetime
 
 
 def format_instant(value: datetime | str | None) -> str | None:
-    """Format a time as RFC 3339 in UTC; text is not changed, and a time without a zone is local time.
+    """Format a time as RFC 3339 in UTC; return text unchanged. A time without a time zone is taken as local time.
 
     Example:
         >>> format_instant(datetime(2026, 1, 5, 8, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""Strict parsing and encoding of JSON: what the service would reject is rejected here, with the place of the fault."""
+"""Strict parsing and encoding of JSON; rejects all JSON that the service would reject, and states the position."""
 
 import json
 from collections import Counter
@@ -21,7 +21,10 @@ _RULES = {
 
 
 class JsonTextError(ValueError):
-    """A text is not JSON, or a value has no form in JSON; the message names the rule and, if known, the place."""
+    """A text is not JSON, or a value cannot be expressed in JSON.
+
+    The message states the rule and, if known, the position.
+    """
 
 
 def parse_json(text: str) -> Any:
@@ -61,12 +64,15 @@ def encode_json(value: Any) -> bytes:
 
 
 def split_pointer(pointer: str) -> list[str]:
-    """Return the names and indices of a JSON pointer (RFC 6901), unescaped."""
+    """Split a JSON pointer (RFC 6901) into property names and array indices, and unescape them."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
 def select_inner(place: Any, part: str, missing: Any = None) -> Any:
-    """Return what one part of a JSON pointer selects in an object or array; ``missing`` if it selects nothing."""
+    """Return the value in an object or array to which one part of a JSON pointer refers.
+
+    Return ``missing`` if there is none.
+    """
     if isinstance(place, Mapping):
         return place.get(part, missing)
     is_index = part.isascii() and part.isdigit() and (part == "0" or part[0] != "0")
@@ -76,7 +82,7 @@ def select_inner(place: Any, part: str, missing: Any = None) -> Any:
 
 
 def build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object from its members; pass this function as ``object_pairs_hook`` to :mod:`json`.
+    """Build a JSON object from its members, as ``object_pairs_hook`` of :func:`json.loads`.
 
     Raises:
         JsonTextError: two members have the same name.

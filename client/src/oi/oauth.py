@@ -46,7 +46,7 @@ class Grant:
         client_id: id of the OAuth client to which the user gave access.
         access_token: JWT with which requests are authenticated.
         expires_at: expiry of the access token, in seconds since 1970.
-        refresh_token: token with which new tokens are requested once; the reply contains the next refresh token.
+        refresh_token: token for one request for new tokens; the reply contains the next refresh token.
         scopes: granted access rights.
     """
 
@@ -186,7 +186,7 @@ def refresh_grant(client: httpx.Client, server: AuthorizationServer, grant: Gran
 
 
 def revoke_grant(client: httpx.Client, server: AuthorizationServer, grant: Grant) -> None:
-    """End an OAuth grant, and so revoke all of its tokens."""
+    """End an OAuth grant, which revokes all of its tokens."""
     form = {"token": grant.refresh_token, "token_type_hint": "refresh_token", "client_id": grant.client_id}
     _send_request(client, "POST", server.revocation_endpoint, form)
 

@@ -1,4 +1,4 @@
-"""Interpretation of the errors with which the service rejects a batch of messages: what the sender must do."""
+"""Interprets the errors with which the service rejects a batch of messages, and decides the sender's next action."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _DEVICE_NOT_ALLOWED = "DEVICE_NOT_ALLOWED"
 
 
 class Action(Enum):
-    """Action of a sender after the service has rejected a batch."""
+    """Action that a sender must take after the service has rejected a batch."""
 
     RETRY = "send everything again later"
     READ_KEY = "read the key again, then send everything again"
@@ -47,10 +47,10 @@ class Refusal:
     concerns_device: bool = False
 
     def extend_to_devices(self, lines: Sequence[bytes]) -> dict[int, str]:
-        """Return the reasons for all rejected lines of a batch, by line number.
+        """Return the reasons for all lines of a batch that must be rejected, by line number.
 
-        If a device is not allowed, the service names only the first message of this device. The result contains all of
-        them; otherwise each message would need another request.
+        If a device is not allowed, the service reports only the first message of this device. The result contains all
+        messages of the device, so that they are not sent again one by one.
         """
         found = {number: reason for number, reason in self.lines.items() if number <= len(lines)}
         if not self.concerns_device:
@@ -81,7 +81,7 @@ def explain_refusal(error: ApiError, lookup: str) -> Refusal:
 
 
 def _find_lines(error: ApiError) -> dict[int, str]:
-    """Find the lines of a batch that an error names, by line number, each with the reason of its rejection."""
+    """Return the lines of a batch that an error reply reports, by line number, with the reason for each."""
     found: dict[int, str] = {}
     for each in error.errors:
         if match := _LINE.match(str(each.get("field", ""))):

@@ -1,4 +1,4 @@
-"""Rules for HTTP requests: headers, errors, and which requests are repeated after which pause."""
+"""Rules for HTTP requests: headers, error replies, which requests are repeated, and the pauses between attempts."""
 
 import random
 import uuid
@@ -46,7 +46,7 @@ def build_signature(meaning: str | None, statement: str | None) -> dict[str, Any
     """
     if meaning is None:
         if statement is not None:
-            raise ValueError("A statement belongs to a signature: give a meaning, too.")
+            raise ValueError("A signature statement requires a meaning; pass `meaning`, too.")
         return {}
     return {"signature": {"meaning": meaning, **({} if statement is None else {"statement": statement})}}
 
@@ -95,7 +95,10 @@ def parse_json_reply(response: httpx.Response) -> Any:
 
 
 def _format_address(url: httpx.URL | str) -> str:
-    """Return scheme, host and path of a URL; the other parts may contain secrets, such as the signature of a link."""
+    """Return scheme, host and path of a URL.
+
+    The rest is omitted, because it may contain secrets such as the signature of a link.
+    """
     try:
         return str(httpx.URL(url).copy_with(userinfo=b"", query=None, fragment=None)) or "another address"
     except (httpx.InvalidURL, ValueError):

@@ -1,4 +1,4 @@
-"""Spool file: telemetry messages that still have to be sent, and messages that the service has refused, in SQLite."""
+"""SQLite file of telemetry messages that still have to be sent, and of messages that the service has refused."""
 
 import json
 import sqlite3
@@ -59,9 +59,9 @@ class SpoolFile:
             )
 
     def read(self, limit: int, without: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
-        """Return the connection of the oldest message, and this connection's oldest messages with their row ids.
+        """Return the messages of the connection to which the oldest message belongs, oldest first, with their row ids.
 
-        Both are empty if no message is stored.
+        The result is the connection's short name and the list of messages; both are empty if no message is stored.
 
         Args:
             limit: maximum number of messages.

@@ -1,4 +1,4 @@
-"""Position in a live stream, from which the stream continues after a lost connection without gaps and repetitions."""
+"""Position in a live stream, from which the stream continues after a lost connection without gaps or repetitions."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class StreamPosition:
         self._received = datetime.now(UTC)
 
     def find_start(self) -> str | None:
-        """Return the start time with which the stream must be requested again; None for new messages only.
+        """Return the start time for the request that continues the stream; None to receive only new messages.
 
         The start time is 60 seconds before the time of the newest message, or before the arrival of the last message if
         that is earlier: a device whose clock is ahead must not hide the messages of other devices.
@@ -35,7 +35,7 @@ class StreamPosition:
         return self._start
 
     def mark_opened(self) -> None:
-        """Set a missing start time to now, so that a stream lost before its first message continues from this time."""
+        """Set a missing start time to now, so that a connection lost before the first message loses nothing."""
         self._start = self._start or datetime.now(UTC).isoformat()
 
     def accept(self, message: Mapping[str, Any]) -> bool:

@@ -42,7 +42,7 @@ def verify_webhook(headers: Mapping[str, str], body: bytes | str, secret: str, *
     if not sent.isascii() or not sent.isdigit():
         raise WebhookError("the header webhook-timestamp is not a number of seconds")
     if abs((time.time() if now is None else now) - int(sent)) > TOLERANCE_SECONDS:
-        raise WebhookError("the request is older or newer than five minutes")
+        raise WebhookError("the timestamp of the request differs from the current time by more than five minutes")
     content = body.encode() if isinstance(body, str) else body
     signed = b"%b.%b.%b" % (identity.encode(), sent.encode(), content)
     expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256))

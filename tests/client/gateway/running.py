@@ -57,7 +57,7 @@ class Taker:
     def __init__(self) -> None:
         self.taken: list[Delivery] = []
 
-    def call_when_room(self, function: Any) -> None:
+    def call_when_not_full(self, function: Any) -> None:
         """Do nothing, because the receiver is never full."""
 
     def put(self, delivery: Delivery) -> None:

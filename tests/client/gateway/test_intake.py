@@ -101,7 +101,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full(
 
     monkeypatch.setattr(bench.spool, "append", raise_disk_full)
     resumed = asyncio.Event()
-    bench.intake.call_when_room(resumed.set)
+    bench.intake.call_when_not_full(resumed.set)
     async with run_intake(bench):
         bench.put(1)
         bench.put(2)

@@ -136,7 +136,7 @@ class AsyncDownload:
 
 
 def _build_error(job: Mapping[str, Any]) -> ApiError:
-    """Build the error for a download job that failed or was cancelled; the service's reason may begin with a code."""
+    """Build the error for a failed or cancelled download job, from its reason, which may begin with an error code."""
     reason = str(job.get("error") or f"The download is {job['status']}.")
     code, found, detail = reason.partition(": ")
     if found and code.isupper() and code.replace("_", "").isalpha():
@@ -145,6 +145,6 @@ def _build_error(job: Mapping[str, Any]) -> ApiError:
 
 
 def _choose_name(file: Mapping[str, Any], form: str) -> str:
-    """Choose the file name under which a part of a download is saved: the last path segment of the part's link."""
+    """Return the file name for a downloaded file: the last path segment of the file's link."""
     name = Path(file["url"].partition("?")[0]).name
     return name if "." in name else f"{file['connection']}-{file['sha256'][:8]}.{form}"

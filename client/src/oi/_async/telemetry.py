@@ -1,4 +1,4 @@
-"""Sending of telemetry: at once, or through a spool file that stores messages during an outage."""
+"""Sends telemetry at once, or through a spool file that stores messages during an outage."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -58,7 +58,10 @@ class AsyncTelemetry:
         return accepted
 
     async def send_lines(self, lookup: str, lines: Iterable[bytes]) -> int:
-        """Send one batch of messages as NDJSON lines; return their number. Each message needs a ``messageId``."""
+        """Send one batch of messages as NDJSON lines; return the number of messages.
+
+        Each message needs a ``messageId``.
+        """
         content = b"".join(lines)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
         # The service stores a messageId once, so the request is safe to repeat without remembering its reply.
@@ -118,8 +121,9 @@ class AsyncSpool:
     async def flush(self) -> int:
         """Send all stored messages, oldest first; return the number of messages that the service has accepted.
 
-        Messages that the service refuses are set aside: :meth:`list_refused` returns them. If the service refuses all
-        messages of a connection, for instance of an unknown one, they stay on disk and those of the others are sent.
+        The service may refuse single messages; :meth:`list_refused` returns them, and they are not sent again. If the
+        service refuses a whole connection, for instance because it is unknown, the messages of this connection stay on
+        disk and the messages of the other connections are sent.
 
         Raises:
             ApiError: as :meth:`AsyncTelemetry.send`; messages that the service has not accepted stay on disk.
@@ -152,10 +156,12 @@ class AsyncSpool:
         self._file.remove_refused([each.id for each in refused])
 
     def _set_aside(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
-        """Set aside the messages of a batch that an error names; return False if it concerns the whole connection.
+        """Mark the messages named in an error reply as refused.
+
+        Return False if the service refuses the whole connection.
 
         Raises:
-            ApiError: the error, if it concerns all connections or ends by itself.
+            ApiError: the same error, if the batch must be sent again later or with another API key.
         """
         refusal = explain_refusal(error, lookup)
         if refusal.action in {Action.RETRY, Action.READ_KEY}:

@@ -78,7 +78,7 @@ class Documents:
         return replaced
 
     def delete(self, document_id: str, *, partition_key: str | None = None, etag: str | None = None) -> None:
-        """Delete a document; the arguments are those of :meth:`read`, and `etag` is that of :meth:`replace`."""
+        """Delete a document; for the arguments see :meth:`read`, and for `etag` see :meth:`replace`."""
         self._transport.request(
             "DELETE",
             self._build_path(document_id),

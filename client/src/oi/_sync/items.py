@@ -54,7 +54,7 @@ class Items:
             key: id or short name (lookup) of the item in URLs.
             item: JSON properties of the item.
             etag: replace the item only if the stored version still has this ETag.
-            create_only: raise an error if the item exists.
+            create_only: create a new item; raise an error if an item with this key exists.
 
         Raises:
             PreconditionFailedError: the stored item no longer has this ETag, or the item exists already
@@ -164,7 +164,10 @@ class Webhooks:
         self._items.delete(webhook_id)
 
     def rotate_secret(self, webhook_id: str) -> dict[str, Any]:
-        """Create a secret for a webhook; return the webhook with it. For 24 hours, the old secret signs, too."""
+        """Create a new secret for a webhook; return the webhook with its secret.
+
+        For 24 hours, events are also signed with the old secret.
+        """
         return self._post_action(webhook_id, "rotate-secret")
 
     def test(self, webhook_id: str) -> dict[str, Any]:
@@ -178,7 +181,7 @@ class Webhooks:
         return found
 
     def retry(self, webhook_id: str, delivery_id: str) -> dict[str, Any]:
-        """Send a failed or waiting event again at once, under the same event id; return its delivery."""
+        """Send the event of a failed or waiting delivery again at once, with the same event id; return the delivery."""
         return self._post_action(webhook_id, f"deliveries/{quote(delivery_id, safe='')}/retry")
 
     def _post_action(self, webhook_id: str, action: str) -> dict[str, Any]:

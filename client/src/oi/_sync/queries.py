@@ -43,7 +43,7 @@ class Queries:
         for query in self.list():
             if query["lookup"] == lookup:
                 return query
-        raise _build_missing(lookup)
+        raise _build_not_found_error(lookup)
 
     def run(
         self,
@@ -78,7 +78,9 @@ class Queries:
     def run_raw(
         self, lookup: str, media_type: str, query: Mapping[str, Any] | None = None
     ) -> tuple[bytes, Mapping[str, str]]:
-        """Execute a warm query and return the whole HTTP reply in a chosen media type, such as ``text/csv``.
+        """Execute a warm query.
+
+        Return the body and the headers of the reply in a chosen media type, such as ``text/csv``.
 
         Args:
             lookup: short name of the query in URLs, or its API path.
@@ -89,7 +91,10 @@ class Queries:
         return response.content, response.headers
 
     def put(self, lookup: str, definition: Mapping[str, Any]) -> "QueryDefinition":
-        """Create or replace a warm query; return its definition. It is a draft until another person approves it."""
+        """Create or replace a warm query; return its definition.
+
+        The query is a draft until another person approves it.
+        """
         route = f"{_ROUTE}/{quote(lookup, safe='')}"
         reply: QueryDefinition = parse_json_reply(self._transport.request("PUT", route, json=definition))
         return reply
@@ -165,17 +170,17 @@ class Queries:
 
 
 def _build_run_path(lookup: str) -> str:
-    """Return the URL path that executes a query; its API path may contain slashes, but lead to no other route.
+    """Return the URL path that executes the warm query with this short name or API path, which may contain slashes.
 
     Raises:
-        NotFoundError: a part of the path is empty, or has another meaning in a URL.
+        NotFoundError: a segment of the path is empty, ``.`` or ``..``.
     """
     if not {"", ".", ".."}.isdisjoint(lookup.split("/")):
-        raise _build_missing(lookup)
+        raise _build_not_found_error(lookup)
     return f"{_ROUTE}/{quote(lookup)}"
 
 
-def _build_missing(lookup: str) -> NotFoundError:
+def _build_not_found_error(lookup: str) -> NotFoundError:
     detail = f"No warm query has the lookup (short name in URLs) {lookup!r}."
     return NotFoundError(404, "WARM_QUERY_NOT_FOUND", detail)
 

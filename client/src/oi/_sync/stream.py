@@ -1,4 +1,4 @@
-"""Live stream of telemetry that reconnects without lost or repeated messages."""
+"""Live stream of telemetry; it reconnects automatically, without lost or repeated messages."""
 
 import json
 from collections.abc import Generator
@@ -71,12 +71,12 @@ def stream_messages(
                 raise error from None
         except InvalidProxy:
             # The message of websockets contains the address of the proxy, which may contain a password.
-            raise UnreachableError("The proxy of the environment is not valid") from None
+            raise UnreachableError("The proxy URL in the environment variables is invalid") from None
         except (ConnectionClosed, OverloadedError, TooManyRequestsError):
             pass  # the service restarts or is overloaded, or the token has expired
         except (OSError, InvalidHandshake, InvalidURI, UnreachableError) as failure:
             if pause >= _MAX_PAUSE:
-                raise _build_unreachable(transport.url, failure) from None
+                raise _build_unreachable_error(transport.url, failure) from None
         sleep(pause)
         pause = min(_MAX_PAUSE, pause * 2)
 
@@ -86,7 +86,7 @@ def _read_error(refused: InvalidStatus) -> ApiError:
     return build_api_error(response.status_code, _read_problem(response.body))
 
 
-def _build_unreachable(url: str, failure: Exception) -> UnreachableError:
+def _build_unreachable_error(url: str, failure: Exception) -> UnreachableError:
     return failure if isinstance(failure, UnreachableError) else UnreachableError(f"{url} does not respond: {failure}")
 
 

@@ -1,4 +1,4 @@
-"""HTTP requests to the service, with authentication, retries and conversion of errors to exceptions."""
+"""HTTP requests to the service: authentication, retries, and conversion of error replies to exceptions."""
 
 import time
 from collections.abc import Iterator, Callable, Mapping

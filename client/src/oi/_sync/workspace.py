@@ -1,4 +1,4 @@
-"""Entry point of the client: an object whose attributes give access to all parts of a workspace."""
+"""Entry point of the client: an object whose attributes give access to all parts of the API, such as queries."""
 
 from collections.abc import Generator, Callable, Mapping
 from datetime import datetime

@@ -20,7 +20,7 @@ _COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "Enti
 
 
 def chain_options(command: Command) -> Command:
-    """Add the command-line options that select an audit chain."""
+    """Add the command-line options that select an audit chain to a command (decorator)."""
     command = click.option("--scope", metavar="SCOPE", help="Scope of plant events; none for the workspace.")(command)
     return click.option("--target", type=_TARGETS, help="Container; chosen by the scope if omitted.")(command)
 

@@ -1,4 +1,4 @@
-"""Sign-in with a browser, which returns the result to a port of this computer (RFC 8252)."""
+"""Sign-in with a browser: a local port receives the result from the browser (RFC 8252)."""
 
 import queue
 import threading
@@ -51,7 +51,7 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         except NotFoundError as error:
             error.add_note(_explain_client(client_id))
             raise
-        receiver.expect(request, server)
+        receiver.set_request(request, server)
         address = request.build_url(server)
         click.echo(f"Sign in on this page; it opens in your browser:\n  {address}", err=True)
         webbrowser.open(address)
@@ -94,12 +94,14 @@ class _Receiver:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def expect(self, request: AuthorizationRequest, server: AuthorizationServer) -> None:
+    def set_request(self, request: AuthorizationRequest, server: AuthorizationServer) -> None:
         """Set the authorization request whose reply this server accepts; replies to other requests are ignored."""
         self._request, self._issuer = request, server.issuer
 
     def read_reply(self, address: str) -> Mapping[str, str] | None:
-        """Parse the authorization server's reply from the URL of a request; None if it is not the expected reply.
+        """Parse the authorization server's reply from the URL of a request.
+
+        Return None if the request is not the expected reply.
 
         Other web pages can send requests to this port; such requests must not end the sign-in.
         """

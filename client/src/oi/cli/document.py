@@ -72,7 +72,7 @@ def apply_workspace(file: Path, yes: bool, as_json: bool) -> None:
         if plan["changes"] and not yes:
             click.confirm("Apply these changes?", abort=True, err=True)
         applied = opened.apply_document(text, plan["planTag"])
-    print_json(applied) if as_json else click.echo(_count_changes(len(applied["changes"])))
+    print_json(applied) if as_json else click.echo(_format_change_count(len(applied["changes"])))
 
 
 def _read_document(file: Path) -> str:
@@ -82,7 +82,7 @@ def _read_document(file: Path) -> str:
         raise click.UsageError(f"{file} is not UTF-8 text.") from None
 
 
-def _count_changes(count: int) -> str:
+def _format_change_count(count: int) -> str:
     return f"{count} change{'s'[: count != 1]} applied"
 
 

@@ -1,4 +1,4 @@
-"""Examples for the help texts of commands."""
+"""Usage examples for the help texts of commands."""
 
 from collections.abc import Mapping
 

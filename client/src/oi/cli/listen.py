@@ -1,4 +1,4 @@
-"""Local test server for webhooks: verifies the received requests and prints them."""
+"""Local test server for webhooks, which verifies the received requests and prints them."""
 
 import json
 import sys

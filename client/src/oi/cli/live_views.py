@@ -56,7 +56,7 @@ class LiveChart:
             self._values.setdefault(_get_device(message), deque(maxlen=_POINTS)).append(value)
 
     def build(self) -> "Table":
-        """Build the table with the lowest, the highest and the newest value of each device, and their chart."""
+        """Build the table with the lowest, highest and newest value of each device, and a chart of its values."""
         rows = (
             (*device, *(f"{each:.6g}" for each in (min(values), max(values), values[-1])), draw_blocks(values))
             for device, values in sorted(self._values.items())
@@ -69,7 +69,7 @@ class LiveChart:
 
 
 def draw_blocks(values: "Sequence[float]") -> str:
-    """Draw numbers as block characters, of which the lowest number has the smallest."""
+    """Draw numbers as a line of block characters; the lowest number has the smallest block."""
     # Half of each value, because the difference of two finite numbers may be infinite.
     low = min(values) / 2
     height = max(values) / 2 - low

@@ -129,7 +129,7 @@ def _build_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> "
 
 
 def _format_table(table: "Table") -> str:
-    """Format a table for a file or pipe: with whole cells, and no padding at the end of a line."""
+    """Format a table for a file or pipe: cells are not shortened, and lines do not end with spaces."""
     from rich.console import Console  # noqa: PLC0415  slow to load
 
     console = Console(width=10_000, force_terminal=False, color_system=None)

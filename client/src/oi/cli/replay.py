@@ -142,7 +142,7 @@ async def _open_files(workspace: "AsyncWorkspace", options: Mapping[str, Any]) -
 
 
 async def _load_source(workspace: "AsyncWorkspace", lookup: str) -> Mapping[str, Any]:
-    """Return the property ``source`` of a connection, which says where messages contain their metadata.
+    """Return the property ``source`` of a connection, which contains the JSON pointers to the metadata in its messages.
 
     The result is empty if the API key may only send telemetry.
     """

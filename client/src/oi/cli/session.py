@@ -65,7 +65,10 @@ def _read_key() -> str:
 
 
 def _list_rights() -> tuple[str, ...]:
-    """Return all access rights, to request them; the user gets only rights that the user has and does not deselect."""
+    """Return all access rights, which a sign-in requests.
+
+    The service grants only those that the user has and does not deselect.
+    """
     from oi.models import AccessRight  # noqa: PLC0415  large
 
     return get_args(AccessRight)

@@ -1,4 +1,4 @@
-"""Electronic signatures of decisions: options of commands, and another sign-in if the service demands one."""
+"""Electronic signatures of decisions: command-line options, and a new sign-in if the service requires one."""
 
 import sys
 from collections.abc import Callable
@@ -32,7 +32,9 @@ def signature_options(command: Command) -> Command:
 
 
 def decide(right: str, meaning: str | None, statement: str | None, send: Callable[["Workspace"], Reply]) -> Reply:
-    """Send a decision with the stored login; if its signature needs a new sign-in, ask the person and send it again.
+    """Send a decision with the stored login.
+
+    If the signature requires a new sign-in, read the API key and send it again.
 
     Args:
         right: access right that the decision needs.
@@ -69,8 +71,7 @@ def _explain_meaning(allowed: Any) -> None:
 def _send_with_key(right: str, principal: str | None, send: Callable[["Workspace"], Reply]) -> Reply:
     """Read the API key of the person who is signed in, send the decision with it, and return the reply.
 
-    The browser is no alternative: tokens of that sign-in belong to the command, and the service accepts no signature
-    from them.
+    A sign-in with the browser is not possible here, because the service accepts no signatures with such tokens.
 
     Raises:
         SignInError: the key belongs to another person.
@@ -95,10 +96,10 @@ def _read_key() -> str:
 
 
 def _check_person(url: str, credential: str, principal: str | None) -> None:
-    """Check that an API key or token belongs to the person who is signed in; nobody signs by mistake for another.
+    """Check that a credential belongs to the signed-in person, so that nobody signs with another person's key.
 
     Raises:
-        SignInError: it belongs to another person.
+        SignInError: the credential belongs to another person.
     """
     from oi import Workspace  # noqa: PLC0415  loads httpx
     from oi.errors import SignInError  # noqa: PLC0415

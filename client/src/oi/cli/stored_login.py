@@ -55,7 +55,8 @@ def find_login(url: str | None = None) -> Login:
     """Return the login from the variables ``OI_URL``, ``OI_KEY`` and ``OI_TOKEN``, else the stored login.
 
     Args:
-        url: address of the service, which replaces ``OI_URL``. A stored credential is only for its own address.
+        url: address of the service; if None, that of ``OI_URL`` or of the stored login. A stored credential is used
+            only for the address with which it was stored.
 
     Raises:
         UsageError: no address is known, or no credential for the address.

@@ -51,19 +51,22 @@ def send(lookup: str, file: IO[str], as_json: bool) -> None:
     except (click.UsageError, ApiError, UnicodeDecodeError) as error:
         accepted += getattr(error, "accepted", 0)
         if accepted:
-            click.echo(f"{_describe_count(accepted)} accepted before the error", err=True)
+            click.echo(f"{_format_message_count(accepted)} accepted before the error", err=True)
         if isinstance(error, UnicodeDecodeError):
             raise click.UsageError("the input is not UTF-8 text") from None
         raise
-    print_json({"accepted": accepted}) if as_json else click.echo(f"{_describe_count(accepted)} accepted")
+    print_json({"accepted": accepted}) if as_json else click.echo(f"{_format_message_count(accepted)} accepted")
 
 
-def _describe_count(messages: int) -> str:
+def _format_message_count(messages: int) -> str:
     return f"{messages} message{'s'[: messages != 1]}"
 
 
 def _find_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
-    """Return the JSON pointer of a connection to the id of its messages; the usual one if the key may not read it."""
+    """Return the JSON pointer to the id in a connection's messages.
+
+    The default pointer if the key may not read the connection.
+    """
     try:
         connection, _ = workspace.connections.get(lookup)
     except (ForbiddenError, NotFoundError):
@@ -73,7 +76,7 @@ def _find_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
 
 
 def _send_chunk(workspace: "Workspace", lookup: str, chunk: "Sequence[_Placed]", pointer: str) -> int:
-    """Send messages; an error names their places in the input instead of their lines in the request."""
+    """Send messages; if the service rejects them, raise an error that states their positions in the input file."""
     try:
         return workspace.telemetry.send(lookup, [message for _, message in chunk], message_id_pointer=pointer)
     except ApiError as error:

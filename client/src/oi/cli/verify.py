@@ -1,4 +1,4 @@
-"""Commands of the offline verifier; the verifier parses its options itself, because it must run without click."""
+"""Commands of the offline verifier. The verifier parses its options itself, because it must also run without click."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Test of a gateway's configuration: connects to the service and the broker; shows messages, but sends none."""
+"""Test of a gateway's configuration: connects to the service and the broker, and shows messages but sends none."""
 
 import asyncio
 import json
@@ -104,11 +104,11 @@ class _Display:
         """Always False, because shown messages take no space."""
         return False
 
-    def call_when_room(self, function: Any) -> None:
+    def call_when_not_full(self, function: Any) -> None:
         """Do nothing, because :attr:`is_full` is never True."""
 
     def put(self, delivery: Delivery) -> None:
-        """Show a message, with the reason if it cannot be sent."""
+        """Show a message as it would be sent; if it cannot be sent, also show the reason."""
         if self.shown >= self._count:
             return
         self.shown += 1

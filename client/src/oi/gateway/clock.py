@@ -1,4 +1,4 @@
-"""Clock that gives a time to messages without a timestamp; the service's clock corrects a wrong local clock."""
+"""Clock for messages without a timestamp; it uses the service's time if the local clock is wrong."""
 
 import time
 from collections.abc import Callable
@@ -9,10 +9,10 @@ TOLERATED_SECONDS = 60.0
 
 
 class ReceiveClock:
-    """Clock that uses the time of this machine or, if the two differ much, the time of the service.
+    """Clock that returns the local time or, if it differs much from the service's time, the service's time.
 
-    Each reply of the service states the service's time. Between replies, this time advances with the monotonic clock,
-    which does not jump when the clock of the machine is set.
+    Each reply of the service contains the service's time. Between two replies, the monotonic clock advances this time,
+    because the local clock may be set in between.
 
     Args:
         wall: returns the time of this machine in seconds since 1970.
@@ -33,7 +33,7 @@ class ReceiveClock:
         return wall if abs(wall - service) <= TOLERATED_SECONDS else service
 
     def observe(self, date: str) -> None:
-        """Store the service's time from the header ``Date`` of a reply; a header that cannot be parsed is ignored."""
+        """Record the service's time from the header ``Date`` of a reply; ignore a header that cannot be parsed."""
         try:
             seconds = parsedate_to_datetime(date).timestamp()
         except ValueError:

@@ -1,4 +1,4 @@
-"""Run of the edge gateway, which connects a source of messages, the spool file, the sender and the metrics."""
+"""Runs the edge gateway: connects the source of messages, the spool file, the sender and the metrics."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ async def run_gateway(
     Args:
         settings: configuration of the gateway.
         metrics: counters and gauges to update; new ones if None.
-        upstream: receiver of the batches of messages; the configured service if None.
+        upstream: client that sends the batches of messages; if None, they are sent to the configured service.
 
     Raises:
         SettingsError: a setting of the source is invalid.
@@ -59,7 +59,7 @@ async def run_gateway(
 
 
 class _SpoolMarks:
-    """The MarkStore port over the spool: stores the marks by which a source recognises repeated deliveries."""
+    """Implementation of the MarkStore port that stores the marks of deliveries in the spool file."""
 
     def __init__(self, spool: SpoolThread, intake: Intake) -> None:
         self._spool = spool
@@ -75,7 +75,7 @@ class _SpoolMarks:
 
 
 async def _watch_clock(clock: ReceiveClock, metrics: Metrics) -> None:
-    """Log an error when the clock of this machine begins to differ much from the service's clock."""
+    """Log an error each time the difference between the local clock and the service's clock becomes large."""
     reported = False
     while True:
         await asyncio.sleep(_CLOCK_CHECK_SECONDS)

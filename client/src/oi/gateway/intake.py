@@ -1,4 +1,7 @@
-"""Storage of received messages in the spool file, several at once; stored messages are acknowledged to the source."""
+"""Storage of received messages in the spool file, in groups.
+
+The source then receives an acknowledgement of each message.
+"""
 
 import asyncio
 import logging
@@ -25,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Pending:
-    """Message that is not on disk yet: an NDJSON line for a connection, or a rejected message."""
+    """Received message that is not on disk yet: an NDJSON line for a connection, or a rejected message."""
 
     delivery: Delivery
     lookup: str
@@ -65,7 +68,7 @@ class Intake:
         """True if the source must not read further messages, because too many are in memory or the disk is full."""
         return self._blocked or len(self._pending) >= MAX_PENDING or self._pending_bytes >= _MAX_PENDING_BYTES
 
-    def call_when_room(self, function: Callable[[], None]) -> None:
+    def call_when_not_full(self, function: Callable[[], None]) -> None:
         """Register a function that is called once, when :attr:`is_full` becomes False."""
         self._waiting_for_room.append(function)
 
@@ -98,7 +101,9 @@ class Intake:
                 await self._store_once(self._pending)
 
     async def _wait_for_more_messages(self) -> None:
-        """Wait a few milliseconds for more messages, to store them together; stop waiting as soon as none arrives.
+        """Wait a few milliseconds for more messages, to store them together.
+
+        Return as soon as no further message arrives.
 
         A longer wait would delay a source that waits for acknowledgements.
         """
@@ -128,7 +133,10 @@ class Intake:
                 function()
 
     async def _store_once(self, taken: list[_Pending]) -> bool:
-        """Store received messages on disk and acknowledge them to the source; return False if they must wait."""
+        """Store received messages on disk and acknowledge them to the source.
+
+        Return False if storing failed and must be repeated.
+        """
         lines: dict[str, list[bytes]] = {}
         for each in taken:
             if each.rejected is None:

@@ -79,7 +79,7 @@ def _parse_payload(payload: bytes) -> dict[str, Any]:
 
 
 def _insert_properties(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
-    """Insert JSON properties at the start of a message, without changing the rest of its text."""
+    """Insert JSON properties at the start of a message's text; leave the rest of the text unchanged."""
     text = payload.strip()
     if not added:
         return text + b"\n"
@@ -95,7 +95,10 @@ def _encode_message(message: dict[str, Any]) -> bytes:
 
 
 def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
-    """Remove from a message the metadata that JSON pointers select; return the metadata by the service's names."""
+    """Remove the metadata from a message, at the places that JSON pointers select.
+
+    Return it with the service's property names.
+    """
     added: dict[str, Any] = {}
     for name, pointer in (("messageId", fields.message_id), ("deviceId", fields.device_id)):
         value = _MISSING if pointer is None else _remove_at_pointer(message, pointer)
@@ -114,7 +117,7 @@ def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]
 
 
 def _check_names_are_free(payload: dict[str, Any], fields: Fields) -> None:
-    """Check that a payload has no property whose name the gateway uses for metadata, such as ``timestamp``."""
+    """Check that a payload has no property with a name that the gateway uses for metadata, such as ``timestamp``."""
     pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
     for name, pointer in pointers.items():
         if pointer not in {None, f"/{name}"} and name in payload:

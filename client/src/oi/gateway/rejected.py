@@ -1,4 +1,4 @@
-"""Text about the rejected messages: received messages that cannot be sent to the service."""
+"""Descriptions of rejected messages, which are received messages that cannot be sent to the service."""
 
 import json
 

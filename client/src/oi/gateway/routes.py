@@ -16,7 +16,7 @@ _MAX_REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Places of the metadata (time, id, device) in a message.
+    """JSON pointers to the metadata (time, id, device) in a message.
 
     Attributes:
         timestamp: JSON pointer to the time; None for the top-level property ``timestamp``.
@@ -82,11 +82,11 @@ class Routes:
 
     @property
     def connections(self) -> AbstractSet[str]:
-        """Connections that the rules name without a ``{name}`` of the topic."""
+        """Connections whose names are fixed in the rules, without a ``{name}`` placeholder."""
         return {route.connection for route, _ in self._routes if not _NAMED_LEVEL.search(route.connection)}
 
     def find(self, address: str) -> Target | None:
-        """Return the connection and the device for the address of a message; None if no rule matches."""
+        """Return the connection and device to which a message with this address belongs; None if no rule matches."""
         if address in self._targets:
             return self._targets[address]
         # Addresses come from outside: the memory for them is limited.
@@ -108,18 +108,18 @@ def parse_route(section: Section) -> Route:
     Raises:
         SettingsError: a setting is invalid; the message names the first one.
     """
-    topic = section.text("topic")
+    topic = section.get_text("topic")
     _check_topic(topic, section.describe("topic"))
     fields = Fields(
         _read_pointer(section, "timestampPointer"),
-        section.choice("timestampFormat", TIMESTAMP_FORMATS, "rfc3339"),
+        section.get_choice("timestampFormat", TIMESTAMP_FORMATS, "rfc3339"),
         _read_pointer(section, "messageIdPointer"),
         _read_pointer(section, "deviceIdPointer"),
     )
-    route = Route(topic, section.text("connection"), section.text("device", None), fields)
+    route = Route(topic, section.get_text("connection"), section.get_text("device", None), fields)
     if route.device is not None and fields.device_id is not None:
         raise SettingsError(f"{section.describe('device')} and `deviceIdPointer` exclude each other.")
-    section.finish()
+    section.check_all_read()
     names = set(_NAMED_LEVEL.findall(topic))
     for name, template in (("connection", route.connection), ("device", route.device or "")):
         for used in _NAMED_LEVEL.findall(template):
@@ -151,7 +151,7 @@ def _check_topic(topic: str, place: str) -> None:
 
 
 def _read_pointer(section: Section, name: str) -> str | None:
-    pointer: str | None = section.text(name, None)
+    pointer: str | None = section.get_text(name, None)
     if pointer is not None and not pointer.startswith("/"):
         raise SettingsError(f"{section.describe(name)} must be a JSON pointer, such as /header/time.")
     return pointer
@@ -175,7 +175,10 @@ def _compile_topic(route: Route) -> re.Pattern[str]:
 
 
 def _build_target(route: Route, names: dict[str, str]) -> Target | None:
-    """Insert the topic's named levels into a rule's connection and device; None if a result is not a valid name."""
+    """Build the target of a message from a rule, with the topic's levels for the ``{name}`` placeholders.
+
+    None if a name becomes invalid.
+    """
     connection = _fill_template(route.connection, names)
     device = None if route.device is None else _fill_template(route.device, names)
     if not _LOOKUP.fullmatch(connection) or (device is not None and len(device) > _LONGEST_DEVICE):

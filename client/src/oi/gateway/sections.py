@@ -12,7 +12,7 @@ class SettingsError(ValueError):
 
 
 class Section:
-    """Object in a configuration file; :meth:`finish` rejects properties that the program has not read.
+    """Object in a configuration file; :meth:`check_all_read` rejects properties that the program has not read.
 
     Args:
         value: the parsed object, a mapping of names to values.
@@ -38,47 +38,50 @@ class Section:
         self._read.append(name)
         return self._values.get(name) is not None
 
-    def text(self, name: str, default: Any = _REQUIRED) -> Any:
-        """Return the non-empty text of a property, or the default if the property is missing."""
+    def get_text(self, name: str, default: Any = _REQUIRED) -> Any:
+        """Return the non-empty text of a property.
+
+        If the property is missing, return the default, or raise an error without one.
+        """
         value = self._get_property(name, default)
         if value is not default and (not isinstance(value, str) or not value):
             raise SettingsError(f"{self.describe(name)} must be a text that is not empty.")
         return value
 
-    def choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
-        """Return the text of a property that must be one of several texts."""
+    def get_choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
+        """Return the text of a property, which must be one of the given choices."""
         value = self._get_property(name, default)
         # YAML reads `5` as a number; it names the same choice as the text.
         if value is not default and (isinstance(value, bool) or str(value) not in choices):
             raise SettingsError(f"{self.describe(name)} must be one of {', '.join(choices)}.")
         return value if value is default else str(value)
 
-    def integer(self, name: str, default: Any, *, least: int, most: int) -> int:
+    def get_integer(self, name: str, default: Any, *, least: int, most: int) -> int:
         """Return the integer of a property, which must be within bounds."""
         value = self._get_property(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise SettingsError(f"{self.describe(name)} must be an integer between {least:,} and {most:,}.")
         return value
 
-    def path(self, name: str, default: Any = _REQUIRED) -> Any:
-        """Return the file path in a property of the configuration."""
-        value = self.text(name, default)
+    def get_path(self, name: str, default: Any = _REQUIRED) -> Any:
+        """Return the file path that a property contains."""
+        value = self.get_text(name, default)
         return value if value is default else Path(value)
 
-    def section(self, name: str, default: Any = _REQUIRED) -> "Section":
-        """Return a property that is an object."""
+    def get_section(self, name: str, default: Any = _REQUIRED) -> "Section":
+        """Return the section for a property whose value is an object."""
         return Section(self._get_property(name, default), self.describe(name).strip("`"))
 
-    def sections(self, name: str) -> "list[Section]":
-        """Return a property that is a list of one or more objects."""
+    def get_sections(self, name: str) -> "list[Section]":
+        """Return the sections for a property whose value is a list of one or more objects."""
         value = self._get_property(name, _REQUIRED)
         if not isinstance(value, list) or not value:
             raise SettingsError(f"{self.describe(name)} must be a list with at least one element.")
         place = self.describe(name).strip("`")
         return [Section(each, f"{place}[{index}]") for index, each in enumerate(value)]
 
-    def finish(self) -> None:
-        """Check that every property of the object was read; a property that was not read is misspelt or unknown.
+    def check_all_read(self) -> None:
+        """Check that the program has read every property of this section; an unread property is misspelt or unknown.
 
         Raises:
             SettingsError: a property is unknown; the message names it and the known ones.

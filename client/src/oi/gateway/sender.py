@@ -1,4 +1,4 @@
-"""Sending of stored messages: several connections at the same time, the messages of each connection in order."""
+"""Sends stored messages: several connections at the same time, and the messages of each connection in order."""
 
 import asyncio
 import logging
@@ -26,7 +26,10 @@ class Upstream(Protocol):
     """Port of the service that receives batches of telemetry messages."""
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Send NDJSON lines for a connection; after an error, nothing or an unknown part of the lines was accepted."""
+        """Send NDJSON lines of a connection.
+
+        If this raises an error, none or an unknown part of the lines was accepted.
+        """
 
 
 class Sender:
@@ -50,7 +53,7 @@ class Sender:
         self._reported = dict[str, str]()
 
     def wake(self) -> None:
-        """Tell the sender that the spool file contains new messages."""
+        """Notify the sender that the spool file contains new messages."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -70,9 +73,9 @@ class Sender:
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
     def _start_requests(self) -> float | None:
-        """Send the queued messages of each telemetry connection in a request of its own.
+        """Start a request for each connection that has stored messages and no running request.
 
-        Return the seconds until the next request may start; None if only a new message makes one necessary.
+        Return the seconds until the next request may start; None if no messages wait.
         """
         now = time.monotonic()
         if now < self._paused_until:
@@ -146,7 +149,7 @@ class Sender:
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
     async def _set_lines_aside(self, refusal: Refusal, batch: Batch) -> None:
-        """Mark the messages that the service named as rejected; the other messages of the batch are sent again."""
+        """Store the messages that the service named in its error as rejected; the rest of the batch is sent again."""
         lines = b"".join(batch.blocks).splitlines(keepends=True)
         code, named = "service", refusal.extend_to_devices(lines)
         rejected = [
@@ -164,7 +167,7 @@ class Sender:
         _LOG.warning("%s", refusal.text)
 
     def _log_once(self, key: str, text: str) -> None:
-        """Log an error unless the same error was already logged; the messages remain in the spool file."""
+        """Log an error, but only the first time that it occurs."""
         if self._reported.get(key) != text:
             waiting = self._spool.spool.waiting.messages
             _LOG.error("%s %s messages wait in the spool; nothing is lost.", text, f"{waiting:,}")

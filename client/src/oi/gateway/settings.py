@@ -31,7 +31,9 @@ class ServiceSettings:
     key_file: Path | None
 
     def read_key(self) -> str:
-        """Read the API key; call this again after the service has rejected the key, because it may have been replaced.
+        """Read the API key.
+
+        Call this again after the service has rejected the key, because an operator may have replaced it.
 
         Raises:
             SettingsError: the file or environment variable with the key is missing, empty or contains something else.
@@ -117,15 +119,15 @@ def parse_settings(file: Section) -> GatewaySettings:
     Raises:
         SettingsError: a setting is invalid; the message names the first one and the rule.
     """
-    service = _parse_service(file.section("service"))
-    source = file.section("source")
-    kind = source.text("kind")
-    routes = [parse_route(each) for each in file.sections("routes")]
-    spool = _parse_spool(file.section("spool"))
-    metrics = file.section("metrics", {})
-    port = metrics.integer("port", 9108, least=0, most=65_535)
-    metrics.finish()
-    file.finish()
+    service = _parse_service(file.get_section("service"))
+    source = file.get_section("source")
+    kind = source.get_text("kind")
+    routes = [parse_route(each) for each in file.get_sections("routes")]
+    spool = _parse_spool(file.get_section("spool"))
+    metrics = file.get_section("metrics", {})
+    port = metrics.get_integer("port", 9108, least=0, most=65_535)
+    metrics.check_all_read()
+    file.check_all_read()
     return GatewaySettings(service, kind, source, _build_routes(routes), spool, port)
 
 
@@ -137,22 +139,22 @@ def _build_routes(routes: list[Route]) -> Routes:
 
 
 def _parse_service(section: Section) -> ServiceSettings:
-    url = section.text("url").rstrip("/")
+    url = section.get_text("url").rstrip("/")
     parts = urlsplit(url)
     if not parts.hostname or parts.scheme not in {"https", "http"} or parts.path or parts.query:
         raise SettingsError("`service.url` must be an address such as https://plant.example.")
     if parts.scheme == "http" and parts.hostname not in _LOCAL_HOSTS:
         raise SettingsError("`service.url` must begin with https://; http:// would send the API key unprotected.")
-    settings = ServiceSettings(url, section.path("keyFile", None))
-    section.finish()
+    settings = ServiceSettings(url, section.get_path("keyFile", None))
+    section.check_all_read()
     return settings
 
 
 def _parse_spool(section: Section) -> SpoolSettings:
-    path = section.path("path")
-    size = parse_size(section.text("maxSize", "10GiB"), section.describe("maxSize"))
-    when_full = section.choice("whenFull", (STOP, DROP_OLDEST), STOP)
-    section.finish()
+    path = section.get_path("path")
+    size = parse_size(section.get_text("maxSize", "10GiB"), section.describe("maxSize"))
+    when_full = section.get_choice("whenFull", (STOP, DROP_OLDEST), STOP)
+    section.check_all_read()
     return SpoolSettings(path, size, when_full)
 
 

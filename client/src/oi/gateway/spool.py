@@ -41,12 +41,12 @@ class SpoolInUseError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Message that cannot be sent, stored so that an operator can look at it.
+    """Message that cannot be sent, stored so that an operator can examine it.
 
     Attributes:
         address: address (MQTT topic) of the message; empty if the service rejected the message.
-        lookup: id in URLs of the connection for which the service rejected the message; None if the gateway
-            itself rejected it.
+        lookup: short name of the connection for which the service rejected the message; None if the gateway itself
+            rejected it.
         reason: short code of the reason.
         detail: one sentence that explains the reason.
         message: bytes of the message.
@@ -80,7 +80,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Waiting:
-    """Number and total size in bytes of the messages that wait to be sent."""
+    """Number and total size in bytes of the messages that wait in the spool file."""
 
     messages: int = 0
     bytes: int = 0
@@ -122,7 +122,7 @@ class GatewaySpool:
         Args:
             lines: new messages as NDJSON lines, by connection, in the order of their receipt.
             rejected: received messages that cannot be sent.
-            mark: marks that identify the deliveries, which :meth:`read_marks` returns to the source.
+            mark: marks that identify the deliveries; :meth:`read_marks` returns them to the source.
 
         Returns:
             Number of waiting messages that were deleted to make room (policy ``dropOldest``).
@@ -169,7 +169,10 @@ class GatewaySpool:
             self._database.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
 
     def reject(self, batch: Batch, lines: Sequence[bytes], rejected: Sequence[Rejected]) -> None:
-        """Replace the messages of a batch by the lines that can still be sent, and store the others as rejected."""
+        """Replace the messages of a batch by the given lines, which can still be sent.
+
+        Store the other messages as rejected.
+        """
         with self._begin_change():
             first = batch.ids[0]
             self._delete_blocks(batch.ids)
@@ -195,7 +198,10 @@ class GatewaySpool:
 
     @contextmanager
     def _begin_change(self) -> Iterator[None]:
-        """Run the block as a transaction; after an error, roll back and read the counts of messages again."""
+        """Run the ``with`` block as a transaction.
+
+        After an error, roll it back and count the waiting messages again.
+        """
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield

@@ -1,4 +1,4 @@
-"""Thread that accesses the spool file (messages that wait to be sent), so that disk access never blocks the loop."""
+"""Thread for all access to the spool file (messages that wait to be sent), so that the event loop is never blocked."""
 
 import asyncio
 from collections.abc import Callable

@@ -78,7 +78,10 @@ class Uplink:
         return reply
 
     async def _replace_key(self, transport: AsyncTransport) -> None:
-        """Make the next request read the API key again; requests that run already continue with the old client."""
+        """Close the current client, so that the next request reads the API key again.
+
+        Running requests still use the old client.
+        """
         if self._transport is transport:
             before, self._retired, self._transport = self._retired, transport, None
             if before is not None:

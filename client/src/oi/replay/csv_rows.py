@@ -1,4 +1,4 @@
-"""CSV files as telemetry messages: numbers as written, empty cells omitted, times in the format of the connection."""
+"""CSV files as telemetry messages: numbers as in the file, empty cells omitted, times in the connection's format."""
 
 import csv
 import json
@@ -35,7 +35,7 @@ class CsvFile:
 
     Attributes:
         path: the file, UTF-8.
-        target: the connection that receives the rows of the file.
+        target: data connection that receives the rows of the file.
         delimiter: separator of cells.
         time_column: the column of the timestamp.
         zone: time zone for times that state none; None to reject such times.
@@ -101,7 +101,10 @@ class CsvFile:
                 )
 
     def _suggest_delimiter(self, names: Sequence[str]) -> str:
-        """Return a hint that names a delimiter which splits the header into more columns, or an empty text."""
+        """Return a hint with a delimiter that would split the header into more columns.
+
+        An empty text if there is no such delimiter.
+        """
         header = self.delimiter.join(names)
         better = {
             each: header.split(each)
@@ -133,9 +136,7 @@ class CsvFile:
         )
         message = self._build_message(payload, own_id or content, device, moment)
         if len(message) > MAX_MESSAGE_BYTES:
-            raise FileError(
-                f"{place}: the row needs a message of more than {MAX_MESSAGE_BYTES} bytes, which is the maximum"
-            )
+            raise FileError(f"{place}: the message of this row has more than {MAX_MESSAGE_BYTES} bytes, the maximum")
         return CsvRow(place, moment, message, content, own_id)
 
     def _build_message(self, payload: _Tree, message_id: str, device: str, moment: datetime) -> bytes:

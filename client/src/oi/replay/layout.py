@@ -1,4 +1,4 @@
-"""Places of timestamp, message id and device id in the messages of a data connection."""
+"""Positions of timestamp, message id and device id in the messages of a data connection."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Pointer = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReplayTarget:
-    """Data connection that receives the rows of a replay, and the places of the metadata in its messages.
+    """Data connection that receives the rows of a replay, with the positions of metadata in its messages.
 
     Attributes:
         connection: short name of the connection in URLs (lookup).
@@ -25,7 +25,7 @@ class ReplayTarget:
         timestamp_format: format of the time, one of ``TIMESTAMP_FORMATS``.
 
     Raises:
-        ValueError: the place of timestamp or message id is empty, or one place is within another.
+        ValueError: the position of timestamp or message id is empty, or one position is within another.
     """
 
     connection: str
@@ -35,7 +35,7 @@ class ReplayTarget:
     timestamp_format: str = "rfc3339"
 
     def __post_init__(self) -> None:
-        """Reject places that are empty, equal or nested."""
+        """Reject positions that are empty, equal or nested in each other."""
         if not self.timestamp or not self.message_id:
             raise ValueError(f"{self.connection}: the JSON pointers to timestamp and message id must not be empty")
         pointers = [each for each in self.pointers if each]
@@ -47,7 +47,7 @@ class ReplayTarget:
 
     @property
     def pointers(self) -> tuple[Pointer, Pointer, Pointer]:
-        """Places of message id, device id and timestamp."""
+        """Positions of message id, device id and timestamp, in this order."""
         return self.message_id, self.device_id, self.timestamp
 
 
@@ -78,7 +78,7 @@ def build_target(connection: str, source: Mapping[str, Any]) -> ReplayTarget:
 
 
 def parse_pointer(text: str) -> Pointer:
-    """Parse a JSON pointer (RFC 6901) to the property names of which it consists.
+    """Split a JSON pointer (RFC 6901) into its property names.
 
     Raises:
         ValueError: the text is not a JSON pointer.

@@ -1,4 +1,4 @@
-"""Timestamps and message ids by the rules of the service, so that both compute the same id for a message."""
+"""Timestamps and message ids by the service's rules, so that client and service compute the same id for a message."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Sending of CSV rows in batches, with several concurrent requests, at a chosen speed."""
+"""Sends CSV rows in batches, with several concurrent requests, at a chosen speed."""
 
 import asyncio
 import time
@@ -69,7 +69,7 @@ async def send_rows(
 
 
 async def collect_batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvRow]]:
-    """Yield the rows in batches; yield each batch at the time at which its rows are due."""
+    """Group rows into batches, and yield each batch when its first row is due."""
     clock = _Clock(pace.speed)
     batch: list[CsvRow] = []
     size = 0

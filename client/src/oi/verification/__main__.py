@@ -1,4 +1,4 @@
-"""``python -m oi.verification``: the offline verifier without the other commands and their libraries."""
+"""Run the offline verifier with ``python -m oi.verification``, without the other commands and their libraries."""
 
 import sys
 

@@ -123,7 +123,7 @@ def _check_digests(files: Mapping[str, bytes]) -> None:
 
 
 def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> str:
-    """Return the message about a file that is only in the bundle, or only in a list of the bundle's files."""
+    """Return an error message about a file that is in the bundle but not in a list of its files, or the reverse."""
     if name in files:
         return f"the bundle contains this file, but {source} does not list it"
     return f"{source} lists this file, but the bundle does not contain it"
@@ -176,7 +176,7 @@ def _verify_chain(
 
 
 def _quote_text(text: str) -> str:
-    """Quote a text for output; escape its non-ASCII characters if a terminal might not show some of them."""
+    """Quote a text for output; escape its non-ASCII characters if a terminal might not be able to display them."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
@@ -210,7 +210,7 @@ def _verify_complete(
     records: Sequence[Mapping[str, Any]],
     checkpoint: CheckpointContent | None,
 ) -> str:
-    """Verify a whole chain, and compare the result with the result that the manifest states."""
+    """Verify a whole chain of a bundle, and compare the result with the result in the manifest."""
     verdict = entry["verdict"]
     scope = entry["scopeKey"] or ""
     count = verify_export(records, manifest["workspace"], entry["target"], scope, checkpoint)

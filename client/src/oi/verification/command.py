@@ -129,13 +129,18 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
 
 
 def _select_record(records: Sequence[Mapping[str, Any]], record_id: str) -> Mapping[str, Any]:
-    """Return the record with a RecordID; if there is none, the first record, so that an error can name a record."""
+    """Return the record with this RecordID.
+
+    If there is none, return the first record, so that an error message can name it.
+    """
     found = [record for record in records if record.get("RecordID") == record_id]
     return found[0] if found else records[0]
 
 
 def _check_subject(subject: str, options: argparse.Namespace) -> None:
-    """Check that a receipt belongs to the chain that the options name by workspace, target and scope, or some of them.
+    """Check that a receipt belongs to the workspace, target and scope in the options.
+
+    Options that are not set are ignored.
 
     Raises:
         ReceiptError: the receipt belongs to another workspace, target or scope.

@@ -1,4 +1,4 @@
-"""Verification of exported records without the service: it needs only the standard library and two packages.
+"""Verification of exported records without the service, with the standard library and only two more packages.
 
 The packages are ``cryptography`` and ``rfc8785``. This code is independent of the verification in the service, so that
 two implementations of the rules must agree.
@@ -129,12 +129,12 @@ def verify_export(
 
 
 def check_signatures(records: Sequence[Mapping[str, Any]], *, is_complete: bool) -> None:
-    """Check that each signature of a decision contains the hash of the decided amendment.
+    """Check that the signature of each decision about an amendment contains the hash of that amendment.
 
     Args:
         records: verified records of a chain of amendments.
-        is_complete: True if ``records`` is the whole chain. If False, signatures of decisions about amendments that are
-            missing in ``records`` are not checked.
+        is_complete: True if ``records`` is the whole chain. If False, a signature is not checked if the amendment is
+            missing in ``records``.
 
     Raises:
         BrokenError: a signature contains the hash of another record.
@@ -167,7 +167,7 @@ def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -
 
 
 def _locate_fault(records: Sequence[Mapping[str, Any]], index: int, progress: _Progress) -> str:
-    """Return the RecordID from which on the export is invalid.
+    """Return the RecordID of the first invalid or missing record of an export.
 
     This is normally the RecordID that follows the last valid record. If records are missing before the invalid record,
     it is the RecordID in the invalid record.

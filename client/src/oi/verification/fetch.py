@@ -105,7 +105,7 @@ def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
 
 
 def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
-    """Return the newest signed checkpoint of a chain, and the reason if it is missing; one of both texts is empty."""
+    """Return the newest signed checkpoint of a chain, and the reason if there is none; one of both texts is empty."""
     try:
         reply, _ = _send_request(url, token, "checkpoint", chain)
     except FetchError as error:
@@ -119,7 +119,10 @@ def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
 
 
 def _save_note(note: str, reason: str, path: Path) -> str:
-    """Write the checkpoint to a file, unless the file contains a larger checkpoint of this chain; return a message."""
+    """Write a checkpoint to a file, unless the file already has a larger checkpoint of this chain.
+
+    Return a message for the user.
+    """
     before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     if not note:
         return f"{reason}; {f'the existing checkpoint in {path} is unchanged' if before else 'no checkpoint was saved'}"
@@ -133,16 +136,20 @@ def _save_note(note: str, reason: str, path: Path) -> str:
 
 
 def _parse_size(note: str) -> int:
-    """Parse the number of records of a signed checkpoint without verifying it; 0 if the text is not a checkpoint."""
+    """Return the number of records that a signed checkpoint covers, without verification.
+
+    0 if the text is not a checkpoint.
+    """
     lines = note.split("\n")
     size = lines[1] if len(lines) > _NOTE_LINES else ""
     return int(size) if size.isascii() and size.isdigit() and len(size) <= len(str(LAST_SEQUENCE)) else 0
 
 
 def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterator[Any]:
-    """Yield the records of a chain in order; request them by ranges of sequence numbers, which appends do not change.
+    """Yield the records of a chain in order; request ranges of sequence numbers, whose content never changes.
 
-    The end of a range is computed and never read from a record, because a damaged record may have any RecordID.
+    The start of the next range is computed and never read from a record, because a damaged record may have any
+    RecordID.
     """
     chain = _build_chain_query(target, scope_key)
     first, width = 1, PAGE
@@ -168,7 +175,7 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
 
 
 def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
-    """Return one page of records in a range, newest first, and whether the range contains more records."""
+    """Return one page of the records in a range, newest first, and True if the range contains further records."""
     page, more = _send_request(url, token, "events/query", query)
     if not isinstance(page, list) or more not in {"true", "false"}:
         raise FetchError("the reply of the service does not contain records")

@@ -1,6 +1,6 @@
 """Rules for the hashes, RecordIDs and times of records.
 
-This module needs only the standard library, because offline verification uses it, too.
+This module needs only the standard library, because the offline verifier imports it.
 """
 
 import hashlib
@@ -74,7 +74,10 @@ def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
-    """Describe the fault that properties by which queries filter are not text; empty text if all are."""
+    """Return a description of the fault that fields by which queries filter are not text.
+
+    An empty text if all are text.
+    """
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
 
@@ -92,12 +95,12 @@ def is_time(text: str) -> bool:
 
 
 def describe_invalid_time(here: str) -> str:
-    """Describe the fault of a record whose time does not have the format of :func:`is_time`."""
+    """Return a description of the fault that a record's time does not have the format of :func:`is_time`."""
     return f"the time of {here} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
 def is_too_deep(value: Any) -> bool:
-    """Return whether a JSON value has more than :data:`MAX_DEPTH` nested levels; the check is not recursive."""
+    """Return whether a JSON value has more than :data:`MAX_DEPTH` nested levels; works without recursion."""
     level = [value]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
@@ -113,7 +116,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_earlier_time(here: str, before: int) -> str:
-    """Describe the fault of a record whose time is earlier than the time of the record with the number ``before``."""
+    """Return a description of the fault that a record's time is earlier than that of record number ``before``."""
     return f"the time of {here} is earlier than the time of {format_record_id(before)}"
 
 

@@ -1,4 +1,4 @@
-"""Parser of trusted public keys in one of three forms: verifier key lines, a COSE_KeySet, or a JWK set."""
+"""Parses trusted public keys in one of three formats: verifier key lines, a COSE_KeySet, or a JWK set."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Manifest of an audit bundle: the list of its chains, in a form that is checked property by property."""
+"""Manifest of an audit bundle (list of its chains), and the check of each property."""
 
 import json
 from typing import Any, Final

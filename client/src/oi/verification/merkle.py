@@ -17,7 +17,7 @@ def hash_node(left: bytes, right: bytes) -> bytes:
 
 @dataclass(slots=True)
 class CompactRange:
-    """Merkle tree that is represented by the roots of its complete subtrees; they suffice to extend the tree.
+    """Merkle tree, stored as the root hashes of its complete subtrees, from which the tree can be extended.
 
     Attributes:
         size: number of the tree's leaves.

@@ -101,7 +101,7 @@ class CheckpointContent:
 
 
 def build_key_name(workspace: str) -> str:
-    """Return the name of the workspace's checkpoint key."""
+    """Return the name of the key that signs a workspace's checkpoints."""
     return f"oi-provenance/{quote(workspace, safe='')}"
 
 
@@ -112,7 +112,7 @@ def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
 
 
 def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
-    """Format a signature as a line of a signed note, which may have several such lines."""
+    """Format a signature as one signature line of a signed note."""
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 
@@ -171,7 +171,9 @@ def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
 
 
 def _decode_base64(text: str) -> bytes:
-    """Decode canonical base64; reject other spellings of the same bytes, so that each changed character is found.
+    """Decode canonical base64.
+
+    Reject every other encoding of the same bytes, so that any changed character is detected.
 
     Raises:
         ValueError: the text is not canonical base64.
@@ -183,7 +185,7 @@ def _decode_base64(text: str) -> bytes:
 
 
 def _parse_signature(line: str, key: VerifierKey) -> bytes | None:
-    """Parse the signature in a line of a note; return None if another key made the signature."""
+    """Parse the signature in a signature line of a note; return None if the line belongs to another key."""
     name, _, encoded = line.removeprefix(_DASH).partition(" ")
     if not line.startswith(_DASH) or not encoded:
         raise NoteError("the checkpoint is not a signed note")

@@ -1,7 +1,7 @@
 """Verification of receipts (RFC 9942), which prove that an audit chain contains a record.
 
-Like ``export``, this module is independent of the service; it also needs ``cbor2``. It accepts only the encoding that
-the service writes, so that a receipt cannot be changed without being noticed.
+Like ``export``, this module shares no code with the service; it also needs ``cbor2``. It accepts only the exact
+encoding that the service writes, so that every change to a receipt is detected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,11 +64,11 @@ class RecordReceipt:
 
     @property
     def record_id(self) -> str:
-        """RecordID of the record."""
+        """RecordID of the record that the receipt is about."""
         return format_record_id(self.index + 1)
 
     def compute_root(self, leaf: bytes) -> bytes:
-        """Return the Merkle root to which the audit path leads from a leaf (RFC 9162 section 2.1.3.2).
+        """Compute the Merkle root from a record's leaf and the audit path of the receipt (RFC 9162 section 2.1.3.2).
 
         Raises:
             ReceiptError: the audit path has the wrong length for a tree of this size.
@@ -89,7 +89,7 @@ class RecordReceipt:
         return node
 
     def verify_signature(self, root: bytes, keys: Sequence[VerifierKey]) -> None:
-        """Verify the receipt's signature over a Merkle root.
+        """Verify the receipt's signature, which covers a Merkle root.
 
         Raises:
             UnknownKeyError: no trusted key has the key id that the receipt names.
@@ -105,7 +105,7 @@ class RecordReceipt:
             for key in named:
                 key.parse_public_key().verify(encode_dss_signature(*parts), signed, ec.ECDSA(hashes.SHA256()))
         except InvalidSignature:
-            raise ReceiptError("the signature does not match the root that follows from record and proof") from None
+            raise ReceiptError("the signature does not match the Merkle root computed from record and proof") from None
 
 
 def parse_receipt(content: bytes) -> RecordReceipt:
@@ -129,12 +129,12 @@ def parse_receipt(content: bytes) -> RecordReceipt:
     proofs = {_PROOFS: {_INCLUSION: [cbor2.dumps([size, index, list(path)])]}}
     # Python compares 396.0 and 396 as equal, so the form is compared as bytes.
     if cbor2.dumps(cbor2.CBORTag(_SIGN1_TAG, [protected, proofs, None, signature])) != content:
-        raise ReceiptError("the CBOR encoding of the receipt differs from that of the service")
+        raise ReceiptError("the receipt does not have the exact CBOR encoding that the service writes")
     return RecordReceipt(protected, signature, key_id, issuer, subject, size, index, path)
 
 
 def verify_record(receipt: RecordReceipt, record: Mapping[str, Any], keys: Sequence[VerifierKey]) -> None:
-    """Verify that a receipt proves that the audit chain contains a record.
+    """Verify with a receipt that the audit chain contains a record.
 
     Args:
         receipt: parsed receipt.
@@ -156,7 +156,7 @@ def verify_record(receipt: RecordReceipt, record: Mapping[str, Any], keys: Seque
 def verify_covered_record(
     content: bytes, record_id: str, leaf: bytes, checkpoint: CheckpointContent, keys: Sequence[VerifierKey]
 ) -> None:
-    """Verify that a receipt proves that a checkpoint covers a record.
+    """Verify with a receipt that a checkpoint covers a record.
 
     Args:
         content: encoded receipt.
@@ -226,10 +226,13 @@ def _parse_header(protected: Any) -> tuple[bytes, str, str]:
 
 
 def _parse_proof(unprotected: Any) -> tuple[int, int, Sequence[bytes]]:
-    """Parse the only proof in the unprotected header of a receipt; return tree size, leaf position and audit path."""
+    """Parse the unprotected header of a receipt, which has exactly one proof.
+
+    Return tree size, leaf position and audit path.
+    """
     proofs = unprotected.get(_PROOFS) if isinstance(unprotected, Mapping) and len(unprotected) == 1 else None
     if isinstance(proofs, Mapping) and set(proofs) == {_CONSISTENCY}:
-        raise ReceiptError("the receipt proves the growth of a chain, not a record")
+        raise ReceiptError("the receipt contains a consistency proof; an inclusion proof is required")
     if not isinstance(proofs, Mapping) or set(proofs) != {_INCLUSION}:
         raise ReceiptError("the unprotected header of the receipt must have one inclusion proof only")
     [proof] = _parse_array(proofs[_INCLUSION], 1, "the list of proofs")

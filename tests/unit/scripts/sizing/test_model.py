@@ -80,8 +80,10 @@ def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -
 def test_partitions_suffice(load: Load) -> None:
     """The computed partitions process the load with a reserve, but one partition less would not."""
     hubs = compute_deployment_sizes(load).event_hubs
-    needed = facts.HEADROOM * load.messages_each
-    assert hubs.partitions * compute_partition_rate(load.connections_each, hubs.partitions) >= needed * (1 - 1e-9)
+    needed = facts.HEADROOM * load.message_rate_per_deployment
+    assert hubs.partitions * compute_partition_rate(load.connections_per_deployment, hubs.partitions) >= needed * (
+        1 - 1e-9
+    )
 
 
 @given(LOADS)

@@ -1,4 +1,4 @@
-"""Sources of messages, such as MQTT brokers: one module for each kind; the setting ``source.kind`` selects it.
+"""Sources of messages, such as MQTT brokers. Each kind has one module; the setting ``source.kind`` selects it.
 
 Each module has a function ``create_source(section, context)`` that returns a :class:`Source`. To support another
 protocol, add a module and list it in ``KINDS``.
@@ -24,7 +24,7 @@ class Receiver(Protocol):
     def is_full(self) -> bool:
         """True if the source must not read further messages, because the receiver has no room for them."""
 
-    def call_when_room(self, function: Any) -> None:
+    def call_when_not_full(self, function: Any) -> None:
         """Register a function that is called once, when :attr:`is_full` becomes False."""
 
     def put(self, delivery: Delivery) -> None:
@@ -32,13 +32,16 @@ class Receiver(Protocol):
 
 
 class MarkStore(Protocol):
-    """Port that reads the marks by which a source recognises messages that were delivered and stored before."""
+    """Port that stores marks, by which a source recognises repeated deliveries of messages that are already stored."""
 
     async def read(self) -> Sequence[bytes]:
         """Store all messages that are still in memory, then return the marks of the newest deliveries, oldest first."""
 
     async def clear(self) -> None:
-        """Delete all marks; a source calls this when a new session begins, because no old message is repeated in it."""
+        """Delete all marks.
+
+        A source calls this when a new session begins, because messages of old sessions are not repeated.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class SourceContext:
         receiver: object that receives the messages.
         marks: marks of earlier deliveries, by which repeated deliveries are recognised.
         metrics: counters and gauges to update.
-        is_check: True for a test of the configuration, which must not receive messages in place of a running gateway.
+        is_check: True for a test of the configuration, which must not take messages away from a running gateway.
     """
 
     filters: Sequence[str]

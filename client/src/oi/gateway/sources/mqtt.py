@@ -95,7 +95,10 @@ class MqttSource:
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _check_certificate(self) -> None:
-        """Raise an error if the client certificate has expired, because brokers reject it without a reason."""
+        """Raise an error if the client certificate has expired.
+
+        Brokers reject such a certificate without stating a reason.
+        """
         expires_at = None if self._settings.tls is None else self._settings.tls.get_expiry()
         if expires_at is None:
             return

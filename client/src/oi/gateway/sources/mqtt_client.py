@@ -1,9 +1,9 @@
-"""MQTT client that extends paho-mqtt to read thousands of packets per second.
+"""MQTT client that extends paho-mqtt, to read thousands of packets per second.
 
 paho reads each packet with three system calls, and builds an object with all properties of version 5 for each message.
-That takes most of the time of a gateway with thousands of messages a second. This class reads the socket in large parts
-and parses only what the gateway uses. It relies on names that are internal to paho-mqtt, so the version of paho-mqtt is
-limited, and the tests with a broker cover all of it.
+A gateway with thousands of messages a second spends most of its time there. This class reads large parts from the
+socket, and parses only the fields that the gateway uses. It uses internal names of paho-mqtt; therefore the version of
+paho-mqtt is limited, and the tests with a broker cover all of this code.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,11 +47,11 @@ class MqttClient(Client):
 
     @property
     def has_buffered(self) -> bool:
-        """True if received bytes are not parsed yet; the event loop's selector cannot see these bytes."""
+        """True if received bytes are waiting to be parsed; the event loop does not report such bytes as readable."""
         return self._position < len(self._buffer)
 
     def acknowledge_all(self, packet_ids: Sequence[int]) -> None:
-        """Acknowledge messages of quality of service 1 with one write."""
+        """Acknowledge several messages of quality of service 1 with one write to the socket."""
         packets = b"".join([_PUBACK + packet_id.to_bytes(2, "big") for packet_id in packet_ids])
         self._packet_queue(MessageType.PUBACK, packets, 0, 0)
 
@@ -90,7 +90,7 @@ def _parse_publish(header: int, packet: bytes, *, has_properties: bool) -> Publi
 
 
 def _skip_properties(packet: bytes, start: int) -> int:
-    """Return the position after the properties of an MQTT 5 packet; their size is encoded in one to four bytes."""
+    """Return the position of the first byte after the properties of an MQTT 5 packet."""
     size = 0
     for index in range(4):
         byte = packet[start + index]

@@ -1,4 +1,4 @@
-"""One connection to an MQTT broker, driven by the event loop."""
+"""One connection to an MQTT broker; the event loop calls it when its socket is readable or writable."""
 
 import asyncio
 import socket
@@ -77,7 +77,7 @@ class MqttConnection:
         return is_session_present
 
     def expect_redeliveries(self, redeliveries: Redeliveries) -> None:
-        """Set the messages that the broker may deliver again; call this before the first message is read."""
+        """Set the deliveries that the broker may repeat; call this before the first message is read."""
         self._redeliveries = redeliveries
 
     async def subscribe(self, filters: Sequence[str]) -> None:
@@ -110,7 +110,7 @@ class MqttConnection:
             self._client.loop_misc()
 
     def close(self) -> None:
-        """Close the connection; the broker stores new messages until the gateway connects again."""
+        """Close the connection; the broker stores new messages until the gateway reconnects."""
         if not self._closed.done():
             self._client.disconnect()
             self._client.loop_write()
@@ -190,7 +190,7 @@ class MqttConnection:
             # The broker then stops sending, since the buffers of the connection fill up.
             self._is_paused = True
             self._loop.remove_reader(self._socket)
-            self._context.receiver.call_when_room(self._resume_reading)
+            self._context.receiver.call_when_not_full(self._resume_reading)
         elif self._client.has_buffered or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
             # The selector sees only what is still in the socket.
             self._loop.call_soon(self._read_packets)

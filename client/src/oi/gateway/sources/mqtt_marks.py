@@ -1,8 +1,7 @@
 """Recognition of messages that the MQTT broker delivers a second time.
 
 A broker that receives no acknowledgement of a message sends the message again, with the flag DUP and the same packet
-id. The gateway may have stored the message already: the gateway ended or lost the connection before its acknowledgement
-arrived.
+id. If the gateway stopped, or lost the connection, before the acknowledgement arrived, the message is already stored.
 """
 
 import hashlib
@@ -25,8 +24,8 @@ class Redeliveries:
 
     Args:
         marks: marks of the stored deliveries, oldest first; each element may contain several marks.
-        window: maximum number of unacknowledged deliveries. Older deliveries cannot be repeated; their packet ids may
-            belong to other messages now.
+        window: maximum number of unacknowledged deliveries. Older deliveries are forgotten, because the broker cannot
+            repeat them and may use their packet ids for other messages.
     """
 
     def __init__(self, marks: Iterable[bytes], window: int) -> None:
@@ -34,7 +33,7 @@ class Redeliveries:
         self._known = dict(_MARK.iter_unpack(together))
 
     def remove_if_known(self, mark: bytes) -> bool:
-        """Return whether a delivery repeats an earlier one; each earlier delivery is recognised once."""
+        """Return whether a delivery repeats an earlier delivery; the earlier delivery is then forgotten."""
         packet_id, digest = _MARK.unpack(mark)
         if self._known.get(packet_id) != digest:
             return False

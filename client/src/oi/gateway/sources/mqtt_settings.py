@@ -105,7 +105,10 @@ class MqttSettings:
             raise SettingsError(f"The password of the broker cannot be read: {error}") from None
 
     def build_filter(self, topic_filter: str) -> str:
-        """Return the topic filter to subscribe to; for a group of gateways, it is that of a shared subscription."""
+        """Return the topic filter to subscribe to.
+
+        If the gateway belongs to a group, it is that of a shared subscription.
+        """
         return topic_filter if self.shared_group is None else f"$share/{self.shared_group}/{topic_filter}"
 
 
@@ -120,42 +123,42 @@ def parse_mqtt_settings(section: Section, *, is_check: bool = False) -> MqttSett
     Raises:
         SettingsError: a setting is invalid; the message names the first one.
     """
-    section.text("kind")
-    tls = _parse_tls(section.section("tls")) if section.has("tls") else None
-    section.choice("tls", (), None) if tls is None else None
-    client_id, group = section.text("clientId"), section.text("sharedGroup", None)
+    section.get_text("kind")
+    tls = _parse_tls(section.get_section("tls")) if section.has("tls") else None
+    section.get_choice("tls", (), None) if tls is None else None
+    client_id, group = section.get_text("clientId"), section.get_text("sharedGroup", None)
     if group is not None and any(each in group for each in "/+#"):
         raise SettingsError(f"{section.describe('sharedGroup')} must have none of the characters / + #.")
     settings = MqttSettings(
-        section.text("host"),
-        section.integer("port", 8883 if tls else 1883, least=1, most=65_535),
-        section.choice("version", VERSIONS, "5"),
+        section.get_text("host"),
+        section.get_integer("port", 8883 if tls else 1883, least=1, most=65_535),
+        section.get_choice("version", VERSIONS, "5"),
         f"{client_id}-check-{uuid.uuid4().hex[:6]}" if is_check else client_id,
-        section.text("username", None),
-        section.path("passwordFile", None),
+        section.get_text("username", None),
+        section.get_path("passwordFile", None),
         tls,
         None if is_check else group,
-        0 if is_check else int(section.choice("qos", ("0", "1"), "1")),
-        section.integer("keepAliveSeconds", 30, least=5, most=_HOUR),
-        section.integer("maxInFlight", 1_000, least=1, most=4_096),
-        0 if is_check else section.integer("sessionSeconds", _DEFAULT_SESSION, least=0, most=_YEAR),
+        0 if is_check else int(section.get_choice("qos", ("0", "1"), "1")),
+        section.get_integer("keepAliveSeconds", 30, least=5, most=_HOUR),
+        section.get_integer("maxInFlight", 1_000, least=1, most=4_096),
+        0 if is_check else section.get_integer("sessionSeconds", _DEFAULT_SESSION, least=0, most=_YEAR),
     )
     if is_check:
-        section.choice("qos", ("0", "1"), "1")
-        section.integer("sessionSeconds", _DEFAULT_SESSION, least=0, most=_YEAR)
+        section.get_choice("qos", ("0", "1"), "1")
+        section.get_integer("sessionSeconds", _DEFAULT_SESSION, least=0, most=_YEAR)
     if settings.password_file is not None and settings.username is None:
         raise SettingsError(f"{section.describe('passwordFile')} requires the setting `username`.")
-    section.finish()
+    section.check_all_read()
     return settings
 
 
 def _parse_tls(section: Section) -> TlsSettings:
     settings = TlsSettings(
-        section.path("caFile", None), section.path("certificateFile", None), section.path("keyFile", None)
+        section.get_path("caFile", None), section.get_path("certificateFile", None), section.get_path("keyFile", None)
     )
     if (settings.certificate_file is None) != (settings.key_file is None):
         raise SettingsError(
             f"{section.describe('certificateFile')} and {section.describe('keyFile')} must be set together."
         )
-    section.finish()
+    section.check_all_read()
     return settings

@@ -1,4 +1,4 @@
-"""Simulated Cosmos DB account: its properties for clients, and authentication by master key or Entra token."""
+"""Simulated Cosmos DB account: the properties that clients read, and authentication by master key or Entra token."""
 
 import base64
 import hashlib
@@ -52,7 +52,7 @@ class AccountOptions:
     bearer: Literal["accept", "deny"] = "accept"
 
     def check_consistency(self, request: CosmosRequest) -> None:
-        """Reject a request for a stronger consistency level than the account has.
+        """Reject a request for a consistency level that is stronger than the account's level.
 
         Raises:
             CosmosError: 400 if the requested level is unknown, or stronger than the account's.
@@ -145,7 +145,7 @@ def compute_signature(request: CosmosRequest, link: str, key: str) -> str:
 
 
 def _find_signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
-    """Return the path segments and the resource type that the signature of a request contains.
+    """Return the path segments and the resource type over which the client computed a request's signature.
 
     For a list of resources, such as all containers of a database, the segments are those of the parent.
     """

@@ -103,7 +103,7 @@ class PhysicalRange:
 
 
 class UniqueKeys:
-    """Unique-key policy of a container: no two items of a logical partition have the same values at its paths.
+    """Unique-key policy of a container: no two items of a logical partition may have the same values at its paths.
 
     Args:
         properties: The definition of the container; `uniqueKeyPolicy` may be missing.
@@ -114,7 +114,7 @@ class UniqueKeys:
         self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
 
     def list_unique_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
-        """List a document's values of the unique keys: pairs of the key's number and JSON of the values at its paths.
+        """Return a document's values of the unique keys, as pairs of key number and JSON text of the values.
 
         A missing value counts as null.
         """
@@ -151,7 +151,7 @@ class CosmosContainer:
         self._expirations: list[tuple[float, int, PartitionKey, str, str]] = []
 
     def find_range(self, epk: str) -> PhysicalRange:
-        """Return the physical partition that stores the items with an effective partition key."""
+        """Return the physical partition that stores the items with this effective partition key."""
         return next(part for part in self.ranges if part.low <= epk < part.high)
 
     def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
@@ -163,11 +163,11 @@ class CosmosContainer:
         return self._items_by_key.get(key) or ItemList()
 
     def find_unique_value_holder(self, key: PartitionKey, claim: tuple[int, bytes]) -> str | None:
-        """Return the id of the item that has the given values of a unique key; None if no item has them."""
+        """Return the id of the item that already has these values of a unique key; None if no item has them."""
         return self._unique_values.get((key, *claim))
 
     def assign_number(self) -> int:
-        """Return the creation number (position in order of creation) for a new item."""
+        """Assign and return the creation number (position in order of creation) of a new item."""
         self._created += 1
         return self._created
 
@@ -177,7 +177,7 @@ class CosmosContainer:
         return f'"{self._versions:08x}-0000-0000-0000-{self.lsn:012x}"'
 
     def commit(self, changes: Mapping[tuple[PartitionKey, str], CosmosItem | None]) -> None:
-        """Apply the changes of a transaction: new items by partition key and id; None removes an item."""
+        """Apply a transaction's changes: new items by partition key and id; None removes the item."""
         if changes:
             self.lsn += 1
         for (key, item_id), item in changes.items():
@@ -280,7 +280,7 @@ class Transaction:
             self._unique_values[item.key, *claim] = item.id
 
     def remove(self, item: CosmosItem) -> None:
-        """Add a change that removes an item."""
+        """Add a change to this transaction that removes an item."""
         self._changes[item.key, item.id] = None
 
     def commit(self) -> None:
@@ -289,7 +289,7 @@ class Transaction:
 
 
 def build_document_rid(container_rid: str, number: int) -> str:
-    """Build the resource id (`_rid`) of a document: that of its container, followed by the creation number."""
+    """Build the resource id (`_rid`) of a document: its container's resource id, followed by its creation number."""
     return encode_rid(decode_rid(container_rid) + number.to_bytes(8, "little"))
 
 

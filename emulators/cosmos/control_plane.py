@@ -14,7 +14,7 @@ from emulators.cosmos.containers import CosmosContainer, decode_rid, encode_rid
 from emulators.cosmos.indexing import DEFAULT_POLICY
 from emulators.cosmos.items import check_id
 from emulators.cosmos.sql_statement import parse_statement
-from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, unsupported_error
+from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, build_unsupported_error
 
 _NOT_IMPLEMENTED = ("analyticalStorageTtl", "computedProperties", "vectorEmbeddingPolicy")
 _MAX_LEVELS = 3
@@ -72,7 +72,7 @@ class ControlPlane:
         raise CosmosError(404, "Resource Not Found: the container does not exist.", substatus)
 
     def create_database(self, request: CosmosRequest) -> CosmosReply:
-        """Create the database that the request's body defines."""
+        """Create the database that a request defines."""
         name = _validate_new_name(request.json, self._databases)
         rid = encode_rid(self._create_id().to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
@@ -96,13 +96,13 @@ class ControlPlane:
         return CosmosReply(204)
 
     def list_databases(self, request: CosmosRequest) -> CosmosReply:
-        """Reply with the properties of the databases, all or selected by a SQL query."""
+        """Reply with the properties of all databases, or of those that a SQL query selects."""
         return _build_feed_reply(
             request, "Databases", "", [database.properties for database in self._databases.values()]
         )
 
     def create_container(self, request: CosmosRequest) -> CosmosReply:
-        """Create the container that the request's body defines."""
+        """Create the container that a request defines."""
         database = self.find_database(request.database)
         body = request.json
         name = _validate_new_name(body, database.containers)
@@ -146,13 +146,16 @@ class ControlPlane:
         return CosmosReply(204)
 
     def list_containers(self, request: CosmosRequest) -> CosmosReply:
-        """Reply with the properties of the containers of a database, all or selected by a SQL query."""
+        """Reply with the properties of all containers of a database, or of those that a SQL query selects."""
         database = self.find_database(request.database)
         containers = [container.properties for container in database.containers.values()]
         return _build_feed_reply(request, "DocumentCollections", database.properties["_rid"], containers)
 
     def read_ranges(self, request: CosmosRequest) -> CosmosReply:
-        """Reply with the physical partitions of a container, or with status 304 if the client's ETag is current."""
+        """Reply with the physical partitions of a container.
+
+        Reply with status 304 if the client has the current version.
+        """
         container = self.find_container(request)
         etag = f'"{len(container.ranges)}"'
         if request.read_header("if-none-match") == etag:
@@ -176,7 +179,7 @@ class ControlPlane:
         return CosmosReply(200, body, {"etag": etag})
 
     def query_offers(self, request: CosmosRequest) -> CosmosReply:
-        """Reply with the throughput offers of databases and containers, all or selected by a SQL query."""
+        """Reply with the throughput offers of all databases and containers, or with those that a SQL query selects."""
         return _build_feed_reply(request, "Offers", "", list(self._offers.values()))
 
     def replace_offer(self, request: CosmosRequest) -> CosmosReply:
@@ -228,7 +231,7 @@ def _check_definition(body: dict[str, Any]) -> None:
     if not 1 <= len(paths) <= (_MAX_LEVELS if kind == "MultiHash" else 1):
         raise CosmosError(400, f"Too many partition key paths for kind '{kind}'.")
     if definition.get("version", 1) != 2:
-        raise unsupported_error("partition keys of hash version 1")
+        raise build_unsupported_error("partition keys of hash version 1")
     _check_unique_keys(body.get("uniqueKeyPolicy"))
     ttl = body.get("defaultTtl")
     if ttl is not None and (not isinstance(ttl, int) or (ttl < 1 and ttl != -1)):
@@ -237,7 +240,7 @@ def _check_definition(body: dict[str, Any]) -> None:
         raise CosmosError(400, "A container without an index cannot have a time to live.")
     for name in _NOT_IMPLEMENTED:
         if body.get(name):
-            raise unsupported_error(f"the container property '{name}'")
+            raise build_unsupported_error(f"the container property '{name}'")
 
 
 def _check_unique_keys(policy: Any) -> None:

@@ -21,7 +21,7 @@ from emulators.cosmos.partition_keys import PartitionKey, parse_header_key
 from emulators.cosmos.sort_index import build_sort_entry
 from emulators.cosmos.sql_statement import SqlStatement, parse_statement
 from emulators.cosmos.sql_values import UNDEFINED, compare_sort_keys
-from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, unsupported_error
+from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, build_unsupported_error
 
 _MAX_PAGE_BYTES = 4 * 1024 * 1024
 _PAGE_ITEMS = 100
@@ -30,7 +30,7 @@ _MOST_PAGE_ITEMS = 1000
 
 @dataclass(frozen=True)
 class QueryScope:
-    """Items that a query reads: a logical partition, or a range of hash values in one or all physical partitions."""
+    """Items that a query reads: one logical partition, or a range of hash values in one or all physical partitions."""
 
     container: CosmosContainer
     key: PartitionKey | None = None
@@ -39,13 +39,16 @@ class QueryScope:
     high: str = "FF"
 
     def list_item_lists(self) -> list[tuple[str, ItemList]]:
-        """Return pairs (physical partition id, items) in read order; the id is empty for a logical partition."""
+        """Return the item lists that the query reads, in order, each with the id of its physical partition.
+
+        The id is empty for a logical partition.
+        """
         if self.key is not None:
             return [("", self.container.find_partition_items(self.key))]
         return [(part.id, part.items) for part in self.container.ranges if self.range_id in (None, part.id)]
 
     def contains(self, item: CosmosItem) -> bool:
-        """Return whether the effective partition key of an item is in the range of hash values of the query."""
+        """Return whether an item's effective partition key is in the range of hash values that the query reads."""
         return self.low <= item.epk < self.high
 
 
@@ -68,7 +71,7 @@ class PagePosition:
     returned: int = 0
 
     def encode(self, query: str) -> str:
-        """Encode the position as a continuation token, which only the same query may use."""
+        """Encode the position as a continuation token that is valid only for this query."""
         keys = None if self.keys is None else [[] if key is UNDEFINED else [key] for key in self.keys]
         values = [_hash_query(query), self.range_id, self.number, keys, self.skipped, self.returned]
         return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
@@ -92,7 +95,7 @@ class PagePosition:
 
 @dataclass
 class QueryPage:
-    """Page of query results; `position` is the start of the next page, None if this page is the last."""
+    """Page of query results; `position` is the start of the next page, None on the last page."""
 
     results: list[Any] = field(default_factory=list)
     position: PagePosition | None = None
@@ -212,7 +215,7 @@ def execute_batch_request(container: CosmosContainer, request: CosmosRequest) ->
         CosmosError: the request is not a valid batch.
     """
     if not request.has_flag("x-ms-cosmos-batch-atomic"):
-        raise unsupported_error("batches that are not atomic")
+        raise build_unsupported_error("batches that are not atomic")
     key = parse_header_key(request.read_header("x-ms-documentdb-partitionkey"), container.paths)
     minimal = request.read_header("prefer") == "return=minimal"
     status, results = execute_batch(container, key, request.json, minimal=minimal)
@@ -227,7 +230,7 @@ def build_failed_batch_reply(request: CosmosRequest, refusal: CosmosError) -> Co
 
 
 def build_plan_reply(request: CosmosRequest) -> CosmosReply:
-    """Parse the query of a request and reply with its query plan, which tells the client how to merge partitions."""
+    """Reply with the plan of a query, which tells the client how to merge the results of the partitions."""
     return CosmosReply(200, _build_plan(_parse_query(request)), {"x-ms-request-charge": "1.0"})
 
 
@@ -243,7 +246,7 @@ def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit
         CosmosError: the query is invalid or not supported.
     """
     if request.read_header("a-im"):
-        raise unsupported_error("the change feed")
+        raise build_unsupported_error("the change feed")
     statement = _parse_query(request) if request.operation == "query" else parse_statement("SELECT * FROM c", {})
     check_sort(container.properties["indexingPolicy"], statement.sort_keys)
     scope = _parse_scope(container, request, statement)
@@ -308,7 +311,7 @@ def _build_plan(statement: SqlStatement) -> dict[str, Any]:
 
 
 def _build_token_scope(request: CosmosRequest, container: CosmosContainer) -> str:
-    """Build the text that binds a continuation token to its query: container, partition and query text."""
+    """Return the text that a continuation token contains to identify its query: container, partition and query text."""
     names = ("x-ms-documentdb-partitionkey", "x-ms-documentdb-partitionkeyrangeid")
     query = orjson.dumps(request.json).decode() if request.operation == "query" else ""
     return "\n".join([container.rid, *(request.read_header(name) for name in names), query])

@@ -11,7 +11,7 @@ from emulators.cosmos.wire import CosmosRequest
 
 
 class FaultKind(StrEnum):
-    """Kinds of faults that tests inject; the comments say whether the request is executed."""
+    """Kinds of faults that tests inject. The comments say whether the server executes the affected request."""
 
     DROP_BEFORE_COMMIT = "drop before commit"  # not executed, the connection is closed
     DROP_AFTER_COMMIT = "drop after commit"  # executed, the connection is closed without a reply
@@ -71,7 +71,7 @@ class InjectedFault:
         self._random = random.Random(seed)  # noqa: S311  test faults, not secrets
 
     def should_apply(self, request: CosmosRequest) -> bool:
-        """Decide whether the fault applies to a request; if it applies, count the request."""
+        """Return whether the fault applies to this request; if it does, count the request."""
         if self.times is not None and self.applied >= self.times:
             return False
         if request.operation not in _OPERATIONS.get(self.kind, (request.operation,)) or not self.match(request):
@@ -90,7 +90,7 @@ class FaultInjector:
         self._lock = Lock()
 
     def add(self, *faults: InjectedFault) -> InjectedFault:
-        """Add faults and return the last of them; only the first matching fault affects a request."""
+        """Add faults and return the last one. If several faults match a request, only the first affects it."""
         with self._lock:
             self._faults.extend(faults)
         return faults[-1]
@@ -101,7 +101,7 @@ class FaultInjector:
             self._faults.clear()
 
     def select_fault(self, request: CosmosRequest) -> InjectedFault | None:
-        """Return the fault that affects a request, and count the request; return None if no fault does."""
+        """Return the fault that affects a request, and count the request; None if no fault affects it."""
         with self._lock:
             return next((fault for fault in self._faults if fault.should_apply(request)), None)
 
@@ -113,13 +113,13 @@ def build_random_faults(
     *,
     seconds: float = 0.02,
 ) -> list[InjectedFault]:
-    """Build all faults that a correct client survives, each with the same probability.
+    """Build one fault of each kind that a correct client can handle; each has the same probability.
 
     Args:
         probability: The probability, from 0 to 1, that one of the faults affects a matching request.
         seed: The seed of the random numbers.
         match: Function that returns whether the faults can affect a request.
-        seconds: The duration of delays; above the client's timeout, the client does not learn the result.
+        seconds: The duration of delays; if it exceeds the client's timeout, the client does not receive the reply.
     """
     shapes: list[InjectedFault] = [
         InjectedFault(FaultKind.DROP_BEFORE_COMMIT),
@@ -158,6 +158,6 @@ def build_random_read_faults(
     *,
     seconds: float = 0.02,
 ) -> list[InjectedFault]:
-    """Build the random faults for read requests: no status 412, because reads have no preconditions."""
+    """Build the random faults for read requests, without status 412, because reads have no preconditions."""
     every = build_random_faults(probability, seed, match, seconds=seconds)
     return [fault for fault in every if fault.status != HTTPStatus.PRECONDITION_FAILED]

@@ -56,7 +56,10 @@ def _is_indexed(policy: Mapping[str, Any], path: list[str]) -> bool:
 
 
 def _compute_match_precision(pattern: str, path: list[str]) -> int:
-    """Return a number that grows with the precision of a match of `/a/*` or `/a/b/?` with a path; -1 for no match."""
+    """Return how precisely a pattern such as `/a/*` or `/a/b/?` matches a path, as a number.
+
+    -1 if it does not match.
+    """
     *steps, last = parse_path(pattern)
     if last == "?":
         return 2 * len(steps) + 1 if steps == path else -1

@@ -45,7 +45,9 @@ class ItemOperation:
     if_none_match: str | None = None
 
     def apply(self, transaction: Transaction) -> ItemResult:
-        """Execute this operation on an item within a transaction.
+        """Execute this operation within a transaction.
+
+        The changes are visible only in the transaction until its commit.
 
         Raises:
             CosmosError: the status is 400, 404, 409, 412 or 413, as in the Azure service.
@@ -156,7 +158,7 @@ def _store_document(
 def execute_batch(
     container: CosmosContainer, key: PartitionKey, operations: Any, *, minimal: bool
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Execute a batch of operations on one logical partition: either all operations or none.
+    """Execute a batch of operations on one logical partition; if one operation fails, none has an effect.
 
     Args:
         container: The container that the batch changes.
@@ -187,7 +189,7 @@ def execute_batch(
 
 
 def build_failed_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
-    """Build the results of a batch whose operation ``index`` failed: its error, and status 424 for all others."""
+    """Build the results of a batch whose operation ``index`` failed: its own error, and status 424 for all others."""
     results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(count)]
     results[index] = {"statusCode": refusal.status, "subStatusCode": refusal.substatus, "requestCharge": 1.0}
     if refusal.retry_after_ms is not None:
@@ -283,7 +285,7 @@ def _find_parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
 
 
 def _parse_index(values: list[Any], name: str) -> int:
-    """Return the array index at the end of a patch path; raise a 400 error if the array has no such index."""
+    """Parse the last part of a patch path as an array index; raise a 400 error if the array has no such index."""
     if not name.isdecimal() or int(name) >= len(values):
         raise CosmosError(400, f"'{name}' in the path of a patch is not an index of the array.")
     return int(name)

@@ -1,4 +1,4 @@
-"""Partition keys of items: their values in documents and headers, and their hashes."""
+"""Partition keys of items: values from documents and headers, and their hashes."""
 
 import itertools
 import struct
@@ -61,7 +61,7 @@ def hash_key(key: PartitionKey) -> str:
 
 
 def split_hash_range(count: int) -> list[tuple[str, str]]:
-    """Divide all hash values into equal ranges; return the start (inclusive) and end (exclusive) of each range."""
+    """Split the range of all hash values into equal parts; return the start (inclusive) and end (exclusive) of each."""
     bounds = ["", *(f"{(0x40 << 120) * index // count:032X}" for index in range(1, count)), "FF"]
     return list(itertools.pairwise(bounds))
 

@@ -1,4 +1,4 @@
-"""Log of the requests to the test server, in which tests check what a client sent."""
+"""Log of the requests to the test server, so that tests can check which requests a client has sent."""
 
 from collections import Counter, deque
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Cosmos DB test server: an ASGI application, and an HTTP server that runs in a thread of the tests."""
+"""Cosmos DB test server: an ASGI application, and an HTTP server that runs in a thread of the test process."""
 
 import asyncio
 import socket
@@ -57,7 +57,10 @@ class CosmosApp:
         await _send_reply(send, reply, scope if fault and fault.kind is FaultKind.DROP_IN_REPLY else None)
 
     async def _build_reply(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
-        """Execute a request with an injected fault, if any; return the reply, or None to drop the connection."""
+        """Execute a request, possibly with an injected fault.
+
+        Return the reply, or None if the connection must be dropped.
+        """
         if self.latency:
             await asyncio.sleep(self.latency)
         if fault is not None and fault.kind is FaultKind.DELAY:
@@ -75,7 +78,7 @@ class CosmosApp:
 
 
 async def _read_request(scope: Scope, receive: Receive) -> CosmosRequest:
-    """Receive a request and return it; a body above the size limit is cut after one byte more."""
+    """Receive a request and return it; if the body is larger than the limit, cut it one byte after the limit."""
     raw: bytes = scope["raw_path"]
     segments = tuple(unquote(part) for part in raw.decode().split("/") if part)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -91,7 +94,7 @@ async def _read_request(scope: Scope, receive: Receive) -> CosmosRequest:
 
 
 async def _send_reply(send: Send, reply: CosmosReply, truncated: Scope | None) -> None:
-    """Send a reply; if `truncated` is the ASGI scope, send only half of the body and close the connection."""
+    """Send a reply. If `truncated` contains the ASGI scope, send only half of the body and close the connection."""
     body = reply.encode_body()
     headers = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
     headers.append((b"content-length", str(len(body)).encode()))
@@ -104,7 +107,7 @@ async def _send_reply(send: Send, reply: CosmosReply, truncated: Scope | None) -
 
 
 def _drop_connection(scope: Scope, *, reset: bool) -> None:
-    """Close (FIN) or reset (RST) the connection of a request that receives no reply."""
+    """Close (FIN) or reset (RST) the connection of a request, without a reply."""
     connection: asyncio.Transport = scope["connection"]
     if reset:
         raw = connection.get_extra_info("socket")
@@ -113,7 +116,7 @@ def _drop_connection(scope: Scope, *, reset: bool) -> None:
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol that adds the connection to the ASGI scope, so that a fault can drop the connection."""
+    """uvicorn's HTTP protocol, which adds the connection to the ASGI scope so that a fault can drop it."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -121,7 +124,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _CosmosHttpServer(uvicorn.Server):
-    """uvicorn server that stops immediately instead of at its next timer tick."""
+    """uvicorn server that stops immediately when ``end`` is called, and not at its next timer tick."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -129,7 +132,7 @@ class _CosmosHttpServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def main_loop(self) -> None:
-        """Serve requests until `end` is called."""
+        """Serve requests until ``end`` is called."""
         self._loop = asyncio.get_running_loop()
         await self.on_tick(0)
         if not self.should_exit:

@@ -10,7 +10,14 @@ from emulators.cosmos.account import AccountOptions, authenticate
 from emulators.cosmos.control_plane import ControlPlane
 from emulators.cosmos.faults import FaultKind, InjectedFault
 from emulators.cosmos.throughput import ThroughputBudget
-from emulators.cosmos.wire import ITEM_WRITES, MAX_BYTES, CosmosError, CosmosReply, CosmosRequest, unsupported_error
+from emulators.cosmos.wire import (
+    ITEM_WRITES,
+    MAX_BYTES,
+    CosmosError,
+    CosmosReply,
+    CosmosRequest,
+    build_unsupported_error,
+)
 
 DEFAULT_KEY = base64.b64encode(b"the Cosmos test server's own key").decode()
 """Default master key, valid only for test servers."""
@@ -46,12 +53,12 @@ class CosmosService:
         self._budgets: dict[str, ThroughputBudget] = {}
 
     def execute(self, request: CosmosRequest, fault: InjectedFault | None = None) -> CosmosReply:
-        """Execute a request and return the reply; the method is synchronous, so that each request is atomic.
+        """Execute a request and return the reply. The method is not asynchronous, so that each request is atomic.
 
         Args:
             request: The request; a body above the size limit is rejected.
-            fault: A fault that replaces the execution by an error, or shortens a page; None or other kinds change
-                nothing.
+            fault: A fault that replaces the execution by an error or shortens a page; other kinds of faults have no
+                effect here.
         """
         try:
             self._authenticate(request)
@@ -84,7 +91,7 @@ class CosmosService:
             return self._control.query_offers(request)
         method = getattr(self._control, operation.replace("query_d", "list_d").replace("query_c", "list_c"), None)
         if operation == "unknown" or method is None:
-            raise unsupported_error(f"{request.method} /{'/'.join(request.segments)}")
+            raise build_unsupported_error(f"{request.method} /{'/'.join(request.segments)}")
         reply: CosmosReply = method(request)
         return reply
 
@@ -119,12 +126,12 @@ class CosmosService:
 
 
 def build_injected_error(fault: InjectedFault) -> CosmosError:
-    """Return the error with which a fault replaces the reply to a request."""
+    """Return the error that a fault sends as the reply to a request."""
     return CosmosError(fault.status, f"A test injected this error: {fault.kind}", fault.substatus, fault.retry_after_ms)
 
 
 def _build_injected_reply(request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
-    """Return the error reply of a fault that replaces the execution of the request; None for any other fault."""
+    """Return the error reply if a fault prevents the execution of the request; None for any other fault."""
     if fault is None:
         return None
     if fault.kind is FaultKind.STATUS:

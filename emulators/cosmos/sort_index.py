@@ -1,4 +1,4 @@
-"""Index of items by the value at a path, so that a page of an ORDER BY query does not sort all items."""
+"""Index of items by the value at a path, so that an ORDER BY query need not sort all items for each page."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ class SortIndex:
         insort(self._entries, build_sort_entry(self._value(SqlRow(document)), number))
 
     def remove(self, number: int, document: Any) -> None:
-        """Remove the item with a creation number; the document must equal the document that was added."""
+        """Remove the item with this creation number from the index; the document must be the one that was added."""
         del self._entries[bisect_left(self._entries, build_sort_entry(self._value(SqlRow(document)), number))]
 
     def iterate_after(self, last_entry: SortEntry | None, *, descending: bool) -> Iterator[int]:
-        """Yield the creation numbers of the items after an index entry, which need not exist; after None, yield all."""
+        """Yield the creation numbers of the items after an index entry, in sort order; with None, yield all."""
         if descending:
             start = len(self._entries) if last_entry is None else bisect_left(self._entries, last_entry)
             return (self._entries[index][2] for index in range(start - 1, -1, -1))
@@ -42,6 +42,6 @@ class SortIndex:
 
 
 def build_sort_entry(value: Any, number: int) -> SortEntry:
-    """Build the index entry of an item; arrays are not ordered among themselves, nor are objects."""
+    """Build the index entry of an item; all arrays have the same sort position, and so have all objects."""
     kind = find_type_rank(value)
     return (kind, value if 1 < kind <= _LAST_WITH_ORDER else 0, number)

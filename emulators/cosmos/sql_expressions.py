@@ -86,7 +86,7 @@ _RESERVED = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "ORDER", "OFFSET", "
 
 @dataclass
 class ExpressionReader:
-    """Parser of the expressions in a query; the methods consume the tokens of the query in order.
+    """Parser of the expressions in a query; each method consumes the next tokens of the query.
 
     Attributes:
         text: The text of the query.
@@ -106,7 +106,7 @@ class ExpressionReader:
 
     @property
     def next(self) -> SqlToken:
-        """Next token of the query text, which is not consumed yet."""
+        """Next token of the query text; it is not consumed."""
         return self.tokens[self.index]
 
     def build_error(self) -> CosmosError:
@@ -184,7 +184,10 @@ class ExpressionReader:
         return lambda row: compare_equal(left(row), right(row))
 
     def _iterate_list(self, closing: str) -> Any:
-        """Iterate over a list up to the symbol ``closing``; the caller must parse one element in each step."""
+        """Iterate over the elements of a list up to the symbol ``closing``.
+
+        The caller must parse one element in each step.
+        """
         if self.read_token_if(closing):
             return
         while True:
@@ -249,7 +252,7 @@ class ExpressionReader:
         raise CosmosError(400, f"Identifier '{token.text}' could not be resolved.")
 
     def parse_path(self) -> tuple[str | int, ...]:
-        """Parse the path after the name of the document, as in `c.a[0]`: property names and array indexes."""
+        """Parse a path after the document's name, as in `c.a[0]`; return its property names and array indexes."""
         steps: list[str | int] = []
         while self.next.text in (".", "["):
             if self.read_token_if("."):
@@ -313,10 +316,10 @@ def _build_order_test(left: SqlExpression, symbol: str, right: SqlExpression) ->
 
 
 def _evaluate_operands(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
-    """Evaluate operands joined by OR (if `decisive` is true) or by AND (if `decisive` is false).
+    """Evaluate operands that are joined by OR (``decisive`` is True) or by AND (``decisive`` is False).
 
-    An operand equal to `decisive` determines the result. If there is none, an operand that is not a boolean makes the
-    result undefined.
+    If an operand equals ``decisive``, that is the result. Otherwise the result is undefined if an operand is not a
+    boolean.
     """
     result: Any = not decisive
     for part in parts:

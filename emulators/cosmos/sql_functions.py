@@ -1,4 +1,4 @@
-"""Functions and aggregates of Cosmos DB SQL; the result for an argument of the wrong type is undefined."""
+"""Functions and aggregates of Cosmos DB SQL; an argument of the wrong type gives the result undefined."""
 
 from collections.abc import Callable
 from typing import Any

@@ -7,7 +7,7 @@ from typing import Any
 from emulators.cosmos.sql_expressions import ExpressionReader, SqlExpression, SqlRow, build_path_expression
 from emulators.cosmos.sql_functions import compute_aggregate
 from emulators.cosmos.sql_values import UNDEFINED
-from emulators.cosmos.wire import CosmosError, unsupported_error
+from emulators.cosmos.wire import CosmosError, build_unsupported_error
 
 _AGGREGATE_NAMES = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max", "AVG": "Average"}
 
@@ -55,7 +55,7 @@ class SqlStatement:
 
     @property
     def is_plain(self) -> bool:
-        """True if the client can concatenate the results of the partitions without a merge step."""
+        """True if the client can concatenate the partitions' results without merging them."""
         return not self.sort_keys and not self.aggregates and self.top is None and self.offset is None
 
     @property
@@ -77,19 +77,19 @@ class SqlStatement:
         return [build_path_expression(key.path)(SqlRow(document)) for key in self.sort_keys]
 
     def compute_results(self, document: Mapping[str, Any]) -> list[Any]:
-        """Return a list with the query result for a document; an empty list if this result is undefined."""
+        """Return a list with the query's result for a document; the list is empty if the result is undefined."""
         value = self.select(SqlRow(document))
         return [] if value is UNDEFINED else [value]
 
     def compute_aggregate_results(self, documents: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return a list with the aggregate over all documents; an empty list if the aggregate is undefined."""
+        """Return a list with the aggregate over all documents; the list is empty if the aggregate is undefined."""
         rows = [SqlRow(document) for document in documents]
         totals = tuple(compute_aggregate(name, [argument(row) for row in rows]) for name, argument in self.aggregates)
         value = self.select(SqlRow(UNDEFINED, totals))
         return [] if value is UNDEFINED else [value]
 
     def build_plan(self) -> dict[str, Any]:
-        """Build the query plan: how the client merges partitions, and the rewritten query to send to each partition."""
+        """Build the query plan, which tells the client how to merge partitions and which query to send to each."""
         names = [_AGGREGATE_NAMES[name] for name, _ in self.aggregates]
         return {
             "distinctType": "None",
@@ -111,7 +111,7 @@ class SqlStatement:
         where = f" WHERE {self.condition_text}" if self.condition_text else ""
         if self.aggregates:
             if not self.is_value or len(self.aggregates) != 1 or self.sort_keys or self.max_results is not None:
-                raise unsupported_error("aggregates over partitions other than one SELECT VALUE")
+                raise build_unsupported_error("aggregates over partitions other than one SELECT VALUE")
             return f"SELECT VALUE {self._render_partial_aggregate()} FROM {self.alias}{where}"  # noqa: S608  parsed by this server
         needed = None if self.max_results is None else self.skipped + self.max_results
         limit = "" if needed is None else f" OFFSET 0 LIMIT {needed}"
@@ -131,7 +131,7 @@ class SqlStatement:
             return self.alias
         if self.is_value:
             return self.select_text[len("VALUE") :]
-        raise unsupported_error("ORDER BY over partitions with a list of fields; use SELECT * or SELECT VALUE")
+        raise build_unsupported_error("ORDER BY over partitions with a list of fields; use SELECT * or SELECT VALUE")
 
     def _render_partial_aggregate(self) -> str:
         name, _ = self.aggregates[0]
@@ -171,14 +171,14 @@ class _StatementReader(ExpressionReader):
         if self.next.kind != "end":
             raise self.build_error()
         if self.aggregates and (sort_keys or top is not None or offset is not None):
-            raise unsupported_error("aggregates with ORDER BY, TOP or OFFSET")
+            raise build_unsupported_error("aggregates with ORDER BY, TOP or OFFSET")
         return SqlStatement(
             self.text, select, select_text, is_value, self.alias, condition, condition_text,
             sort_keys, top, offset, limit, tuple(self.aggregates),
         )  # fmt: skip
 
     def _find_alias(self) -> None:
-        """Look ahead to the FROM clause for the name of the document, because the SELECT clause uses this name."""
+        """Look ahead to the FROM clause and read the document's name, which the SELECT clause already uses."""
         start = self.index
         depth = 0
         while self.next.kind != "end":

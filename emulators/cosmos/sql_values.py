@@ -1,4 +1,4 @@
-"""Comparison and sort order of values in Cosmos DB SQL: JSON values, and undefined for a missing property."""
+"""Comparison and sort order of values in Cosmos DB SQL: JSON values, and `undefined` for a missing property."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -17,7 +17,7 @@ _RANKS: dict[type, int] = {Undefined: 0, type(None): 1, bool: 2, int: 4, float: 
 
 
 def find_type_rank(value: Any) -> int:
-    """Return the rank of a value's type in sort order: undefined, null, boolean, number, string, array, object."""
+    """Return the rank of a value's type in the sort order: undefined, null, boolean, number, string, array, object."""
     return _RANKS.get(type(value), 7)
 
 

@@ -7,10 +7,11 @@ from emulators.cosmos.wire import CosmosError
 
 
 class ThroughputBudget:
-    """Request units of one container, which become available again as time passes.
+    """Request units that one container can still spend; they become available again as time passes.
 
-    As in the Azure service, the charge of a request is known only after its execution. A request is therefore accepted
-    while the container has units left, and its charge may exceed them; later requests wait until this debt is paid.
+    As in the Azure service, the charge of a request is known only after its execution. Therefore a request is accepted
+    as long as the container has units left, even if its charge then exceeds them; later requests are rejected until the
+    balance is positive again.
 
     Args:
         units_per_second: The request units that become available in each second, which are also the most that a
@@ -23,7 +24,7 @@ class ThroughputBudget:
         self._at: float | None = None
 
     def check(self, now: float) -> None:
-        """Check that the container has request units left for a request.
+        """Check that the container has request units left before a request is executed.
 
         Args:
             now: The current time in seconds.
@@ -39,5 +40,5 @@ class ThroughputBudget:
             raise CosmosError(429, "The request rate is too large. More request units may be needed.", 3200, wait_ms)
 
     def spend(self, units: float) -> None:
-        """Subtract the charge of a request that was executed."""
+        """Subtract the charge of an executed request."""
         self._used += units

@@ -54,8 +54,8 @@ class CosmosError(Exception):
         return CosmosReply(self.status, body, headers)
 
 
-def unsupported_error(feature: str) -> CosmosError:
-    """Return the error for a feature that this test server does not implement."""
+def build_unsupported_error(feature: str) -> CosmosError:
+    """Build the error for a feature that this test server does not implement."""
     return CosmosError(400, f"the Cosmos test server does not implement {feature}")
 
 
@@ -171,7 +171,7 @@ _QUERIES = {"create_database": "query_databases", "create_container": "query_con
 
 
 def classify_request(method: str, segments: tuple[str, ...], headers: Mapping[str, str]) -> str:
-    """Determine the operation that a client requests, from method, path and headers of the request.
+    """Return the name of the operation that a client requests, from the method, path and headers of the request.
 
     Args:
         method: The HTTP method.

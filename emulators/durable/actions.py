@@ -1,4 +1,4 @@
-"""Actions that an orchestrator function requests, in the JSON format of the Durable Functions SDK (schemas 2 and 3)."""
+"""Actions that an orchestrator function requests, as JSON in the SDK's format (Durable Functions, schemas 2 and 3)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
@@ -38,7 +38,7 @@ _COMPOUND = frozenset({ActionType.WHEN_ANY, ActionType.WHEN_ALL})
 
 
 def flatten_actions(actions: Iterable[Action]) -> Iterator[Action]:
-    """Yield the single actions in the order of their task ids, also those inside ``task_all`` and ``task_any``."""
+    """Yield single actions in the order of their task ids, including those inside ``task_all`` and ``task_any``."""
     for action in actions:
         if read_action_type(action) in _COMPOUND:
             yield from flatten_actions(action["compoundActions"])
@@ -56,6 +56,6 @@ def read_action_type(action: Action) -> ActionType:
 
 
 def format_action_signature(action: Action) -> str:
-    """Return the kind and the function name of an action as text; a replay must request actions with the same texts."""
+    """Return the kind and function name of an action as text, to check that a replay requests the same actions."""
     name = action.get("functionName") or action.get("externalEventName") or ""
     return f"{read_action_type(action).name.lower()}({name})"

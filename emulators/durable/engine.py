@@ -70,11 +70,14 @@ class DurableEngine:
         self._last_activity = 0
 
     def wake(self) -> None:
-        """Notify the engine that orchestrators or activities may be ready to run."""
+        """Notify the engine that orchestrators or activities may now be ready to run."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Run orchestrations until the host stops; a cancelled activity runs again after the next start of the host."""
+        """Run orchestrations until the host stops.
+
+        An activity that this interrupts runs again after the next start of the host.
+        """
         stop = asyncio.create_task(self._wake_on_stop())
         try:
             while not self._stopping.is_set():
@@ -129,7 +132,7 @@ class DurableEngine:
         self._wake.set()
 
     async def _run_turns(self, instance: str) -> None:
-        """Run turns (replays) of an orchestration instance until no message to the instance can be delivered."""
+        """Run turns (replays) of an orchestration instance as long as a message to the instance can be delivered."""
         while not self._stopping.is_set():
             try:
                 if not await self._run_turn(instance):
@@ -171,7 +174,7 @@ class DurableEngine:
         return events.build_task_completed(activity.task, result, self._clock.now())
 
     async def _store_with_retry(self, store: Callable[[], Awaitable[None]]) -> None:
-        """Repeat a write until the store accepts it, because an orchestration would wait forever for a lost result."""
+        """Repeat a write until the store accepts it; if the write were lost, the orchestration would wait forever."""
         while not self._stopping.is_set():
             try:
                 await store()

@@ -110,7 +110,10 @@ def build_event_raised(name: str, data: str | None, at: datetime) -> Event:
 def build_status_document(
     instance: Instance, *, show_input: bool, history: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """Build the JSON status of an orchestration instance; times are cut to seconds, as in the real extension."""
+    """Build the JSON status of an orchestration instance.
+
+    Times have no fractional seconds, as in the real extension.
+    """
     shown = {
         "name": instance.start.name,
         "instanceId": instance.start.instance,
@@ -125,7 +128,7 @@ def build_status_document(
 
 
 def build_history_document(texts: Iterable[str], *, show_output: bool) -> list[dict[str, Any]]:
-    """Build the list of history events in the JSON status of an instance, without events that only the SDK needs."""
+    """Build the list of history events in the JSON status of an instance; omit the events that only the SDK needs."""
     scheduled: dict[int, dict[str, Any]] = {}
     shown: list[dict[str, Any]] = []
     for event in map(json.loads, texts):

@@ -1,4 +1,4 @@
-"""Entry point of the Durable Task emulator: one object, which the local Functions host creates and runs."""
+"""Entry point of the Durable Task emulator: the object that the local Functions host creates and runs."""
 
 import fcntl
 import os
@@ -116,7 +116,7 @@ class DurableExtension[F: DurableFunction]:
         await self._store.close()
 
     async def _acquire_lock(self, descriptor: int) -> bool:
-        """Wait for the lock of the data directory; return False if this host stops while it waits."""
+        """Wait for the lock of the data directory; return True with the lock, or False if this host stops meanwhile."""
         is_logged = False
         while not self._stopping.is_set():
             try:

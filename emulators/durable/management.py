@@ -174,7 +174,7 @@ class Management:
     async def _change_instance(
         self, instance: str, change: Callable[[sqlite3.Connection, datetime], None]
     ) -> OrchestrationStatus | None:
-        """Call ``change`` in a transaction if the instance has not ended.
+        """Call ``change`` in a write transaction, but only if the instance has not ended.
 
         Return the previous status of the instance; None if the id is unknown.
         """

@@ -31,11 +31,14 @@ class ManagementUrls:
     key: str
 
     def build_rpc_path(self) -> str:
-        """Return the base path for the SDK's client, with the system key, which the client sends nowhere else."""
+        """Return the base path that the SDK's client uses.
+
+        It contains the system key, because the client sends no key itself.
+        """
         return f"{PREFIX}{_RPC}{self.key}/"
 
     def build_management_urls(self, instance: str, hub: str | None = None) -> dict[str, str]:
-        """Return the URLs that manage an orchestration instance; the keys are the names that the SDK uses."""
+        """Return the URLs at which clients manage an orchestration instance, by the names that the SDK uses."""
         base = f"{self.origin}{PREFIX}instances/{quote(instance, safe='')}"
         suffix = f"taskHub={quote(hub or self.hub, safe='')}&connection={_CONNECTION}&code={self.key}"
         return {

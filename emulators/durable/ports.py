@@ -45,7 +45,7 @@ class FunctionInvoker[F: DurableFunction](Protocol):
     """Port that calls a function of the app."""
 
     async def __call__(self, function: F, text: str, /) -> str | None:
-        """Call a function of the app with the text of its trigger; return its result as text, or None for no result.
+        """Call a function of the app with the text of its trigger; return its result as text, None for no result.
 
         Raises:
             FunctionCallError: the function raised an exception.
@@ -57,15 +57,15 @@ class StopSignal(Protocol):
     """Signal that is set when the local Functions host begins to stop, and never cleared."""
 
     def is_set(self) -> bool:
-        """Return whether the host is stopping."""
+        """Return whether the host has begun to stop."""
         ...
 
     async def wait(self) -> None:
-        """Wait until the host stops."""
+        """Wait until the host begins to stop."""
         ...
 
     async def wait_for(self, seconds: float) -> bool:
-        """Wait for a number of seconds or until the host stops; return True if the host stops."""
+        """Wait for a number of seconds, or until the host begins to stop; return True if the host stops."""
         ...
 
 
@@ -77,7 +77,10 @@ class OrchestrationDatabase(Protocol):
         ...
 
     async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Call a function with a database connection in a write transaction; roll back if the function raises."""
+        """Call a function with a database connection in a write transaction.
+
+        Roll back if the function raises an error.
+        """
         ...
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from emulators.durable.actions import Action
 
 @dataclass(slots=True)
 class ScheduledAction:
-    """Action that the orchestrator requested earlier; ``task`` is its task id, None for an action without a task."""
+    """Action that the orchestrator has requested in an earlier turn; ``task`` is its task id, None without a task."""
 
     signature: str
     task: int | None
@@ -39,7 +39,8 @@ class OrchestrationProgress:
 
     Attributes:
         next_task: id of the next task.
-        asked: all actions that the orchestrator has requested, in order; the name is part of the stored format.
+        asked: all actions that the orchestrator has requested, in order. The attribute name is part of the stored
+            format.
         running: calls in progress that have a retry policy, by task id.
         waiting: failed calls that will be retried, by id of the timer that starts the retry.
         waits: number of external events for which the orchestrator waits, by event name.

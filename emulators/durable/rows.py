@@ -64,7 +64,10 @@ def send_message(
     *,
     name: str | None = None,
 ) -> None:
-    """Store a message to an instance; the message of a timer is delivered at ``due``, any other message immediately."""
+    """Store a message to an instance.
+
+    The message of a timer is delivered at ``due``, all others as soon as possible.
+    """
     connection.execute(
         "INSERT INTO messages (instance, kind, name, due, event) VALUES (?, ?, ?, ?, ?)",
         (instance, kind, name, rfc3339(due), json.dumps(event)),
@@ -72,7 +75,7 @@ def send_message(
 
 
 def notify_parent(connection: sqlite3.Connection, ended: Instance, at: datetime) -> None:
-    """Store a message with the result of an ended sub-orchestration for its caller, if the caller still runs."""
+    """Store the result of an ended sub-orchestration as a message to its caller, if the caller has not ended."""
     parent = ended.start.parent
     if parent is None or not is_active_run(connection, parent.instance, parent.execution):
         return

@@ -1,4 +1,7 @@
-"""Store of orchestrations in SQLite; each operation is one transaction, so that a crash leaves a consistent state."""
+"""Store of orchestrations in SQLite.
+
+Each operation is one transaction, so that the data is consistent after a crash.
+"""
 
 import json
 import sqlite3
@@ -225,7 +228,7 @@ def end_instance(connection: sqlite3.Connection, instance: str, at: datetime) ->
 
 
 def _start_new_run(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
-    """Start a new run of an instance; of the previous run, only undelivered external events are retained."""
+    """Start a new run of an instance; keep only the undelivered external events of its previous run."""
     instance = found.start.instance
     connection.execute("DELETE FROM messages WHERE instance = ? AND kind != 'raised'", (instance,))
     for table in ("history", "waits", "activities"):

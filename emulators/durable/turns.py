@@ -31,7 +31,10 @@ _SCHEMA_2, _SCHEMA_3 = 1, 2
 
 
 class OrchestratorFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
-    """An orchestrator function raised an exception; the text of this error is that of the worker library."""
+    """An orchestrator function raised an exception.
+
+    The text is the worker library's message with the function's state.
+    """
 
 
 type Orchestrate = Callable[[str, str], Awaitable[str]]
@@ -186,7 +189,7 @@ class _TurnRunner:
             self._turn.output = json.dumps(state["output"]) if state.get("output") is not None else None
 
     def _find_replay_deviation(self, requested: Sequence[Action]) -> str | None:
-        """Return an error message if the replay did not request the same actions as earlier turns."""
+        """Return an error message if the replay requested other actions than the earlier turns; None if they agree."""
         for position, before in enumerate(self._progress.asked):
             now = actions.format_action_signature(requested[position]) if position < len(requested) else "nothing"
             if now != before.signature:

@@ -1,4 +1,4 @@
-"""HTTP API of the Durable Task extension; callers must be permitted and send the system key."""
+"""HTTP API of the Durable Task extension; callers need permission and must send the system key."""
 
 import base64
 import binascii
@@ -53,7 +53,7 @@ class WebhookRequest:
 
 
 def normalise_json(body: bytes) -> str | None:
-    """Return a request body as JSON text in the format of Python's ``json``; None if the body is not valid JSON."""
+    """Convert a request body to JSON text in the format of Python's ``json``; None if the body is not valid JSON."""
     try:
         return json.dumps(json.loads(body, parse_constant=_reject_json_constant))
     except (ValueError, RecursionError):
@@ -74,7 +74,7 @@ def parse_seconds(call: WebhookRequest, name: str) -> float | None:
 
 
 def parse_page_size(call: WebhookRequest) -> int:
-    """Return the maximum number of instances in a page, from parameter ``top``; a default if missing or invalid."""
+    """Return the page size, from query parameter ``top``; the default if the parameter is missing or invalid."""
     given = call.query.get("top", "")
     is_valid = given.isdecimal() and len(given) < _MAX_DIGITS and int(given) > 0
     return min(int(given), _MAX_PAGE_SIZE) if is_valid else _PAGE_SIZE
@@ -208,7 +208,7 @@ class Webhooks:
         return await self._build_started_reply(instance, request)
 
     async def _build_started_reply(self, instance: str, request: WebhookRequest) -> WebhookReply:
-        """Build the reply to a start: management URLs, or the result if the caller waits until the instance ends."""
+        """Build the reply to a start request: management URLs, or the result if the request waits for the end."""
         seconds, pause = (
             parse_seconds(request, "timeout"),
             parse_seconds(request, "pollingInterval"),

@@ -1,4 +1,4 @@
-"""Types of ASGI 3, and functions that read headers, query and bearer token from an ASGI scope."""
+"""Types of ASGI 3, and functions that read headers, query parameters and the bearer token from an ASGI scope."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any

@@ -162,7 +162,10 @@ class JsonSession:
 async def forward_event(
     connection: ClientConnection, events: HubEvents, subject: EventSubject, event: str, data_type: DataType, data: bytes
 ) -> None:
-    """Send a client's message to the event handler, and the response to the client; an error closes the connection."""
+    """Send a client's message to the event handler and the handler's response to the client.
+
+    On errors, close the connection.
+    """
     try:
         response = await events.send_user_event(event, subject, _TYPES[data_type], data)
     except UpstreamError:
@@ -276,7 +279,7 @@ async def _serve_connection(
 
 
 async def _read_messages(session: Session, receive: Receive) -> str:
-    """Handle messages of the client until it disconnects; return the reason in its close frame."""
+    """Handle messages of the client until it disconnects; return the reason that its close frame states."""
     while True:
         message = await receive()
         if message["type"] == "websocket.disconnect":

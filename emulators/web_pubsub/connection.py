@@ -23,8 +23,8 @@ _BATCH_MESSAGES, _BATCH_BYTES = 500, 256 * 1024
 """Limits of a batch that is sent without waiting for the client, far below the limits of the outbox."""
 
 
-class HeldMessages:
-    """Bounded buffer of new messages that wait while earlier messages are replayed; an overflow drops all messages.
+class MessageBuffer:
+    """Buffer for new messages while earlier messages are replayed; if it exceeds its limit, it drops all messages.
 
     Attributes:
         has_overflowed: True if the buffer has overflowed, so that its messages were dropped.
@@ -87,24 +87,27 @@ class ClientConnection:
         self._socket = client_socket
         self._outbox = Outbox(client_socket, self._close_slow_client)
         self._deadline: asyncio.TimerHandle | None = None
-        self._held: HeldMessages | None = None
+        self._held: MessageBuffer | None = None
 
     def send(self, payload: Payload) -> None:
-        """Queue a message for the client without waiting; close the connection (1013) if the client is too slow."""
+        """Queue a message for the client and return at once.
+
+        Close the connection (code 1013) if the client is too slow.
+        """
         if self._held is not None:
             self._held.put(payload)
         else:
             self._outbox.put(self._select_frame(payload))
 
     def hold(self) -> None:
-        """Start to buffer the messages of ``send`` instead of sending them; discard messages that are already buffered.
+        """Buffer later messages of ``send`` instead of sending them; discard messages that are already in the buffer.
 
         The methods ``send_when_drained`` and ``send_all_when_drained`` bypass the buffer.
         """
-        self._held = HeldMessages()
+        self._held = MessageBuffer()
 
     def has_overflowed(self) -> bool:
-        """Return whether the buffer has overflowed, and so lost messages, since ``hold`` was called."""
+        """Return whether the buffer has dropped messages since ``hold`` was called, because it exceeded its limit."""
         return self._held is not None and self._held.has_overflowed
 
     async def release(self, is_unwanted: Callable[[bytes], bool]) -> None:

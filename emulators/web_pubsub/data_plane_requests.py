@@ -73,7 +73,7 @@ class DataPlaneRequest:
         return int(text)
 
     def read_close_reason(self) -> str:
-        """Return the query parameter ``reason``, which clients receive when their connections are closed."""
+        """Return the query parameter ``reason``, which clients receive as the reason for closing their connections."""
         return self.read_query_value("reason") or ""
 
     def parse_excluded_ids(self) -> frozenset[str]:
@@ -122,7 +122,7 @@ class DataPlaneRequest:
         return Payload(self.body, data_type, self.parse_group() if "group" in self.path else None)
 
     def _reject_unsupported_fields(self) -> None:
-        """Reject unsupported parameters; if ``filter`` were ignored, a message would reach the wrong clients."""
+        """Reject unsupported parameters; if the emulator ignored ``filter``, messages would reach the wrong clients."""
         if self.read_query_value("filter") is not None:
             _raise_unsupported_field("filter")
         if self.parse_number("messageTtlSeconds", 0, 0, _MAX_TTL_SECONDS):

@@ -94,7 +94,7 @@ def build_error_reply(error: WorkspaceError, given_id: str, *, close: bool = Fal
 
 
 def serialize_reply(reply: EmulatorReply, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the HTTP/1.1 bytes of a reply (RFC 9112 section 4), for a handshake that never reaches the application."""
+    """Return the HTTP/1.1 bytes of a reply (RFC 9112 section 4), for handshakes that do not reach the application."""
     lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}".encode()]
     lines += [name + b": " + value for name, value in default_headers]
     lines += [f"{name}: {value}".encode("latin-1") for name, value in reply.headers.items()]
@@ -130,7 +130,7 @@ def find_handshake_error(handshake: Request, protocol: ServerProtocol) -> Worksp
     return invalid("handshake", str(protocol.handshake_exc))
 
 
-def unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError:
+def build_unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError:
     """Return the error for a request that the library websockets cannot parse as a handshake."""
     match protocol.handshake_exc:
         case RequestLineTooLong():

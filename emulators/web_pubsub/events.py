@@ -49,11 +49,11 @@ class HubEvents:
         self._pending: set[asyncio.Task[None]] = set()
 
     def handles_connect(self) -> bool:
-        """Return whether the event handler receives ``connect`` events."""
+        """Return whether the event handler must receive ``connect`` events."""
         return self._settings.upstream is not None and "connect" in self._settings.system_events
 
     def handles_event(self, event: str) -> bool:
-        """Return whether the event handler receives the user event with this name."""
+        """Return whether the event handler must receive the user event with this name."""
         return self._settings.upstream is not None and event in self._settings.user_events
 
     async def send_connect(self, subject: EventSubject, document: Mapping[str, object]) -> HandlerResponse:
@@ -65,7 +65,7 @@ class HubEvents:
         try:
             return await self._send_event("sys", "connect", subject, _JSON, orjson.dumps(document))
         except UpstreamError as error:
-            raise _handler_unavailable_error(error) from None
+            raise _build_handler_unavailable_error(error) from None
 
     async def send_user_event(
         self, event: str, subject: EventSubject, content_type: str, data: bytes
@@ -80,7 +80,7 @@ class HubEvents:
     def notify(
         self, event: str, subject: EventSubject, after: asyncio.Task[None] | None = None, **document: str
     ) -> asyncio.Task[None] | None:
-        """Start to send a ``connected`` or ``disconnected`` event; errors are only logged.
+        """Start to send a ``connected`` or ``disconnected`` event without waiting for it; errors are only logged.
 
         Args:
             event: name of the event, ``connected`` or ``disconnected``.
@@ -144,7 +144,7 @@ class HubEvents:
         return await upstream.request("POST", event, headers, data)
 
     async def _check_events_allowed(self, upstream: Upstream, origin: str) -> None:
-        """Check once that the event handler accepts events from this service (CloudEvents web hooks, section 4)."""
+        """Check that the event handler accepts events from this service, before the first event is sent."""
         if self._allowed:
             return
         response = await upstream.request("OPTIONS", "validate", {"WebHook-Request-Origin": origin}, b"")
@@ -159,7 +159,7 @@ def compute_signature(access_key: str, connection_id: str) -> str:
     return hmac.new(access_key.encode(), connection_id.encode(), hashlib.sha256).hexdigest()
 
 
-def _handler_unavailable_error(error: UpstreamError) -> WorkspaceError:
+def _build_handler_unavailable_error(error: UpstreamError) -> WorkspaceError:
     _LOGGER.error("the event handler of a hub does not respond: %s", error)
     return WorkspaceError(
         Kind.UNAVAILABLE, "EVENT_HANDLER_UNAVAILABLE", "The event handler does not respond; try again."

@@ -1,4 +1,4 @@
-"""Access tokens of clients and servers, and the decision whether a client may connect."""
+"""Access tokens of clients and servers, and the check whether a client may connect."""
 
 import base64
 import binascii
@@ -48,7 +48,7 @@ def read_token(token: str, access_key: str, host: str, target: str) -> Claims:
     """
     claims = _verify_token(token, access_key, host, target)
     if claims["exp"] <= time.time():
-        raise _unauthenticated_error(_INVALID)
+        raise _build_unauthenticated_error(_INVALID)
     return claims
 
 
@@ -60,12 +60,12 @@ def _verify_token(token: str, access_key: str, host: str, target: str) -> Claims
             token, access_key, algorithms=["HS256"], options={"require": ["exp", "aud"], "verify_aud": False}
         )
     except (jwt.InvalidTokenError, ValueError, OverflowError):
-        raise _unauthenticated_error(_INVALID) from None
+        raise _build_unauthenticated_error(_INVALID) from None
     if len(token) > _MAX_TOKEN_LENGTH or not _is_token_time(claims["exp"]):
-        raise _unauthenticated_error(_INVALID)
+        raise _build_unauthenticated_error(_INVALID)
     audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
     if not any(isinstance(audience, str) and _is_audience_for(audience, host, target) for audience in audiences):
-        raise _unauthenticated_error("The access token is for another URL.")
+        raise _build_unauthenticated_error("The access token is for another URL.")
     return claims
 
 
@@ -78,10 +78,10 @@ def issue_token(
 
 
 def _is_audience_for(audience: str, host: str, target: str) -> bool:
-    """Return whether the audience of an access token is equivalent to the requested URL.
+    """Return whether the audience of an access token is the requested URL, apart from percent-encoding.
 
-    Percent-encoding may differ (RFC 3986 section 6.2.2), because clients sign a URL before their HTTP library
-    normalizes the URL.
+    Percent-encoding may differ (RFC 3986 section 6.2.2), because a client signs a URL before its HTTP library
+    normalises it.
     """
     try:
         parts = urlsplit(audience)
@@ -109,7 +109,7 @@ def _parse_parameters(query: str) -> list[tuple[str, str]]:
     return parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
 
 
-def _unauthenticated_error(detail: str) -> WorkspaceError:
+def _build_unauthenticated_error(detail: str) -> WorkspaceError:
     return WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", detail)
 
 
@@ -225,7 +225,7 @@ def _parse_instant(text: str) -> datetime:
 
 
 def _list_strings(claim: object) -> list[str]:
-    """Return the strings in a claim that is a string or a list; all other values are ignored."""
+    """Return the strings in a claim that is a string or a list; an empty list for any other claim."""
     values = claim if isinstance(claim, list) else [claim]
     return [value for value in values if isinstance(value, str)]
 

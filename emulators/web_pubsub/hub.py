@@ -81,8 +81,8 @@ class Hub:
     ) -> None:
         """Send a message to the given clients, except those whose connection id is excluded.
 
-        The method then yields to the event loop, so that sockets can write; otherwise the queues of all clients would
-        fill while a busy publisher sends.
+        The method then yields to the event loop, so that sockets can write. Otherwise a busy publisher would fill the
+        queues of all clients.
         """
         for connection in connections:
             if connection.id not in excluded:

@@ -47,10 +47,10 @@ async def send_to_user(request: DataPlaneRequest) -> EmulatorReply:
 
 
 async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
-    """Send a message to one client; the reply waits until earlier messages are written, which slows down the sender."""
+    """Send a message to one client; reply only when earlier messages are written, which slows down a fast sender."""
     payload = request.parse_payload()
     if not await _find_connection(request).send_when_drained(payload):
-        raise _unknown_connection_error()
+        raise _build_unknown_connection_error()
     return _ACCEPTED
 
 
@@ -232,11 +232,11 @@ def _close_connections(request: DataPlaneRequest, connections: Iterable[ClientCo
 def _find_connection(request: DataPlaneRequest) -> ClientConnection:
     connection = request.hub.connections.get(request.path["connection"])
     if connection is None:
-        raise _unknown_connection_error()
+        raise _build_unknown_connection_error()
     return connection
 
 
-def _unknown_connection_error() -> WorkspaceError:
+def _build_unknown_connection_error() -> WorkspaceError:
     return WorkspaceError(Kind.NOT_FOUND, "CLIENT_NOT_FOUND", "No client with this connection id is connected.")
 
 

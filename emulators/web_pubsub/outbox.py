@@ -1,4 +1,4 @@
-"""Bounded queue of WebSocket frames for one client; a sender need not wait for the client."""
+"""Bounded queue of WebSocket frames for one client, so that senders do not wait for the client."""
 
 import asyncio
 from collections import deque
@@ -96,7 +96,7 @@ class Outbox:
         self._wake_waiters()
 
     def _schedule_flush(self) -> None:
-        """Schedule a write: immediately after a pause or for a long queue, else after a delay that collects frames."""
+        """Schedule a write of the queue: at once after a pause or if the queue is long, else after a delay."""
         loop = asyncio.get_running_loop()
         delay = self._flushed_at + _COALESCE_SECONDS - loop.time()
         is_immediate = delay <= 0 or self._bytes >= _CHUNK_BYTES

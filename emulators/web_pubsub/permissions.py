@@ -1,4 +1,4 @@
-"""Permissions of a client of json.webpubsub.azure.v1, which its roles and later requests of servers grant."""
+"""Permissions of a client of json.webpubsub.azure.v1, granted by its roles or by later requests of servers."""
 
 from collections.abc import Iterable
 from enum import StrEnum

@@ -61,7 +61,7 @@ class WebPubSubEmulator:
         name = unquote(path.removeprefix(_CLIENT))
         if not path.startswith(_CLIENT) or not _HUB.fullmatch(name):
             await receive()
-            await reject_handshake(scope, send, _route_not_found_error())
+            await reject_handshake(scope, send, _build_route_not_found_error())
             return
         settings = self._settings.find_hub_settings(name)
         if name not in self._events:
@@ -94,7 +94,7 @@ class WebPubSubEmulator:
         name, _, rest = path.removeprefix(_API).partition("/")
         name = unquote(name)
         if not path.startswith(_API) or not _HUB.fullmatch(name):
-            raise _route_not_found_error()
+            raise _build_route_not_found_error()
         operation, parts = _find_operation(scope["method"], rest)
         headers, query = read_headers(scope), read_query(scope)
         host = read_origin(scope, headers)
@@ -143,7 +143,7 @@ def _find_operation(method: str, rest: str) -> tuple[Operation, Mapping[str, str
                 allow=list(operations),
             )
         return operations[method], parts
-    raise _route_not_found_error()
+    raise _build_route_not_found_error()
 
 
 def _match_path(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
@@ -167,5 +167,5 @@ async def _send_reply(send: Send, reply: EmulatorReply, *, is_head: bool) -> Non
     await send({"type": "http.response.body", "body": b"" if is_head else reply.body})
 
 
-def _route_not_found_error() -> WorkspaceError:
+def _build_route_not_found_error() -> WorkspaceError:
     return WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")

@@ -18,7 +18,7 @@ such function.
 
 
 class AnyEvent(Container[str]):
-    """Collection that contains the name of every user event, like ``*`` in the settings of the Azure service."""
+    """Collection that contains every event name, like ``*`` in the settings of the Azure service."""
 
     def __contains__(self, name: object) -> bool:
         return True

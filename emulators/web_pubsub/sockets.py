@@ -16,9 +16,9 @@ from websockets.protocol import State
 from emulators.web_pubsub.asgi import Message
 from emulators.web_pubsub.error_replies import (
     build_handshake_reply,
+    build_unreadable_handshake_error,
     find_handshake_error,
     serialize_reply,
-    unreadable_handshake_error,
 )
 from shared.errors import WorkspaceError
 
@@ -69,7 +69,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
         return self.transport.get_write_buffer_size()
 
     def call_when_writable(self, call: Callable[[], None]) -> None:
-        """Register a function to call whenever the socket accepts data again, and when the socket is lost."""
+        """Register a function that is called each time the socket accepts data again, and when the socket is lost."""
         self._on_writable = call
 
     def end(self, code: int, reason: str) -> None:
@@ -89,13 +89,13 @@ class FrameSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(_END_SECONDS, self.transport.abort)
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send an ASGI message of the application; a complete rejection ends the handshake."""
+        """Send an ASGI message of the application to the client; the last message of a rejection ends the handshake."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notify the application, and senders that wait for room in the buffer, that the connection is lost."""
+        """Notify the application and all waiting senders that the connection is lost."""
         super().connection_lost(exc)
         self._notify_room_available()
 
@@ -138,7 +138,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
             return
         super().data_received(data)
         if not self.handshake_initiated and self.conn.handshake_exc is not None:
-            self._reject_handshake(unreadable_handshake_error(self.conn), None)
+            self._reject_handshake(build_unreadable_handshake_error(self.conn), None)
 
     def handle_parser_exception(self) -> None:
         """Send a close frame after the client has violated the protocol.

@@ -1,4 +1,4 @@
-"""Connections to event handlers, which receive events about clients: at a URL, or in this process."""
+"""Connections to event handlers, which receive events about clients: over HTTP, or as an ASGI application."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -136,7 +136,7 @@ async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy of the environment that is not valid ends the stream at once, without its password in the error."""
     service = FakeService(InvalidProxy("ftp://user:secret@proxy.example", "scheme ftp isn't supported"), [])
-    with pytest.raises(UnreachableError, match="proxy of the environment is not valid") as failed:
+    with pytest.raises(UnreachableError, match="proxy URL in the environment variables is invalid") as failed:
         await read_messages(service, 1, monkeypatch)
     assert "secret" not in str(failed.value)
     assert len(service.connections) == 1

@@ -145,7 +145,7 @@ def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
         (
             f"timestamp,a,b,c\n2026-01-05T08:00:00Z{f',{"x" * 100_000}' * 3}\n",
             {},
-            "row 1: the row needs a message of more than 262144 bytes",
+            "row 1: the message of this row has more than 262144 bytes",
         ),
     ],
 )

@@ -64,7 +64,7 @@ def encode_receipt(proof: Any, *, proofs: int = 1) -> bytes:
         (b"\xd1" + GOOD[1:], "tag 18"),
         (b"\x81" * 5_000, "not CBOR"),
         (b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff", "not CBOR"),
-        (bytes.fromhex(RECEIPTS["growth"][0]["receipt"]), "the growth of a chain"),
+        (bytes.fromhex(RECEIPTS["growth"][0]["receipt"]), "an inclusion proof is required"),
     ],
 )
 def test_malformed_receipts_are_named(content: bytes, reason: str) -> None:

@@ -9,7 +9,10 @@ of several gigabytes, other queries would fail (see ``opt.retain`` in the docume
 
 
 def main() -> None:
-    """Configure DuckDB's allocator, which reads its settings when DuckDB is loaded, and start the server."""
+    """Set the options of DuckDB's memory allocator, which must happen before DuckDB is loaded.
+
+    Then start the server.
+    """
     os.environ.setdefault(_ALLOCATOR, _RELEASING)
     from emulators.kusto.process import main as serve  # noqa: PLC0415  it loads DuckDB
 

@@ -29,10 +29,10 @@ class CachedQueryResult:
 
 
 class QueryResultsCache:
-    """Cache of query results, limited by size; the least recently used result is removed first.
+    """Cache of query results with a maximum size; it first removes the result that was used least recently.
 
-    New data does not invalidate a cached result; each request states the maximum age that it accepts. See the page
-    "Query results cache" of the Data Explorer documentation.
+    A cached result remains even if the data changes; each request states the maximum age of the result that it accepts.
+    See the page "Query results cache" of the Data Explorer documentation.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -55,7 +55,7 @@ class QueryResultsCache:
         return cached
 
     def store(self, key: Key, cached: CachedQueryResult) -> None:
-        """Store a result under a cache key, unless the result is too large; an older result is replaced."""
+        """Store a result under a cache key in place of an older result; do nothing if the result is too large."""
         self._remove_result(key)
         if _count_bytes(key, cached) > MAX_RESULT_BYTES + len(key):
             return
@@ -79,7 +79,7 @@ MAX_CACHED_CHARACTERS = 1_000_000
 
 
 class StatementCache:
-    """Thread-safe cache of parsed SQL statements, so that the SQL of a repeated query is not parsed again."""
+    """Thread-safe cache of parsed SQL statements, so that DuckDB parses the SQL of a repeated query only once."""
 
     def __init__(self) -> None:
         self._statements: OrderedDict[str, duckdb.Statement] = OrderedDict()
@@ -87,7 +87,7 @@ class StatementCache:
         self._lock = threading.Lock()
 
     def parse_select(self, cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
-        """Parse SQL text that contains one SELECT; return the statement, which may be executed repeatedly.
+        """Parse SQL text that contains exactly one SELECT; return the statement, which can be executed repeatedly.
 
         Raises:
             QueryError: the SQL text is not exactly one SELECT.

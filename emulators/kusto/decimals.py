@@ -1,6 +1,7 @@
-"""Values of the Kusto type decimal, for which DuckDB has a smaller range.
+"""Values of the Kusto type decimal, of which DuckDB can store only a part.
 
-DuckDB stores 38 digits, nine of them after the point. Values with more digits are rejected instead of rounded.
+DuckDB stores 38 digits, nine of them after the decimal point. The emulator rejects values with more digits, because
+rounding would change them.
 """
 
 from decimal import Decimal
@@ -17,7 +18,7 @@ def is_representable(value: Decimal) -> bool:
 
 
 def format_decimal(value: Decimal) -> str:
-    """Format a decimal without exponent, trailing zeros or negative zero: ``1``, not ``1.000000000``."""
+    """Format a decimal without exponent, trailing zeros and negative zero: ``1`` instead of ``1.000000000``."""
     text = format(value, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text

@@ -1,9 +1,9 @@
-"""Query operators whose columns depend on the data or on types, and the probe queries that find these columns.
+"""Operators whose output columns depend on the data or on types, and the probe queries that find these columns.
 
-An operator such as ``evaluate pivot()`` has one column for each value of its input. The first translation of such a
-query therefore returns a probe: a query for these values of the input. The engine runs the probe, and the query text is
-translated again with the rows of the probe. A ``union`` whose inputs share columns of types that only DuckDB knows has
-a probe for these types; it reads no rows.
+An operator such as ``evaluate pivot()`` has one output column for each value in an input column. Therefore the first
+translation of such a query returns a probe: a query that lists these values. The engine runs the probe, and then
+translates the query text again with the rows of the probe. A ``union`` needs a probe if its inputs have columns with
+the same name whose types only DuckDB knows; this probe returns the types and reads no rows.
 """
 
 import collections
@@ -41,12 +41,12 @@ class DataDependentOperator(ir.Operator):
     """True if the probe finds types only: its rows depend on no data, and the operator also works without them."""
 
     def needs_probe(self, before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether the operator, after the query ``before``, requires a probe query."""
+        """Return whether the output columns of the operator, if it follows ``before``, need a probe query."""
         del before, tables
         return True
 
     def build_probe(self) -> ir.Operator:
-        """Return an operator that, applied to the same input, lists the values that become column names."""
+        """Return the operator of the probe query; it lists the values of the same input that become column names."""
         raise NotImplementedError
 
     @property
@@ -67,11 +67,11 @@ class DataDependentOperator(ir.Operator):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NextProbe:
-    """Probe query that must run next.
+    """Probe query that the engine must run next.
 
     Attributes:
         query: the probe query.
-        reusable: True if its rows, and those of all earlier probe queries, depend on types only.
+        reusable: True if the rows of this and of all earlier probe queries depend only on types, not on data.
     """
 
     query: ir.Query
@@ -82,7 +82,7 @@ class NextProbe:
 def bind_probe_rows(
     query: ir.Query, found: Sequence[Rows], tables: Mapping[str, Sequence[str]]
 ) -> Iterator[NextProbe | None]:
-    """Context manager: provide each operator with the rows of its probe query; yield the probe query to run next.
+    """Context manager: give each operator the rows of its probe query; yield the probe query that must run next.
 
     Args:
         query: the KQL query in the intermediate representation of the translator library.
@@ -90,8 +90,7 @@ def bind_probe_rows(
         tables: columns of each table.
 
     Raises:
-        QueryError: the query requires too many probe queries, or calls a function with a data-dependent operator
-            twice.
+        QueryError: the query requires too many probe queries, or calls a function with a data-dependent operator twice.
     """
     places = list(_find_data_dependent_operators(query))
     _check_places([operator for operator, _ in places if not operator.probes_types])
@@ -124,7 +123,7 @@ def _find_next_probe(
     tables: Mapping[str, Sequence[str]],
     rows: dict[int, Rows],
 ) -> NextProbe | None:
-    """Assign the found rows to the operators in ``rows``; return the probe query of the first operator without rows."""
+    """Assign the found rows to the operators in order; return the probe query of the first operator without rows."""
     calls = collections.Counter(operator.offset for operator, _ in places)
     used = types = 0
     for operator, before in places:
@@ -141,7 +140,7 @@ def _find_next_probe(
 
 
 def find_probe_rows(operator: DataDependentOperator) -> Rows | None:
-    """Return the rows of an operator's probe query, which finds the operator's columns; None if it has not run."""
+    """Return the rows of the probe query that finds an operator's columns; None if that query has not run yet."""
     return _PROBE_ROWS.get({}).get(operator.offset)
 
 
@@ -160,7 +159,7 @@ def to_column_name(value: Any) -> str:
 def _find_data_dependent_operators(
     query: ir.Query, lets: Sequence[tuple[str, Any]] = ()
 ) -> Iterator[tuple[DataDependentOperator, ir.Query]]:
-    """Yield each operator with a probe query, and the query before the operator, in the order of the probes."""
+    """Yield each operator that has a probe query, with the part of the query before it, in the order of the probes."""
     scope = list(lets)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):

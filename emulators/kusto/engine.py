@@ -1,4 +1,4 @@
-"""Query engine: translates KQL queries and runs them concurrently in threads, each within its timeout."""
+"""Query engine: translates KQL queries to SQL and runs several at the same time in threads, each with a timeout."""
 
 import asyncio
 import logging
@@ -71,7 +71,7 @@ class Execution:
     Attributes:
         cursor: database cursor that only this execution uses; the cursor is closed at the end.
         statements: cache of parsed SQL statements.
-        text: KQL text of the query, in which the positions of errors are searched.
+        text: KQL text of the query, used to find the positions of errors.
         sql: SQL of the query, one SELECT.
         bound: values of the placeholders in the SQL, by the names of the placeholders.
         options: options of the request, such as the maximum size of the result.
@@ -107,7 +107,7 @@ class Execution:
         return KqlResult(columns, rows, time.perf_counter() - began)
 
     def stop(self) -> None:
-        """Interrupt the execution; repeat the call until the execution ends, because DuckDB may ignore an interrupt."""
+        """Interrupt the execution; call this again until the execution ends, because DuckDB may ignore an interrupt."""
         self.stopped.set()
         with suppress(duckdb.ConnectionException):  # the execution has just ended and closed its cursor
             self.cursor.interrupt()
@@ -158,7 +158,7 @@ class Execution:
 
 
 class Engine:
-    """Query engine that runs KQL queries concurrently over one sandboxed DuckDB database.
+    """Query engine that runs several KQL queries at the same time on one sandboxed DuckDB database.
 
     Args:
         connection: connection to the database; each query opens its own cursor.
@@ -198,7 +198,7 @@ class Engine:
         return result
 
     async def close(self) -> None:
-        """Wait briefly for queries that are being stopped; call this after all callers have disconnected."""
+        """Wait briefly until stopped queries have ended; call this after all callers have disconnected."""
         if self._stopping:
             await asyncio.wait(self._stopping, timeout=_STOP_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -253,7 +253,7 @@ class Engine:
     async def _translate_with_probes(
         self, text: str, parameters: Mapping[str, Any], options: RequestOptions, deadline: float, place: ResultPlace
     ) -> tuple[Translation, Mapping[str, Any]]:
-        """Translate a KQL text, and run the probe queries that find its columns.
+        """Translate a KQL text to SQL; first run the probe queries that find its output columns.
 
         Returns:
             The translation, and the values of the placeholders in the SQL.
@@ -333,7 +333,7 @@ class Engine:
 
 
 def _find_next_place(place: ResultPlace, translation: Translation) -> ResultPlace | None:
-    """Return the place (statement and result number) of the next result of a query; None after the last."""
+    """Return the position (statement and result number) of a query's next result; None after the last result."""
     if place.part + 1 < translation.parts:
         return ResultPlace(place.statement, place.part + 1)
     following = place.statement + 1

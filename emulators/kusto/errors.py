@@ -53,7 +53,7 @@ class QueryError(Exception):
 
     @property
     def message(self) -> str:
-        """Complete text of the error: heading, description and position."""
+        """Complete text of the error: heading, description and, if known, position."""
         return str(self)
 
     @property
@@ -62,12 +62,12 @@ class QueryError(Exception):
         return self.status == _OK
 
     def to_arguments(self) -> dict[str, Any]:
-        """Return the constructor's arguments as JSON values, with which another process recreates the error."""
+        """Return the constructor's arguments as JSON values, from which another process can recreate the error."""
         names = ("status", "code", "type_name", "heading", "inner", "permanent", "position", "subject")
         return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
 
     def with_position(self, position: tuple[int, int], operator: str = "") -> "QueryError":
-        """Return a copy with a position (line and column from 1) and, if not empty, the name of the query operator."""
+        """Return a copy of the error with a position (line and column from 1) and, if known, the operator's name."""
         sentence = f"'{operator}' operator: {self.sentence}" if operator else self.sentence
         return QueryError(**{**self.to_arguments(), "message": sentence, "position": position})
 
@@ -92,7 +92,7 @@ class QueryError(Exception):
 
 
 def syntax_error(message: str, position: tuple[int, int] | None = None) -> QueryError:
-    """Return the error for a query text with a syntax error; ``position`` is line and column from 1."""
+    """Build the error for a query text with a syntax error; ``position`` is line and column from 1."""
     return QueryError(
         status=400,
         code="BadRequest_SyntaxError",
@@ -107,7 +107,7 @@ def syntax_error(message: str, position: tuple[int, int] | None = None) -> Query
 def semantic_error(
     message: str, *, inner: str = "SEM0100", position: tuple[int, int] | None = None, subject: str = ""
 ) -> QueryError:
-    """Return the error for a query with an unknown table, column or parameter, or with a wrong type."""
+    """Build the error for a query with an unknown table, column or parameter, or with a wrong type."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -121,16 +121,17 @@ def semantic_error(
 
 
 def unresolved_name_error(name: str) -> QueryError:
-    """Return the error for a name that is not a column, variable or parameter."""
+    """Build the error for a name that is not a column, variable or parameter."""
     return semantic_error(f"Failed to resolve scalar expression named '{name[:200]}'", subject=name)
 
 
 def unsupported_error(
     construct: str, reason: str = "", position: tuple[int, int] | None = None, subject: str = ""
 ) -> QueryError:
-    """Return the error for a KQL construct that the emulator does not support.
+    """Build the error for a KQL construct that the emulator does not support.
 
-    The name ``subject``, by default the first word of ``construct``, is searched in the query text to add a position.
+    The position of the error is that of the name ``subject`` in the query text; by default, this is the first word of
+    ``construct``.
     """
     because = f" ({reason})" if reason else ""
     return QueryError(
@@ -146,7 +147,7 @@ def unsupported_error(
 
 
 def query_fault_error(code: str, message: str) -> QueryError:
-    """Return the error for a faulty query, with a given message and inner code (``code``), such as ``SEM0001``.
+    """Build the error for a faulty query with a given message and error code, such as ``SEM0001``.
 
     Used mostly for faults that DuckDB finds, because only DuckDB knows the types of the columns.
     """
@@ -162,7 +163,7 @@ def query_fault_error(code: str, message: str) -> QueryError:
 
 
 def untranslatable_error() -> QueryError:
-    """Return the error for a query on which the translator library failed; the log contains the details."""
+    """Build the error for a query on which the translator library failed; the log contains the details."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -174,7 +175,7 @@ def untranslatable_error() -> QueryError:
 
 
 def not_read_only_error(position: tuple[int, int] | None = None) -> QueryError:
-    """Return the error for a control command (a statement that begins with a dot), which may write."""
+    """Build the error for a control command (a statement that begins with a dot), because it may write data."""
     return QueryError(
         status=400,
         code="BadRequest_NotReadOnly",
@@ -187,7 +188,7 @@ def not_read_only_error(position: tuple[int, int] | None = None) -> QueryError:
 
 
 def too_complex_error(message: str) -> QueryError:
-    """Return the error for a query text that is too long, nested too deeply or too expensive to translate."""
+    """Build the error for a query text that is too long, nested too deeply or too expensive to translate."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -199,14 +200,14 @@ def too_complex_error(message: str) -> QueryError:
 
 
 def bad_request_error(message: str) -> QueryError:
-    """Return the error for a malformed HTTP request; ``message`` names the property and the rule."""
+    """Build the error for a malformed HTTP request; ``message`` states the property and the rule."""
     return QueryError(
         status=400, code="General_BadRequest", type_name="KustoBadRequestException", message=f"Bad request: {message}"
     )
 
 
 def unknown_database_error(name: str) -> QueryError:
-    """Return the error for a request to a database that does not exist."""
+    """Build the error for a request to a database that does not exist."""
     return QueryError(
         status=400,
         code="BadRequest_DatabaseNotExist",
@@ -216,7 +217,7 @@ def unknown_database_error(name: str) -> QueryError:
 
 
 def result_too_large_error(message: str) -> QueryError:
-    """Return the error for a query result that exceeds the record or size limit of the request."""
+    """Build the error for a query result that exceeds the record limit or size limit of the request."""
     return QueryError(
         status=200,
         code="LimitsExceeded",
@@ -227,7 +228,7 @@ def result_too_large_error(message: str) -> QueryError:
 
 
 def out_of_memory_error() -> QueryError:
-    """Return the error for a query that needs more memory than the engine has."""
+    """Build the error for a query that needs more memory than the engine has."""
     return QueryError(
         status=200,
         code="LimitsExceeded",
@@ -238,7 +239,7 @@ def out_of_memory_error() -> QueryError:
 
 
 def runaway_query_error(message: str) -> QueryError:
-    """Return the error for a query that creates a value of too many bytes, such as a text of gigabytes."""
+    """Build the error for a query that creates a very large value, such as a text of gigabytes."""
     return QueryError(
         status=200,
         code="LimitsExceeded",
@@ -248,7 +249,7 @@ def runaway_query_error(message: str) -> QueryError:
 
 
 def timeout_error() -> QueryError:
-    """Return the error for a query that exceeded its server timeout."""
+    """Build the error for a query that exceeded its server timeout."""
     return QueryError(
         status=504,
         code="RequestExecutionTimeout",
@@ -259,7 +260,7 @@ def timeout_error() -> QueryError:
 
 
 def throttling_error(capacity: int) -> QueryError:
-    """Return the error for a query that is rejected because too many queries are running and waiting."""
+    """Build the error for a query that is rejected because too many queries are running or waiting."""
     return QueryError(
         status=429,
         code="TooManyRequests",
@@ -271,7 +272,7 @@ def throttling_error(capacity: int) -> QueryError:
 
 
 def execution_error(message: str) -> QueryError:
-    """Return the error for a computation that failed during execution, such as an overflow or a failed conversion."""
+    """Build the error for a computation that failed during execution, such as an overflow or a failed conversion."""
     return QueryError(
         status=400,
         code="General_BadRequest",
@@ -283,7 +284,7 @@ def execution_error(message: str) -> QueryError:
 
 
 def internal_error() -> QueryError:
-    """Return the error for a defect of the emulator; the log contains the details."""
+    """Build the error for a defect of the emulator; the log contains the details."""
     return QueryError(
         status=500,
         code="InternalServiceError",

@@ -1,8 +1,8 @@
-"""Query replies as JSON frames (parts of a reply) of the Kusto REST API, version 2.
+"""Query replies as JSON frames (parts of a reply), as in version 2 of the Kusto REST API.
 
-See "Query V2 HTTP response" of the Data Explorer documentation. Frames are neither fragmented nor progressive. Values
-have the format of Data Explorer: datetimes and timespans are strings, dynamic values are JSON, and NaN and infinity are
-strings with their names.
+See "Query V2 HTTP response" of the Data Explorer documentation. Each table is one frame: tables are neither split nor
+sent progressively. Values have the format of Data Explorer: datetimes and timespans are strings, dynamic values are
+JSON, and NaN and infinity are strings with their names.
 """
 
 import json
@@ -128,7 +128,10 @@ def encode_rows(
 
 
 def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | None = None) -> bytes:
-    """Render a query result as frames; ``origin`` is the request for which a cached result was computed."""
+    """Render a query result as frames.
+
+    If the result comes from the cache, ``origin`` is the request that computed it.
+    """
     results = (result, *result.further)
     primary = b",".join(
         _render_primary(each.columns, each.rows, index, each.name) for index, each in enumerate(results, start=1)
@@ -140,7 +143,7 @@ def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | N
 
 
 def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
-    """Render the frames of a query that failed after the start of execution, with the error instead of rows."""
+    """Render the frames for a query that failed during execution; they contain the error instead of rows."""
     document = error.to_document()
     reported = orjson.dumps({"OneApiErrors": [document]})
     completion = {"HasErrors": True, "Cancelled": False, "OneApiErrors": [document]}
@@ -149,7 +152,7 @@ def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
 
 
 def render_error_document(error: QueryError, request_id: str) -> bytes:
-    """Render the error document of a rejected request or of a query that was not executed."""
+    """Render the error document for a rejected request, or for a query that was not executed."""
     document = error.to_document()
     document["error"]["@context"] = {
         "timestamp": _encode_instant(datetime.now(UTC)),
@@ -237,7 +240,7 @@ def _encode_timespan(value: Any) -> Any:
 
 
 def _encode_dynamic(value: Any) -> Any:
-    """Embed JSON text unchanged, so that numbers retain all digits; encode any other text as a JSON string."""
+    """Embed JSON text unchanged, so that numbers keep all their digits; encode other text as a JSON string."""
     if not isinstance(value, str):
         return value
     try:
@@ -248,7 +251,7 @@ def _encode_dynamic(value: Any) -> Any:
 
 
 def _replace_nonfinite_numbers(text: str) -> Any:
-    """Parse JSON with numbers that are not finite, which become their names; return another text unchanged."""
+    """Parse JSON text that contains NaN or infinity, and replace these by their names; return other text unchanged."""
     try:
         return json.loads(text, parse_constant=str)
     except (ValueError, RecursionError):
@@ -304,7 +307,7 @@ def _encode_reals(cells: Iterable[Any]) -> list[Any]:
 
 
 def _encode_strings(cells: Iterable[Any]) -> list[Any]:
-    """Replace null by the empty string, because Kusto strings are never null."""
+    """Replace nulls by empty strings, because strings in Kusto are never null."""
     return ["" if cell is None else cell for cell in cells]
 
 

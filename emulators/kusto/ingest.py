@@ -1,8 +1,8 @@
 """Ingestion: copies telemetry events (impulses) from the local event hub into the table ``Telemetry``.
 
-The hub is an SQLite file. The table ``partitions`` numbers the partitions of every hub. The id of a row of ``events``
-is the number of its partition, shifted by 48 bits, plus its sequence number, so that the events of a partition are
-adjacent. ``offsets`` contains the sequence number up to which each consumer group has read a partition.
+The hub is an SQLite file. The table ``partitions`` numbers the partitions of every hub. The id of an event is the
+number of its partition, shifted left by 48 bits, plus its sequence number; so the events of a partition are adjacent in
+the table ``events``. ``offsets`` contains the sequence number up to which each consumer group has read a partition.
 """
 
 import logging
@@ -146,7 +146,10 @@ class HubFile:
         )
 
     def has_changed(self) -> bool:
-        """Return whether another connection has written to the file since the last call; True for the first call."""
+        """Return whether another connection has written to the file since the last call.
+
+        Always True at the first call.
+        """
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         changed: bool = version != self._version
         self._version = version
@@ -158,7 +161,7 @@ class HubFile:
 
 
 def _enable_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch the file to write-ahead logging, with retries.
+    """Switch the file to write-ahead logging; retry if another process does the same at this moment.
 
     SQLite's busy timeout does not apply when several processes open a new file at the same time.
     """
@@ -181,7 +184,7 @@ class HubConsumer:
         connection: connection to the database that queries read; the consumer opens its own cursor.
         path: SQLite file of the hub.
         retention: time after ingestion at which rows are deleted; None to delete no rows.
-        is_woken: whether another thread calls :meth:`wake` for new events.
+        is_woken: True if another thread calls :meth:`wake` when new events arrive; False to poll the hub.
     """
 
     def __init__(
@@ -222,7 +225,7 @@ class HubConsumer:
         self._cursor.close()
 
     def wake(self) -> None:
-        """Announce that the hub may have new events; any thread may call this."""
+        """Notify the ingestion thread that the hub may have new events; may be called from any thread."""
         self._wake.set()
 
     @property
@@ -236,7 +239,7 @@ class HubConsumer:
         return self._thread.is_alive()
 
     def read_counters(self) -> Mapping[str, Any]:
-        """Return the number of events by outcome since the process started, and the current lag in seconds."""
+        """Return the number of events by outcome since the process started, and the table's current lag in seconds."""
         return {
             "added": self.added,
             "copies": self.copies,
@@ -286,9 +289,10 @@ class HubConsumer:
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))
 
     def _ingest_batch(self, hub: HubFile, partition: str, offsets: dict[str, Offset]) -> bool:
-        """Copy one batch of events of a partition into the table; return whether the batch was large.
+        """Copy one batch of a partition's events into the table; return True if the batch was large.
 
-        A batch is large because of its number of events, or because its bytes ended the read, so that more events wait.
+        A batch is large if it has at least ``SMALL_BATCH`` events, or if the limit for bytes ended the read; then more
+        events wait.
         """
         before = offsets.get(partition, _NO_OFFSET)
         events = hub.read(partition, before.sequence, BATCH_EVENTS)
@@ -336,7 +340,7 @@ class HubConsumer:
             )
 
     def _delete_expired_rows(self) -> None:
-        """Delete expired rows at intervals; if too many have expired, the next round of ingestion deletes the rest."""
+        """Delete expired rows from time to time, up to a maximum number; the next round deletes the rest."""
         if time.monotonic() < self._next_trim:
             return
         now = _get_current_time()
@@ -349,9 +353,9 @@ class HubConsumer:
 
 
 def _is_hub_replaced(hub: HubFile, partition: str, offset: Offset) -> bool:
-    """Return whether the file of the event hub was replaced after an offset was stored.
+    """Return whether the file of the event hub was replaced by a new file after an offset was stored.
 
-    In a new file the sequence numbers start again, so that the first event is newer than the offset although its
+    Sequence numbers start again in a new file. Its first event is therefore newer than the stored offset, although its
     sequence number is lower.
     """
     first = hub.read(partition, 0, 1) if offset.sequence else []

@@ -1,7 +1,7 @@
-"""The command ``.ingest into table`` for Parquet files of one folder.
+"""The command ``.ingest into table``, for Parquet files in one folder.
 
-The command of Data Explorer reads a blob; like Microsoft's emulator, this emulator reads a local file instead. A file
-whose ``ingestIfNotExists`` names the tag of an earlier command is not ingested again.
+In Data Explorer the command reads a blob; this emulator, like Microsoft's, reads a local file. If an earlier command
+already had the tag in ``ingestIfNotExists``, the file is not ingested again.
 """
 
 import json
@@ -58,7 +58,7 @@ class FileIngestion:
         self._folder = folder.resolve()
 
     def execute(self, text: str) -> bytes:
-        """Execute an ``.ingest`` command and return the reply; the call blocks.
+        """Execute an ``.ingest`` command and return the reply; blocks until the rows are stored.
 
         Raises:
             QueryError: the command is not supported, or the file cannot be ingested.

@@ -1,4 +1,4 @@
-"""Conversion of the exceptions of DuckDB and of the translator library to query errors in the terms of KQL.
+"""Converts exceptions of DuckDB and of the translator library to query errors that use the terms of KQL.
 
 The messages contain names and types from the query, but neither SQL nor internals of the libraries.
 """
@@ -122,7 +122,7 @@ def _convert_binding_error(detail: str) -> QueryError:
 
 
 def _find_overload_error(error: str) -> QueryError | None:
-    """Return the error for a call with argument types that a DuckDB macro does not accept; None for another cause."""
+    """Return the error for a DuckDB macro call with unaccepted argument types; None if the error has another cause."""
     macro = _MACRO.search(error)
     if macro is None:
         return None
@@ -162,7 +162,7 @@ def _describe_failed_value(detail: str) -> str:
 
 
 def _remove_sql(detail: str, default: str) -> str:
-    """Replace DuckDB's type names in a message by Kusto's names; return ``default`` if the message contains SQL."""
+    """Replace DuckDB's type names in a message by Kusto's; return ``default`` if the message contains SQL."""
     if _SQL.search(detail):
         _LOGGER.info("message withheld from the caller: %s", detail)
         return default
@@ -272,7 +272,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
 
 
 def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
-    """Return the description of an unsupported construct for the message, and the name to search for its position."""
+    """Return the description of an unsupported KQL construct, and the name by which its position is found."""
     kind, _, name = construct.partition(":")
     if kind in ("function", "aggregate", "let function") and name:
         return f"{name}()", f"{name}()"
@@ -289,7 +289,7 @@ def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
 
 
 def _to_public_reason(hint: str | None) -> str:
-    """Return the translator library's hint if users can understand it; an empty text if it mentions internals."""
+    """Return the translator library's hint if it helps users; an empty text if it is about the library's internals."""
     if hint is None or _INTERNAL.search(hint):
         return ""
     return hint[:_DETAIL].replace("DuckDB", "the engine")

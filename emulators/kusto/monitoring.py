@@ -29,7 +29,7 @@ class EndpointMonitor:
         self._consumer = consumer
 
     async def check_health(self) -> tuple[bool, Mapping[str, Any]]:
-        """Check that the database responds and ingestion works; return True if healthy, and a JSON document."""
+        """Check that the database responds and that ingestion works; return whether both do, and details as JSON."""
         try:
             await self._read_row_counts()
         except duckdb.Error:
@@ -41,7 +41,7 @@ class EndpointMonitor:
         return healthy, {"status": "ok" if healthy else "failed", "ingest": ingest}
 
     async def read_stats(self) -> Mapping[str, Any]:
-        """Return statistics: rows by table, queries by outcome, cached translations and ingestion counters."""
+        """Return statistics: rows of each table, queries by outcome, cached translations, and ingestion counters."""
         document: dict[str, Any] = {
             "rows": await self._read_row_counts(),
             "queries": {"running": self._engine.running, "inside": self._engine.pending, **self._engine.outcomes},

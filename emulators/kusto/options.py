@@ -1,4 +1,4 @@
-"""Request options of a query, such as its timeout, which a client sends in the request properties."""
+"""Options of a query request, such as its timeout, which a client sends as request properties."""
 
 import re
 from collections.abc import Mapping
@@ -59,11 +59,11 @@ class RequestOptions:
 
 
 def read_options(options: Mapping[str, Any]) -> RequestOptions:
-    """Parse the options of a request and limit their values; option names are case-insensitive, as in Data Explorer.
+    """Parse the options of a request and limit their values; option names are not case-sensitive.
 
-    A request cannot raise the limits above the defaults of Data Explorer, not even with ``notruncation``, because
-    queries and ingestion share a process. The restrictions (``request_readonly``, ``request_callout_disabled`` and
-    others) always apply.
+    A request cannot raise the limits above Data Explorer's defaults, even with ``notruncation``, because queries and
+    ingestion share one process. Restrictions such as ``request_readonly`` always apply, even if the request does not
+    set them.
 
     Raises:
         QueryError: a value is invalid, or the option is not supported and would change the result.

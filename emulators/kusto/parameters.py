@@ -1,4 +1,4 @@
-"""Query parameters: conversion of KQL literals to Python values, which DuckDB binds to the placeholders of the SQL.
+"""Query parameters: converts KQL literals to Python values, which DuckDB binds to the placeholders in the SQL.
 
 A request contains the value of each parameter as the text of a KQL literal of the declared type, such as
 ``datetime(2026-01-05)``; the value of a ``string`` parameter is the text itself.
@@ -57,7 +57,7 @@ class Declaration:
 def bind_parameters(
     declarations: tuple[Declaration, ...], slots: frozenset[str], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Check the parameters of a request, and return the value of each placeholder in the SQL.
+    """Check the parameters of a request, and return the values of the placeholders in the SQL.
 
     Args:
         declarations: the parameters that the query declares.
@@ -117,7 +117,7 @@ def _check_string(value: Any) -> str:
 
 
 def _unwrap_typed_literal(text: str, spellings: frozenset[str]) -> str:
-    """Return the content of ``type(...)`` without quotes; return any other text unchanged."""
+    """Return the text inside ``type(...)`` without quotes; return any other text unchanged."""
     match = _WRAPPED.fullmatch(text.strip())
     if match is None:
         return text.strip()

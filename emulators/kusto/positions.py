@@ -1,4 +1,4 @@
-"""Search for names in the query text: the position of the name that an error mentions, and calls of functions."""
+"""Search in the query text: finds the position of the name that an error mentions, and calls of functions."""
 
 import re
 from collections.abc import Container, Iterator, Sequence
@@ -33,7 +33,7 @@ class _Token(NamedTuple):
 
 
 def add_position(error: QueryError, text: str) -> QueryError:
-    """Add the position in the query text to an error, by the name that the error mentions.
+    """Return an error with the position, in the query text, of the name that the error mentions.
 
     The error is returned unchanged if it already has a position or if the query does not contain the name.
 
@@ -53,7 +53,7 @@ def add_position(error: QueryError, text: str) -> QueryError:
 
 
 def has_call(text: str, functions: Container[str]) -> bool:
-    """Return whether a KQL text calls one of some functions; comments and string literals are no calls."""
+    """Return whether a KQL text calls one of the given functions; comments and string literals are ignored."""
     tokens = list(_tokenize(text))
     return any(
         token.named and token.text in functions and _get_next_text(tokens, index) == "("
@@ -89,14 +89,14 @@ def _get_next_text(tokens: Sequence[_Token], index: int) -> str:
 
 
 def _starts_statement(tokens: Sequence[_Token], index: int) -> bool:
-    """Return whether a token starts a query operator or a statement, or is the name that a ``let`` declares."""
+    """Return whether a token starts a query operator or a statement, or is a name that a ``let`` declares."""
     return index == 0 or tokens[index - 1].text in ("|", ";", "(", "{", "let")
 
 
 def _is_reference(tokens: Sequence[_Token], index: int) -> bool:
-    """Return whether a name in the query is read as a column or variable.
+    """Return whether a query reads the value of a name, as a column or variable.
 
-    A name is not read if it is called, assigned or declared, or if it is a property of another value.
+    The result is False if the name is called, assigned or declared, or is a property of another value.
     """
     before = tokens[index - 1].text if index else ""
     return before != "." and _get_next_text(tokens, index) not in ("=", "(", ":")

@@ -1,7 +1,7 @@
-"""Functions in Python that the generated SQL calls, where SQL has no function for the computation.
+"""Functions in Python that the generated SQL calls, because SQL cannot compute their results.
 
-DuckDB calls such a function for each row, and between the calls other threads run. A function must therefore return
-within a few milliseconds, and must limit the size of its result.
+DuckDB calls such a function for each row; during a call, other Python threads must wait. Therefore a function must
+return within a few milliseconds, and must limit the size of its result.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,14 +34,14 @@ class PythonFunction:
 
 
 class FunctionFailure(Exception):  # noqa: N818  not an error of this program
-    """Failure of a Python function because of its arguments; the caller of the query receives code and message."""
+    """Failure of a Python function because of its arguments; the query then fails with this code and message."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{MARK}{code}:{message}")
 
 
 def create_functions(connection: duckdb.DuckDBPyConnection, functions: Sequence[PythonFunction]) -> None:
-    """Make functions callable in the SQL of a connection and its cursors; call this before the database is locked."""
+    """Make functions callable from the SQL of a connection and its cursors, before the database is locked."""
     for function in functions:
         connection.create_function(
             function.name,

@@ -30,9 +30,9 @@ _PERMITTED_SOURCES = (
 
 
 def check_sources(query: ir.Query, tables: Collection[str]) -> None:
-    """Check that a query reads only ``tables`` and the tables of its ``let`` statements; names are case-sensitive.
+    """Check that a query reads only ``tables`` and the tables of its own ``let`` statements (case-sensitive names).
 
-    Without this check DuckDB would also read catalog views, Python objects and files by their names.
+    Without this check, a table name in a query could make DuckDB read a catalog view, a Python object or a file.
 
     Raises:
         QueryError: the name of a table is unknown or refers to another database or cluster.
@@ -41,9 +41,9 @@ def check_sources(query: ir.Query, tables: Collection[str]) -> None:
 
 
 class _SourceCheck:
-    """Traversal of a query that checks the names of tables.
+    """Traverses a query and checks the names of its tables.
 
-    ``let`` statements can refer to each other, so that nodes are shared; each node is visited only once per scope.
+    ``let`` statements can refer to each other, and so share nodes. Each node is visited only once per scope.
     """
 
     def __init__(self, tables: frozenset[str]) -> None:
@@ -76,7 +76,7 @@ class _SourceCheck:
             )
 
     def _is_missing(self, source: ir.Source, scope: frozenset[str]) -> bool:
-        """Return whether a table does not exist, so that ``union isfuzzy=true`` ignores the query for it."""
+        """Return whether a table does not exist; ``union isfuzzy=true`` ignores inputs without a table."""
         if not isinstance(source, ir.TableRef) or source.database is not None or source.cluster is not None:
             return False
         return source.name not in self._tables and source.name not in scope
@@ -108,10 +108,10 @@ MAX_DOUBLINGS = 12
 
 
 def check_nesting(query: ir.Query) -> None:
-    """Reject nested expressions that would take DuckDB too long to bind.
+    """Reject nested expressions for which DuckDB would need too long to bind the SQL.
 
-    DuckDB binds some expressions twice at each level of nesting, and binding cannot be interrupted, so that a hundred
-    bytes of KQL could block a thread for years.
+    DuckDB binds some expressions twice at each level of nesting, and cannot be interrupted meanwhile. A hundred bytes
+    of KQL could block a thread for years.
 
     Raises:
         QueryError: the expressions are nested too deeply.
@@ -189,7 +189,7 @@ def _is_small_literal(expression: ir.Expr) -> bool:
 
 
 def _check_predicate(predicate: ir.Literal) -> None:
-    """Reject a predicate that is a non-boolean literal, as in ``where a = 1``, which gives the literal 1 the name a."""
+    """Reject a predicate that is a literal other than a bool; ``where a = 1`` is such a predicate, named ``a``."""
     if predicate.kind not in ("bool", "null"):
         raise semantic_error(
             f"'where' operator: a predicate of type bool is expected, not {predicate.kind}", inner="SEM0001"
@@ -208,8 +208,8 @@ def _check_decimals(table: ir.DataTable) -> None:
 def check_tokens(tokens: Sequence[Token]) -> None:
     """Reject tokens of a KQL text that the translator library would treat incorrectly.
 
-    These are ambiguous string literals, timespans that would lose
-    precision, and ``set`` statements, which the library ignores.
+    Such tokens are ambiguous string literals, timespans that would lose precision, and ``set`` statements, which the
+    library ignores.
 
     Args:
         tokens: the tokens of the text in order, without comments and white space.
@@ -253,7 +253,7 @@ _LITERALS: Mapping[int, Callable[[str, tuple[int, int]], None]] = {
 
 
 def _iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield each node of a query once; nodes are shared, so that a simple traversal could take exponential time."""
+    """Yield each node of a query once; nodes can be shared, so visiting every path could take exponential time."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -272,8 +272,8 @@ MAX_SQL_CHARACTERS = 1_000_000
 def check_sql_length(sql: str) -> None:
     """Check that the SQL of an expression or query is not too long.
 
-    The translator library copies an argument into the SQL as often as the template of a function contains it. Nested
-    calls can expand 150 bytes of KQL to gigabytes of SQL, so the length is checked after every expression.
+    A function's SQL template may contain an argument several times. Therefore nested calls can expand 150 bytes of KQL
+    to gigabytes of SQL, and the length must be checked after every expression.
 
     Raises:
         QueryError: the SQL is too long.
@@ -283,7 +283,7 @@ def check_sql_length(sql: str) -> None:
 
 
 def limit_sql_length() -> None:
-    """Patch the translator library in this process so that it checks the length of the SQL after every expression."""
+    """Patch the translator library in this process to check the length of the SQL after every expression."""
     translate.render_expr = _add_length_check(translate.render_expr)
 
 

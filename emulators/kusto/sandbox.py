@@ -46,7 +46,7 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
 def restrict_database(
     connection: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int, files: Sequence[Path]
 ) -> None:
-    """Forbid access to files, network, extensions and settings for a connection and its cursors; irreversible.
+    """Permanently forbid a connection and its cursors to access files, network, extensions and settings.
 
     Args:
         connection: connection to the database.
@@ -71,7 +71,7 @@ def restrict_database(
 
 
 def limit_memory(memory_bytes: int) -> None:
-    """Limit the memory of this process, so that a huge value fails only its own query.
+    """Limit the memory of this process, so that a very large value makes only its own query fail.
 
     DuckDB's own limit does not include single values, such as a text of several gigabytes. With the limit of the
     process, the allocation of such a value fails, and only the query that creates the value fails.
@@ -84,7 +84,7 @@ def limit_memory(memory_bytes: int) -> None:
 
 
 def abort_process(reason: object) -> None:
-    """End this process immediately after a fault that only a restart can repair.
+    """End this process immediately, because only a restart can repair the fault.
 
     Args:
         reason: description of the fault or the exception, for the log.

@@ -1,4 +1,4 @@
-"""Tables of the DuckDB file with telemetry, and the upgrade of a file from an earlier version.
+"""Tables of the DuckDB file with telemetry, and the upgrade of files from earlier versions.
 
 ``Telemetry`` is a view of ``TelemetryRaw``, which also contains the time of ingestion of each row. The retention period
 of a row begins at this time.
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS ingest.set_aside (
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
-    """Create the tables of the database that do not exist yet.
+    """Create those tables of the database that do not exist yet.
 
     Args:
         connection: connection to the database.

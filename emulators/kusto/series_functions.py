@@ -1,7 +1,7 @@
-"""Functions in Python that compute series with NumPy for the generated SQL.
+"""Python functions that compute series with NumPy and are called by the generated SQL.
 
-DuckDB calls a function with the values of up to 2048 rows. The function computes one row after the other and stops
-between two rows if the query has been stopped, so that a cancelled query does not continue for seconds.
+DuckDB calls a function with the values of up to 2048 rows. The function computes the rows one by one. If the query has
+been stopped, the function ends before the next row, so that a cancelled query does not run for seconds.
 """
 
 import contextlib
@@ -43,12 +43,12 @@ type Row = Mapping[str, Any] | None
 
 
 class ExecutionStoppedError(Exception):
-    """The query that called a function in Python has been stopped."""
+    """The query that called a Python function has been stopped."""
 
 
 @dataclass(frozen=True)
 class SeriesFunction:
-    """Function in Python that computes the outputs of one row.
+    """Python function that computes its outputs for one row.
 
     Attributes:
         name: name of the function; its SQL name has the prefix ``series_python_``.
@@ -65,13 +65,13 @@ class SeriesFunction:
     compute: str
 
     def render_call(self, *arguments: str) -> str:
-        """Return SQL that calls the function; the result is a struct with the outputs."""
+        """Return SQL that calls the function; the result is a struct with all outputs."""
         values = ", ".join(f"CAST({sql} AS {kind})" for sql, kind in zip(arguments, self.parameters, strict=True))
         return f"{PREFIX}{self.name}({EXECUTION}, {values})"
 
 
 def create_series_functions(connection: duckdb.DuckDBPyConnection, functions: Sequence[SeriesFunction]) -> None:
-    """Create the functions in a database, before it is locked; SQL of every cursor can then call them."""
+    """Create the functions in a database before it is locked; the SQL of every cursor can then call them."""
     for function in functions:
         fields = ", ".join(f"{name} {_SQL_TYPES[kind]}" for name, kind in function.outputs.items())
         connection.create_function(
@@ -87,7 +87,7 @@ def create_series_functions(connection: duckdb.DuckDBPyConnection, functions: Se
 def check_stopped() -> None:
     """Raise ExecutionStoppedError if the query that called the current function has been stopped.
 
-    A function that can compute for more than a fraction of a second calls this from time to time.
+    A function that may need more than a fraction of a second must call this from time to time.
     """
     stopped = getattr(_CURRENT, "stopped", None)
     if stopped is not None and stopped.is_set():
@@ -96,7 +96,7 @@ def check_stopped() -> None:
 
 @contextlib.contextmanager
 def track_execution(cursor: duckdb.DuckDBPyConnection, sql: str, stopped: threading.Event) -> Iterator[None]:
-    """Context manager: make functions that ``sql`` calls on ``cursor`` stop as soon as ``stopped`` is set."""
+    """Context manager: stop the Python functions called by ``sql`` on ``cursor`` as soon as ``stopped`` is set."""
     if PREFIX not in sql:
         yield
         return

@@ -1,4 +1,4 @@
-"""Batches: query texts with several query statements, each of which has results of its own."""
+"""Batches: query texts that contain several query statements, each with its own results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 @dataclass(frozen=True, slots=True)
 class ResultPlace:
-    """Place of one result of a query text.
+    """Position of one result among the results of a query text.
 
     Attributes:
         statement: index of the query statement.
@@ -29,7 +29,7 @@ FIRST_RESULT = ResultPlace()
 
 
 def find_query_statements(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return the character positions of the start and the end of each query statement.
+    """Return the start and end of each query statement, as character positions in the text.
 
     Args:
         tokens: tokens of the text without comments and white space.
@@ -48,7 +48,7 @@ def find_query_statements(tokens: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 def blank_other_statements(text: str, statements: Sequence[tuple[int, int]], chosen: int) -> str:
-    """Replace all query statements but one with blanks, so that positions in the text stay the same."""
+    """Replace all query statements except one by blanks, so that positions in the text do not change."""
     for index, (start, end) in enumerate(statements):
         if index != chosen:
             blanks = "".join(each if each == "\n" else " " for each in text[start:end])

@@ -1,8 +1,8 @@
-"""Writes to the DuckDB file: table ``Telemetry``, offsets of the event hub, keys of recent messages, rejected events.
+"""Writes to the DuckDB file: table ``Telemetry``, event hub offsets, keys of recent messages, and rejected events.
 
-The table contains one row for each telemetry event (impulse). A key is a hash that detects repeated messages. One
-transaction stores rows, offset and keys, so that after a crash at any point each event of the hub is in the table
-exactly once.
+The table contains one row for each telemetry event (impulse). A key is a hash by which repeated messages are
+recognised. Rows, offset and keys are stored in one transaction, so that each event of the hub is in the table exactly
+once, even after a crash.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class RejectedEvent:
-    """Event of the hub that is not a valid telemetry event (impulse), and the reason."""
+    """Event of the hub that is not a valid telemetry event (impulse), with the reason for its rejection."""
 
     sequence: int
     reason: str
@@ -102,7 +102,7 @@ class TelemetryStore:
         self._recent: RecentKeys | None = None
 
     def read_offsets(self) -> Mapping[str, Offset]:
-        """Return the stored offset of each partition of the event hub, by name of the partition."""
+        """Return the stored offset of each partition of the event hub, by partition name."""
         rows = self._connection.execute("SELECT hub_partition, sequence, newest FROM ingest.offsets").fetchall()
         return {partition: Offset(sequence, newest) for partition, sequence, newest in rows}
 
@@ -169,7 +169,7 @@ class TelemetryStore:
         return found is None
 
     def trim(self, now: datetime) -> None:
-        """Delete expired keys, which detect repeated messages, and the oldest rejected events if there are too many."""
+        """Delete expired message keys, and the oldest rejected events if there are too many."""
         self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
         if self._recent is not None:
             self._recent.forget_before(now - SEEN_FOR)
@@ -210,7 +210,7 @@ class TelemetryStore:
     def _find_copies(
         self, recent: RecentKeys, rows: Sequence[TelemetryRow], now: datetime
     ) -> frozenset[tuple[int, int]]:
-        """Return the keys of the rows that are stored; only the keys that the filter cannot exclude are searched."""
+        """Return the keys of rows that are already stored; search only the keys that the filter cannot exclude."""
         found, stored = recent.find_possible(to_keys(row.key for row in rows))
         if stored is None:
             return frozenset()
@@ -284,7 +284,7 @@ def _hash_key(connection: str, message_id: str) -> tuple[int, int]:
 
 
 def _parse_json(text: bytes) -> Any:
-    """Parse JSON text without a loss of digits in large integers."""
+    """Parse JSON text; large integers keep all their digits."""
     if _BEYOND_64_BIT.search(text) is None:
         return orjson.loads(text)
     try:

@@ -1,9 +1,9 @@
 r"""Parser of KQL string literals.
 
-Forms and escapes follow the lexical grammar of the language's published parser (microsoft/Kusto-Query-Language):
-``\a \b \f \n \r \t \v``, the quotes and the backslash, ``\xHH``, ``\uHHHH``, ``\UHHHHHHHH`` and one to three octal
-digits up to ``\377``. Verbatim literals (``@``) double their quotes. Literals between three backticks or tildes have no
-escapes. The prefix ``h`` hides a literal from traces and is not part of its text.
+Forms and escapes follow the lexical grammar of the language's published parser (microsoft/Kusto-Query-Language): ``\a
+\b \f \n \r \t \v``, the quotes and the backslash, ``\xHH``, ``\uHHHH``, ``\UHHHHHHHH`` and one to three octal digits up
+to ``\377``. Verbatim literals (``@``) double their quotes. Literals between three backticks or three tildes have no
+escapes. The prefix ``h`` hides a literal from traces; it is not part of the literal's text.
 """
 
 import re

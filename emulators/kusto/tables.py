@@ -1,4 +1,4 @@
-"""Tables of the emulator from a folder of Parquet files; each file becomes a table with the name of the file."""
+"""Tables that the emulator reads from a folder of Parquet files; each table has the name of its file."""
 
 import logging
 import re
@@ -51,7 +51,7 @@ def _has_table_name(file: Path) -> bool:
 
 
 def read_table_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, Sequence[str]]:
-    """Return the names of the columns of each table, in the order of the table; keys are table names."""
+    """Return the column names of each table, in the table's order, by table name."""
     return {table: [name for name, _ in _describe_columns(connection, _quote_identifier(table))] for table in tables}
 
 
@@ -74,7 +74,7 @@ def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[st
 
 
 def _find_columns_without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
-    """Return the columns that contain no NaN if the table is in memory; return none for a file, which may change."""
+    """Return the columns without NaN of a table in memory; return none for a file, because its content may change."""
     query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?"
     if not columns or connection.execute(query, [LOADED, table]).fetchone() is None:
         return set()
@@ -107,7 +107,8 @@ def _describe_columns(connection: duckdb.DuckDBPyConnection, source: str) -> lis
 def _find_json_columns(connection: duckdb.DuckDBPyConnection, source: str, texts: Sequence[str]) -> list[str]:
     """Return the text columns that contain only JSON objects or arrays.
 
-    All rows of a column are read only if the first rows contain nothing else, because this takes time.
+    All rows of a column are read only if its first rows contain only JSON objects or arrays, because reading takes
+    time.
     """
     sample = f"(SELECT * FROM {source} LIMIT {_SAMPLE_ROWS})"  # noqa: S608  the caller quotes
     sampled = _filter_json_columns(connection, sample, texts)
@@ -137,7 +138,7 @@ _MEMORY_DIVISOR = 4
 
 
 def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], memory_bytes: int) -> None:
-    """Load Parquet files into memory, smallest first, while they fit into a quarter of the engine's memory.
+    """Load Parquet files into memory, smallest first, until a quarter of the engine's memory is used.
 
     The view of a loaded file then reads the table in memory, and later changes of the file have no effect. DuckDB
     compresses the tables to about the size of the files.

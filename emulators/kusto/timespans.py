@@ -44,7 +44,7 @@ def read_timespan(text: str) -> timedelta:
 
 
 def check_timespan_literal(text: str) -> None:
-    """Check that DuckDB can represent a timespan literal of a query; a text that is not a timespan is ignored.
+    """Check that DuckDB can represent a timespan literal of a query; ignore text that is not a timespan.
 
     Args:
         text: the literal, such as ``1h``, ``time(1.00:00:00)`` or ``timespan('1h')``.

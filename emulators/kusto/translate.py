@@ -43,10 +43,10 @@ class Translation:
 
     Attributes:
         sql: SQL text with one SELECT.
-        slots: names of the placeholders in the SQL, each of which stands for a query parameter.
+        slots: names of the placeholders in the SQL; each represents a query parameter.
         declarations: query parameters that the KQL text declares.
         probe: True if the SQL is a probe query, which finds output columns (see ``emulators.kusto.discovery``).
-        reusable: True if the probe query, and all before it, have the same rows for any data.
+        reusable: True if this and all earlier probe queries return the same rows whatever the tables contain.
         visualization: annotation of the operator ``render``; None without the operator.
         statements: number of query statements in the text.
         parts: number of results of the query statement.
@@ -73,7 +73,7 @@ def translate(
     types: Mapping[str, str] | None = None,
     place: ResultPlace = FIRST_RESULT,
 ) -> Translation:
-    """Translate a KQL query to SQL; if its columns depend on the data, translate the probe query that finds them.
+    """Translate a KQL query to SQL; if its columns depend on the data, translate the next probe query that finds them.
 
     Call this only in a process that may be killed, because some short queries require unlimited time and memory.
 
@@ -159,7 +159,7 @@ def _to_declaration(declared: ParameterDeclaration) -> Declaration:
 
 
 def _to_wire_text(default: Any) -> str | None:
-    """Convert the default value of a query parameter to the text that a request would contain."""
+    """Convert the default value of a query parameter to the text in which a request would send the value."""
     if default is None:
         return None
     if isinstance(default, datetime):

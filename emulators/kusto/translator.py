@@ -1,4 +1,4 @@
-"""Translator of KQL queries: a cache of translations, and two processes that translate short and long texts."""
+"""Translator of KQL queries, with a cache of translations and one process each for short and long query texts."""
 
 import asyncio
 import contextlib
@@ -139,7 +139,7 @@ async def _request_translation(process: "_TranslatorProcess", request: Mapping[s
 
 
 class _TranslatorProcess:
-    """Process that translates one KQL text at a time; started again if a request has ended the process."""
+    """Process that translates one KQL text at a time; if a request has ended the process, the next starts it again."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

@@ -86,7 +86,7 @@ def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
 
 
 def _build_reply(request: Mapping[str, Any]) -> tuple[bytes, bool]:
-    """Translate a KQL text; return the encoded reply, and False if this process has no memory for more requests."""
+    """Translate a KQL text; return the encoded reply, and False if this process cannot accept more requests."""
     try:
         return _to_reply(_translate_in_time(request)), True
     except _OutOfTimeError:

@@ -37,7 +37,7 @@ class ServiceReply:
 
     @property
     def json(self) -> Any:
-        """Parse the body of the reply as JSON; raise CheckFailedError if it is not JSON."""
+        """Body of the reply, parsed as JSON; reading it raises CheckFailedError if the body is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Extensions of duckdb_kql, the library that translates KQL to SQL: each module adds related operators or functions.
+"""Extensions of duckdb_kql, the library that translates KQL to SQL. Each module adds related operators or functions.
 
 Most modules are independent of each other. This package determines the order in which they are installed.
 """
@@ -79,8 +79,8 @@ from emulators.kusto.series_functions import create_series_functions
 class Extension(Protocol):
     """Interface of a module that adds KQL operators or functions to the KQL translator library.
 
-    A module may also have the attributes ``functions`` and ``series_functions``, functions in Python (`PythonFunction`,
-    `SeriesFunction`) for the generated SQL.
+    A module may also have the attributes ``functions`` and ``series_functions``. They list functions in Python
+    (`PythonFunction` and `SeriesFunction`) that the generated SQL calls.
     """
 
     @property
@@ -89,7 +89,7 @@ class Extension(Protocol):
         ...
 
     def install(self) -> None:
-        """Add the operators or functions to the translator library; called once in each translator process."""
+        """Add the module's operators or functions to the translator library; called once in each translator process."""
         ...
 
 

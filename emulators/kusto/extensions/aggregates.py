@@ -1,6 +1,7 @@
-"""KQL aggregates that the translator library lacks, or translates to a wrong type or to slow SQL.
+"""KQL aggregates that the translator library lacks, or translates to SQL that is slow or has the wrong type.
 
-In Kusto, a list such as that of ``make_list`` has the order of the sorted input rows; in SQL it has no order.
+In Kusto, the list that ``make_list`` returns has the order of the sorted input rows; in SQL, a list has no order unless
+the aggregate states one.
 """
 
 import dataclasses
@@ -124,7 +125,7 @@ _ORDERED: State[bool] = State("emulators.kusto.ordered", lambda: False)
 
 @dataclasses.dataclass(frozen=True)
 class OrderedSummarize(ir.Summarize):
-    """Query operator ``summarize`` over sorted rows: lists such as that of ``make_list`` have the order of the rows."""
+    """Query operator ``summarize`` over sorted rows; lists, as from ``make_list``, keep the order of the rows."""
 
 
 def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
@@ -137,7 +138,7 @@ def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
 
 
 def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
-    """Replace each ``summarize`` over sorted rows by `OrderedSummarize`, in a query and its subqueries.
+    """Replace each ``summarize`` over sorted rows in a query and its subqueries by an `OrderedSummarize`.
 
     Returns:
         True if the rows that the query returns are sorted.
@@ -172,7 +173,7 @@ def _find_queries(root: object, seen: set[int]) -> Iterator[ir.Query]:
 
 
 def _iterate_nodes(root: object, seen: set[int]) -> Iterator[object]:
-    """Yield each node of the intermediate representation once; subqueries are yielded but not entered."""
+    """Yield each node of a query's intermediate representation once; yield subqueries without their inner nodes."""
     stack: list[object] = [root]
     while stack:
         node = stack.pop()
@@ -230,7 +231,7 @@ class ListAggregate(AggregateSpec):
 
 @dataclasses.dataclass(frozen=True)
 class BagAggregate(AggregateSpec):
-    """Aggregate ``make_bag`` or ``make_bag_if``: merges JSON objects; a repeated key retains one arbitrary value."""
+    """Aggregate ``make_bag`` or ``make_bag_if``: merges JSON objects; a repeated key gets any one of its values."""
 
     conditional: bool = False
 
@@ -244,7 +245,7 @@ class BagAggregate(AggregateSpec):
 
 
 def install() -> None:
-    """Add the aggregates to the translator library, and make ``make_list`` preserve the order of sorted rows."""
+    """Add the aggregates to the translator library; make ``make_list`` preserve the order of sorted rows."""
     for name, sql, arity in _PLAIN:
         _add_aggregate(AggregateSpec(name, sql, (arity,)))
     for name, sql, arity in _NAMED_LIKE_ARGUMENT:
@@ -280,7 +281,7 @@ def _patch_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
 
 
 def _allow_result_paths() -> None:
-    """Make ``summarize`` accept a path into an aggregate's result: ``make_list(x)[0]``, ``take_any(d).a``."""
+    """Make ``summarize`` accept a path into an aggregate's result, as in ``make_list(x)[0]`` or ``take_any(d).a``."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate
 

@@ -54,15 +54,16 @@ _VALUE_MACROS: tuple[str, ...] = (
 
 
 def _render_is_integer(value: str) -> str:
-    """Render SQL that tests whether a JSON number is an integer: it has neither a fraction nor an exponent.
+    """Render SQL that tests whether a JSON number is written as an integer, without a fraction or an exponent.
 
-    DuckDB reads an integer beyond 64 bits as a double. Its conversion to an integer is null, not the nearest integer.
+    DuckDB reads an integer of more than 64 bits as a double. The test is needed because such a value converts to null,
+    not to the nearest integer.
     """
     return "(" + " AND ".join(f"NOT contains({value}::VARCHAR, '{mark}')" for mark in (".", "e", "E")) + ")"
 
 
 def _build_json_integer_macro(kind: str, bits: int) -> str:
-    """Build the SQL statement that creates a DuckDB macro, which converts a JSON value to an integer."""
+    """Build the SQL statement that creates a DuckDB macro to convert a JSON value to an integer."""
     plain, real = _render_is_integer("j"), writer.integer_from_real("CAST(j AS DOUBLE)", bits)
     long = "TRY_CAST(j AS BIGINT)" if bits == 64 else writer.wrap_int32("TRY_CAST(j AS BIGINT)")  # noqa: PLR2004
     return (
@@ -148,7 +149,7 @@ type _Conversion = Callable[[ir.FunctionCall], str | None]
 
 
 def _patch_number_conversion(default: _Conversion, kind: str) -> _Conversion:
-    """Make a number conversion use the JSON type of a dynamic value instead of trying all types."""
+    """Patch a conversion to a number so that it uses a dynamic value's JSON type, and does not try all types."""
     macro = f"kql_json_{kind.lower()}"
 
     def render_conversion(call: ir.FunctionCall) -> str | None:
@@ -164,7 +165,7 @@ def _patch_number_conversion(default: _Conversion, kind: str) -> _Conversion:
 
 
 def _patch_integer_from_real(default: Callable[[str, int], str]) -> Callable[[str, int], str]:
-    """Convert an integer of a dynamic value that is beyond 64 bits to null; the library converts it as a real."""
+    """Patch the conversion of dynamic values so that integers of more than 64 bits become null, as in Data Explorer."""
 
     def render_integer(real: str, bits: int) -> str:
         rendered = default(real, bits)
@@ -174,7 +175,7 @@ def _patch_integer_from_real(default: Callable[[str, int], str]) -> Callable[[st
 
 
 def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    """Render ``tostring(d.x)`` in one step, instead of SQL that extracts JSON text and then parses the text."""
+    """Patch ``tostring(d.x)`` so that it renders one step; the library's SQL extracts JSON text and parses it again."""
 
     def render_tostring(expr: ir.Expr) -> str:
         if not isinstance(expr, ir.PathAccess) or (path := writer.static_path(expr.steps)) is None:
@@ -198,7 +199,7 @@ def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.E
 
 
 def convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
-    """Return SQL that converts a text or dynamic to the type of an argument ``typeof(...)`` of a function.
+    """Return SQL that converts a text or dynamic value to the type in a function's argument ``typeof(...)``.
 
     Raises:
         KqlUnsupportedError: the argument has another form, or names a type that has no conversion.

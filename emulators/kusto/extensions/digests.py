@@ -1,8 +1,9 @@
 """KQL aggregates and functions over intermediate results: ``tdigest``, ``hll`` and ``buildschema``.
 
-A digest has Data Explorer's form: ``[[7], [values], [weights]]``. It is exact for up to 1,000 different values; more
-values are merged with their neighbours. A set of hashes has the form ``[[1024, 14], [hashes], []]`` and is exact for up
-to 1,024 different values; for more, it has the 16,384 registers of a HyperLogLog instead of the hashes.
+A t-digest has Data Explorer's form ``[[7], [values], [weights]]``. It is exact for up to 1,000 different values; if
+there are more, neighbouring values are merged. The result of ``hll``, a set of hashes, has the form ``[[1024, 14],
+[hashes], []]``. It is exact for up to 1,024 different values; if there are more, it contains the 16,384 registers of a
+HyperLogLog sketch instead of the hashes.
 """
 
 import dataclasses
@@ -44,7 +45,7 @@ type Pairs = list[tuple[float, float]]
 
 
 def summarize_values(values: Numbers | None, weights: Numbers | None) -> Any:
-    """Build the t-digest of numbers, without NaN; null if there are none.
+    """Build the t-digest of some numbers, ignoring NaN; return null if there are no numbers.
 
     Each number has the weight 1 if ``weights`` is None.
     """
@@ -65,7 +66,7 @@ def _build_digest(values: Numbers, weights: Numbers) -> str:
 
 
 def _read_digest(digest: Any) -> Pairs:
-    """Parse the values and weights of a t-digest; raise ValueError if it is not valid."""
+    """Return the values and weights of a t-digest; raise ValueError if it is malformed."""
     _, values, weights = digest
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
@@ -75,7 +76,7 @@ def _round_weight(weight: float) -> float:
 
 
 def merge_digests(digests: Sequence[str | None] | None) -> Any:
-    """Merge t-digests, which are JSON texts, into one; null if no text is a t-digest."""
+    """Merge several t-digests (JSON texts) into one; return null if no text is a t-digest."""
     found = [orjson.loads(each) for each in digests or () if each is not None]
     valid = [each for each in map(_parse_digest_or_none, found) if each is not None]
     if not valid:
@@ -87,7 +88,7 @@ def merge_digests(digests: Sequence[str | None] | None) -> Any:
 
 
 def _parse_digest_or_none(digest: Any) -> Pairs | None:
-    """Parse the values and weights of a t-digest; return None if it is not valid."""
+    """Return the values and weights of a t-digest; None if it is malformed."""
     try:
         return _read_digest(digest)
     except (ValueError, TypeError):
@@ -120,7 +121,7 @@ def _find_percent_rank(digest: Any, value: float) -> float | None:
 
 
 def summarize_hashes(hashes: Hashes | None) -> Any:
-    """Build a set of hashes (result of ``hll``) from hash values, of which each occurs once; null if there are none."""
+    """Build a set of hashes (result of ``hll``) from different hash values; return null if there are none."""
     return {"hashes": None if hashes is None or not len(hashes) else _build_hash_set(hashes)}
 
 
@@ -146,7 +147,7 @@ def _add_to_registers(hashes: Hashes, registers: Hashes) -> Hashes:
 
 
 def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
-    """Parse a set of hashes (result of ``hll``): its hashes and registers; None if the text is no such set."""
+    """Return the hashes and the registers in a result of ``hll``; None if the text is not such a result."""
     try:
         _, hashes, registers = orjson.loads(text)
         read = [int(each) for each in hashes], [int(each) for each in registers]
@@ -159,7 +160,7 @@ def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
 
 
 def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
-    """Merge sets of hashes (results of ``hll``), which are JSON texts; None if no text is such a set."""
+    """Merge several results of ``hll`` (JSON texts) into one; None if no text is such a result."""
     hashes: set[int] = set()
     registers: Hashes | None = None
     is_valid = False
@@ -178,12 +179,12 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
 
 
 def merge_hashes(sets: Sequence[str | None] | None) -> Any:
-    """Merge sets of hashes and return the union as JSON text; null if no text is such a set."""
+    """Merge several results of ``hll`` and return the merged result as JSON text; null if no text is such a result."""
     return {"merged": merge_hash_sets(sets)}
 
 
 def count_distinct(one: Any) -> int:
-    """Estimate the number of different values from a set of their hashes."""
+    """Estimate the number of different values from a result of ``hll``."""
     _, hashes, registers = one
     if not registers:
         return len(hashes)
@@ -196,7 +197,7 @@ def count_distinct(one: Any) -> int:
 
 
 def build_schema(values: Sequence[str | None] | None) -> Any:
-    """Build the schema of dynamic values (JSON texts), the result of the aggregate ``buildschema``."""
+    """Return the schema of dynamic values (JSON texts), which is the result of the aggregate ``buildschema``."""
     schema: Any = None
     for number, each in enumerate(values or ()):
         if number % _STEPS == 0:
@@ -278,7 +279,7 @@ _MERGES = {"tdigest_merge": _MERGED_DIGEST, "merge_tdigest": _MERGED_DIGEST, "hl
 
 
 def _render_json(function: SeriesFunction, *arguments: str) -> str:
-    """Render SQL for the output of a function with one output, as JSON."""
+    """Render SQL that returns the output of a Python function with one output as JSON."""
     (output,) = function.outputs
     return f"CAST(struct_extract({function.render_call(*arguments)}, '{output}') AS JSON)"
 
@@ -294,7 +295,7 @@ def _render_merge(function: SeriesFunction, call: ir.FunctionCall) -> str:
 
 
 class DigestAggregate(AggregateSpec):
-    """Aggregate ``tdigest``, whose second argument, the weight, is optional."""
+    """Aggregate ``tdigest``, which has an optional second argument with the weights."""
 
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
@@ -305,7 +306,7 @@ class DigestAggregate(AggregateSpec):
 
 
 class HashSetAggregate(AggregateSpec):
-    """Aggregate ``hll`` or ``hll_if``; the accuracy is ignored."""
+    """Aggregate ``hll`` or ``hll_if``; its argument for the accuracy is ignored."""
 
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""

@@ -1,4 +1,4 @@
-"""User-defined functions (``let f = (...) {...}``) that return rows; each call becomes a ``let`` statement."""
+"""User-defined functions that return rows (``let f = (...) {...}``); each call is converted to a ``let`` statement."""
 
 import contextlib
 import dataclasses
@@ -25,7 +25,7 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class FunctionParameter:
-    """Parameter of a user-defined function; ``default`` is None if the parameter is required."""
+    """Parameter of a user-defined function; ``default`` is None for a required parameter."""
 
     name: str
     tabular: bool
@@ -65,7 +65,7 @@ _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions
 
 
 def install() -> None:
-    """Add declarations and calls of user-defined functions that return rows to the KQL translator library."""
+    """Add user-defined functions that return rows, and their calls, to the KQL translator library."""
     replace_attribute(lower, "_lower", _patch_lower)
     replace_attribute(lower, "_declare_let_function", _patch_declare)
     replace_attribute(lower, "_declare_body_local", _patch_declare_local)
@@ -100,7 +100,7 @@ def _patch_call_source(default: Callable[[Any], ir.Source | None]) -> Callable[[
 
 
 def call_views(pattern: str) -> list[ir.TableRef]:
-    """Return the tables of all views in scope whose name matches a pattern with ``*``."""
+    """Return references to the results of all views in scope whose names match a pattern with ``*``."""
     functions = _FUNCTIONS.get()
     names = [name for name in functions if functions[name].is_view and fnmatch.fnmatchcase(name, pattern)]
     return [_add_call(functions[name], {}, {}) for name in names]
@@ -108,7 +108,7 @@ def call_views(pattern: str) -> list[ir.TableRef]:
 
 def _patch_match_wildcard(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def match_wildcard(source: ir.WildcardTableRef, known: Mapping[str, Any] | None) -> list[str]:
-        """Return the tables that a wildcard matches, except the tables that represent calls."""
+        """Return the tables that a wildcard matches, but not the internal tables that represent function calls."""
         tables = None if known is None else {name: each for name, each in known.items() if _CALL_MARK not in name}
         return default(source, tables)
 
@@ -155,7 +155,7 @@ def _patch_call_expression(default: Callable[[Any], ir.Expr]) -> Callable[[Any],
 
 
 def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
-    """Convert ``T | invoke f(x)`` to ``f(T, x)`` if the library cannot insert the body of f into a pipeline."""
+    """Patch the library so that ``T | invoke f(x)`` becomes ``f(T, x)`` if it cannot insert the body of f itself."""
 
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         for index in reversed(range(len(rest))):
@@ -169,7 +169,7 @@ def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable
 
 
 def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
-    """Return the function of an operator ``invoke`` that only this module can call, and the parse tree of its call."""
+    """Return the function that ``invoke`` calls, if only this module supports it, and the parse tree of the call."""
     operator = find_operator_node(node)
     calls = find_rules(operator, "NamedFunctionCallExpression") if get_rule_name(operator) == "InvokeOperator" else []
     function = _find_called_function(calls[0]) if calls else None
@@ -200,7 +200,7 @@ def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callab
 
 @contextlib.contextmanager
 def _remove_inner_functions(name: str) -> Iterator[None]:
-    """Context manager: forget the functions that the body of a function declares; ``name`` is the outer function."""
+    """Context manager: forget the functions that the body of the function ``name`` declares."""
     functions = reader.LET_FUNCTIONS_STATE.get()
     before = dict(functions)
     try:
@@ -233,7 +233,10 @@ def _patch_declare_local(default: Callable[..., None]) -> Callable[..., None]:
 
 
 def _calls_column_names_of(decl: Any) -> bool:
-    """Return whether a function calls ``column_names_of``, so that the library cannot insert it into a pipeline."""
+    """Return whether a function calls ``column_names_of``.
+
+    If so, the library cannot insert its body into a pipeline.
+    """
     calls = find_rules(decl, "NamedFunctionCallExpression")
     return any(call.getText().startswith("column_names_of(") for call in calls)
 
@@ -264,7 +267,7 @@ def _read_parameter(node: Any) -> FunctionParameter:
 
 
 def _returns_rows(function: RowFunction) -> bool:
-    """Return whether the last expression of a function body yields rows rather than a scalar."""
+    """Return whether a function body ends with an expression that yields rows, not a scalar."""
     scalars = {**function.scalars, **{each.name: ir.ColumnRef(each.name) for each in function.parameters}}
     tables = {each.name for each in function.parameters if each.tabular}
     for statement in get_child_rules(function.body):
@@ -295,12 +298,12 @@ def _convert_invoke_to_let(function: RowFunction, node: Any, rows: ir.Query) -> 
 
 
 def _add_call(function: RowFunction, arguments: Mapping[str, Any], rows: Mapping[str, ir.Query]) -> ir.TableRef:
-    """Add a ``let`` statement for a call; return a reference to its table.
+    """Add a ``let`` statement that represents the call of a function; return a reference to its table.
 
     Args:
         function: the called function.
         arguments: parse tree of each argument by the name of its parameter; None for a missing argument.
-        rows: tabular arguments that are converted already, by the name of the parameter.
+        rows: tabular arguments that are already converted to queries, by the name of the parameter.
     """
     scope = reader.FN_STATE.get()
     scalars: dict[str, ir.Expr] = {}
@@ -328,14 +331,14 @@ def _add_call(function: RowFunction, arguments: Mapping[str, Any], rows: Mapping
 
 
 def _bind_in_scope_of_call(name: str, query: ir.Query) -> ir.Query:
-    """Add a ``let`` statement for a query of an argument, because names in it belong to the scope of the call."""
+    """Put the query of an argument into a ``let`` statement, so that its names are resolved in the caller's scope."""
     fresh = reader.fresh_name(name)
     reader.FN_STATE.get().pending[-1].append((fresh, query))
     return ir.Query(ir.TableRef(fresh), [])
 
 
 def _bind_scalar_queries(name: str, value: ir.Expr) -> ir.Expr:
-    """Return a scalar argument whose ``toscalar()`` queries are ``let`` statements in the scope of the call."""
+    """Put the ``toscalar()`` queries of a scalar argument into ``let`` statements in the caller's scope."""
     done: dict[int, tuple[Any, Any]] = {}  # nodes can be shared; the original prevents that its id is used again
 
     def bind(node: Any) -> Any:
@@ -385,7 +388,7 @@ def _parse_table_argument(function: RowFunction, node: Any) -> ir.Query:
 
 @contextlib.contextmanager
 def _enter_declared_scope(function: RowFunction) -> Iterator[None]:
-    """Context manager: replace the functions and tables in scope by those at the declaration of a function."""
+    """Context manager: restore the functions and tables that were in scope at the declaration of a function."""
     with (
         reader.nested_scope(),
         _FUNCTIONS.bound(dict(function.row_functions)),

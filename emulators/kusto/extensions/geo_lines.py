@@ -1,4 +1,4 @@
-"""KQL functions over lines on a sphere: their length, and the distance of a point from a line."""
+"""KQL functions over lines on a sphere: length of a line, and distance between a point and a line."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ type Vector = tuple[float, float, float]
 
 
 def to_vector(point: Sequence[float]) -> Vector:
-    """Return the unit vector of a point; raise ValueError if it is not on the globe."""
+    """Return the unit vector of a point; raise ValueError if the coordinates are out of range."""
     longitude, latitude = float(point[0]), float(point[1])
     if not (abs(longitude) <= _MAX_LONGITUDE and abs(latitude) <= _MAX_LATITUDE):
         raise ValueError(point)
@@ -29,7 +29,7 @@ def compute_dot_product(left: Vector, right: Vector) -> float:
 
 
 def compute_cross_product(left: Vector, right: Vector) -> Vector:
-    """Return the vector product of two vectors."""
+    """Compute the vector product of two vectors."""
     (a, b, c), (d, e, f) = left, right
     return b * f - c * e, c * d - a * f, a * e - b * d
 
@@ -40,7 +40,7 @@ def _measure_angle(left: Vector, right: Vector) -> float:
 
 
 def _iterate_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
-    """Yield the segments of a GeoJSON LineString or MultiLineString; raise ValueError for another shape."""
+    """Yield the segments of a GeoJSON LineString or MultiLineString; raise ValueError for any other shape."""
     if shape["type"] not in ("LineString", "MultiLineString"):
         raise ValueError(shape["type"])
     lines = [shape["coordinates"]] if shape["type"] == "LineString" else shape["coordinates"]
@@ -61,7 +61,7 @@ def _measure_distance(longitude: float, latitude: float, shape: Any) -> float:
 
 
 def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
-    """Compute the angle between a point on the globe and the nearest point of a segment of a great circle."""
+    """Compute the angle between a point on the globe and the nearest point on a segment of a great circle."""
     nearest_end = min(_measure_angle(point, start), _measure_angle(point, end))
     normal = compute_cross_product(start, end)
     length = math.sqrt(compute_dot_product(normal, normal))

@@ -1,4 +1,4 @@
-"""Lexer that rewrites valid KQL syntax which the grammar of the translator library does not accept.
+"""Lexer that rewrites valid KQL syntax that the translator library's grammar would reject.
 
 The lexer replaces and inserts tokens; the positions of all other tokens in the query text do not change.
 """
@@ -27,7 +27,7 @@ _BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
 
 
 class CompletingLexer(KqlLexer):
-    """Lexer that rewrites tokens which the grammar of the translator library does not accept.
+    """Lexer that rewrites tokens that the translator library's grammar would reject.
 
     The lexer rewrites ``serialize`` without arguments, ``parse-kv``, the star of an output schema, keywords as column
     names, ``project-by-names``, ``table()`` and the bounds of ``between``.
@@ -58,7 +58,7 @@ class CompletingLexer(KqlLexer):
         return token
 
     def _rewrite_token(self, token: Token) -> Token:
-        """Replace a token that the grammar rejects at this place of the query by one that it accepts."""
+        """Return a token that the grammar accepts in place of a token that it would reject at this position."""
         if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
             self._complete_serialize(token)
         elif token.type == KqlLexer.PARSEKV and self._before in _BEGINS:
@@ -82,7 +82,10 @@ class CompletingLexer(KqlLexer):
         return token
 
     def _is_view(self, token: Token) -> bool:
-        """Return whether the token is the keyword ``view`` of a function, which the grammar accepts without it."""
+        """Return whether the token is the keyword ``view`` of a function.
+
+        The grammar accepts only functions without it.
+        """
         return token.type == KqlLexer.VIEW and self._before == KqlLexer.EQUAL and self._is_followed_by_parenthesis()
 
     def _is_column_name(self, token: Token) -> bool:
@@ -97,7 +100,7 @@ class CompletingLexer(KqlLexer):
         return token.type == KqlLexer.TABLE and self._is_followed_by_parenthesis()
 
     def _join_project_by_names(self, token: Token) -> None:
-        """Make one token of ``project-by-names``, which the grammar then accepts as ``project``."""
+        """Combine the tokens of ``project-by-names`` into one token, which the grammar accepts as ``project``."""
         rest = [chr(self._input.LA(ahead)) for ahead in range(1, len(_BY_NAMES) + 1) if self._input.LA(ahead) > 0]
         if "".join(rest) != _BY_NAMES or self._ahead:
             return
@@ -157,7 +160,7 @@ class CompletingLexer(KqlLexer):
 
 
 def _replace_token(token: Token, kind: int, text: str) -> Token:
-    """Return a new token with another type and text, at the position of a given token."""
+    """Return a new token with another type and text, at the position of the given token."""
     replacement = token.clone()
     replacement.type, replacement.text = kind, text
     return replacement

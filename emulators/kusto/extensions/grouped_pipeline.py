@@ -1,7 +1,7 @@
-"""Translation of pipelines (sequences of query operators) that ``mv-apply`` and ``partition`` run per group of rows.
+"""Translation of pipelines (sequences of query operators) that ``mv-apply`` and ``partition`` run for each group.
 
-The SQL does not run the pipeline separately for each group. Each query operator of the pipeline is converted to one
-operator over all groups, with the group as an additional column for sorting, counting and aggregation.
+The SQL runs the pipeline once for all groups. Each operator of the pipeline is converted to an operator over all rows,
+which uses an additional group column for sorting, counting and aggregation.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ class GroupedOperator(PipelineOperator):
     body: ir.Query
 
     def replace_expressions(self, substitute: Substitute) -> "GroupedOperator":
-        """Return a copy in which the function ``substitute`` has replaced names of scalars in the nested pipeline."""
+        """Return a copy of the operator with ``substitute`` applied to the names of scalars in the nested pipeline."""
         return dataclasses.replace(self, body=replace_in_query(self.body, substitute))
 
 
@@ -53,7 +53,7 @@ _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.P
 
 
 def install() -> None:
-    """Make the translator library resolve the table in ``x in (T)`` also inside nested pipelines."""
+    """Make the translator library resolve the table in ``x in (T)`` inside nested pipelines, too."""
     replace_attribute(
         lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries
     )  # the library supports only its own operators
@@ -76,7 +76,7 @@ def _patch_resolve_in_subqueries(
 
 
 def parse_nested_pipeline(node: Any) -> ir.Query:
-    """Convert the parse tree of a nested pipeline to a query; a placeholder is the source of the query."""
+    """Convert the parse tree of a nested pipeline to a query, whose source is a placeholder for the group's rows."""
     inner = reader.collapse(node)
     nodes = get_child_rules(inner) if get_rule_name(inner) == "PipeSubExpression" else [inner]
     return ir.Query(ir.DataTable((), ()), reader.lower_operators(nodes))
@@ -100,7 +100,7 @@ class GroupedRows:
 
 
 def render_grouped(groups: GroupedRows, before: list[ir.Operator], body: ir.Query) -> tuple[str, list[str]]:
-    """Return one SELECT that runs a pipeline for all groups, and the names of its columns except the group column.
+    """Return one SELECT that runs a pipeline for all groups, and the names of its columns without the group column.
 
     Args:
         groups: input rows with the column that identifies their group.
@@ -119,12 +119,12 @@ def render_grouped(groups: GroupedRows, before: list[ir.Operator], body: ir.Quer
 
 
 def create_subquery_name(purpose: str) -> str:
-    """Return an unused name for a subquery."""
+    """Return a name for a subquery that the query does not use yet."""
     return str(translate.quote_ident(writer.NAMES_STATE.get().binding_name(purpose)))
 
 
 def create_group_column_name(cols: list[str]) -> str:
-    """Return an unused name for the group column."""
+    """Return a name for the group column that is not the name of an input column."""
     return f"{find_free_prefix(cols)}g"
 
 
@@ -162,7 +162,7 @@ def _convert_to_group_operator(
 
 
 def _convert_operator(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
-    """Return a query operator that applies ``operator`` to each group; None if this is not supported."""
+    """Return an operator that applies ``operator`` to each group separately; None if this is not supported."""
     lifted: ir.Operator | None = None
     named = ir.NamedExpr(ir.ColumnRef(group), group)
     match operator:
@@ -196,7 +196,7 @@ def _summarize_per_group(operator: ir.Summarize, groups: GroupedRows, *, may_be_
 
 @dataclasses.dataclass(frozen=True)
 class TakePerGroup(PipelineOperator):
-    """Query operator that applies ``take``, ``top`` or ``sample`` to each group."""
+    """Query operator that applies ``take``, ``top`` or ``sample`` to each group separately."""
 
     taken: TakeRows
     group: str
@@ -223,13 +223,13 @@ class TakePerGroup(PipelineOperator):
         )
 
     def replace_expressions(self, substitute: Substitute) -> "TakePerGroup":
-        """Return a copy in which the function ``substitute`` has replaced the number of rows and the sort keys."""
+        """Return a copy of the operator with ``substitute`` applied to the number of rows and the sort keys."""
         return dataclasses.replace(self, taken=self.taken.replace_expressions(substitute))
 
 
 @dataclasses.dataclass(frozen=True)
 class SelectWithGroup(PipelineOperator):
-    """Query operator that selects columns by pattern and always includes the group column."""
+    """Query operator that selects columns by pattern, and always also the group column."""
 
     chosen: SelectColumns
     group: str
@@ -245,14 +245,14 @@ class SelectWithGroup(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class SummarizePerGroup(PipelineOperator):
-    """Query operator ``summarize`` without keys, applied to each group; an empty group also yields a row."""
+    """Query operator ``summarize`` without keys, applied to each group; it yields a row even for an empty group."""
 
     each: ir.Summarize
     alone: ir.Summarize
     groups: GroupedRows
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that yields one row for each group, even if all its rows were filtered out."""
+        """Render the operator as SQL that yields one row for each group, even if no row of the group is left."""
         group = translate.quote_ident(self.groups.group)
         counted, each = translate.render_operator(self.each, prev, cols), f"{find_free_prefix(cols)}c"
         none = translate.render_operator(self.alone, f"(SELECT * FROM {prev} LIMIT 0)", cols)  # noqa: S608

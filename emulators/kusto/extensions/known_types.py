@@ -1,4 +1,4 @@
-"""Inference of expression types during translation, so that the SQL needs fewer type tests.
+"""Inference of expression types during translation, so that the generated SQL needs fewer type tests.
 
 The translator library knows the names of columns but not their types. Where a name may refer to a dynamic value, the
 SQL of the library tests the type of each value. A column needs no such test if it has the same type in all tables and
@@ -6,8 +6,8 @@ if the query gives its name to no other value. Without these tests the SQL is ha
 of a small query.
 
 In Kusto ``==`` is false for a null. In SQL the comparison is null, and the library corrects this result. A ``where``
-removes the row in both cases, so the comparisons at its top need no correction. DuckDB can then skip row groups by
-their minimum and maximum.
+removes the row in both cases, so its outermost comparisons need no correction. Without the correction, DuckDB can skip
+row groups by their minimum and maximum.
 """
 
 import collections
@@ -63,7 +63,7 @@ _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)
 
 
 def _install_types() -> None:
-    """Make the translator library use the known types of columns."""
+    """Make the translator library use the column types that are known before DuckDB binds the SQL."""
     replace_attribute(translate, "_may_be_dynamic", _patch_may_be_dynamic)
     replace_attribute(translate, "render_kql_tostring", _patch_tostring)
     # The result of arithmetic on int is long.
@@ -74,7 +74,7 @@ def _install_types() -> None:
 
 @contextlib.contextmanager
 def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None]:
-    """Context manager: make the types of columns known to `infer_type` while a query is translated.
+    """Context manager: provide the types of columns to `infer_type` during the translation of a query.
 
     Args:
         query: the query in the intermediate representation of the translator library.
@@ -92,9 +92,9 @@ def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None
 
 
 def _find_stage_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
-    """Return the types of the columns that each operator of a pipeline reads, by Python id of the operator.
+    """Return the types of the input columns of each operator in a pipeline, by Python ``id()`` of the operator.
 
-    A column has its type in the table until an operator assigns its name, even if a later operator assigns it.
+    A column has the type that it has in the table, up to the first operator that assigns a value to its name.
     """
     stages: dict[int, Mapping[str, str]] = {}
     known = types
@@ -117,7 +117,7 @@ def _find_stage_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int,
 
 
 def bind_stage(op: ir.Operator) -> contextlib.AbstractContextManager[object]:
-    """Context manager: make the types of an operator's input known while the operator is translated."""
+    """Context manager: provide the types of an operator's input columns during the translation of the operator."""
     stage = _STAGES.get().get(id(op))
     return contextlib.nullcontext() if stage is None else _TYPES.bound(stage)
 
@@ -139,12 +139,12 @@ def infer_type(expr: ir.Expr) -> str | None:
 
 
 def can_be_nan(expr: ir.Expr) -> bool:
-    """Return whether an expression of type real can be NaN; False only for a column that is known to contain no NaN."""
+    """Return whether an expression of type real can be NaN; False only for columns known to contain no NaN."""
     return not isinstance(expr, ir.ColumnRef) or _TYPES.get().get(expr.name) != FINITE_OR_INFINITE
 
 
 def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
-    """Return all names that a query or operator may assign to a value; None if it has an unknown operator."""
+    """Return all column names to which a query or operator may assign a value; None if an operator is unknown."""
     names: set[str] = set()
     for node in _iterate_nodes(root):
         if isinstance(node, str):
@@ -159,7 +159,7 @@ def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
 
 
 def _iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield a node of a query and the nodes and texts below it, without the texts that name no new column."""
+    """Yield a node of a query, and the nodes and texts below it, except texts that cannot name a new column."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -175,7 +175,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 
 
 def _may_number_columns(root: ir.Query | ir.Operator) -> bool:
-    """Return whether a query or operator may append a number to the name of a column, if two have the same name."""
+    """Return whether a query or operator may append a number to a column name, because another column has it."""
     for node in _iterate_nodes(root):
         if isinstance(node, ir.Join | ir.Lookup):
             return True
@@ -231,7 +231,7 @@ _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 
 
 def _install_filters() -> None:
-    """Omit the correction of null results in top-level comparisons of ``where``: null removes the row anyway."""
+    """Omit the correction of null results in outermost comparisons of ``where``, which removes such rows anyway."""
     replace_attribute(translate, "render_operator", _patch_render_operator)
     replace_attribute(translate, "_apply_null_semantics", _patch_null_correction)
     replace_attribute(translate, "_in_result", _patch_in_result)
@@ -248,9 +248,9 @@ def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
 
 
 def _find_top_operands(predicate: ir.Expr) -> frozenset[int]:
-    """Return the ``id()`` of the left operand of each comparison that an outermost ``and`` of a ``where`` joins.
+    """Return the ``id()`` of the left operand of each outermost comparison in a ``where`` predicate.
 
-    An operand object that occurs repeatedly is omitted, because its ``id()`` does not identify one comparison.
+    An operand object that occurs several times is omitted, because its ``id()`` would identify several comparisons.
     """
     counts = collections.Counter(map(id, _iterate_references(predicate)))
     lefts = (each.left if isinstance(each, ir.BinaryOp) else each.value for each in _find_comparisons(predicate))
@@ -266,7 +266,7 @@ def _find_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp | ir.InList]:
 
 
 def _iterate_references(root: object) -> Iterator[object]:
-    """Yield each node as often as other nodes refer to it, but enter its children only once."""
+    """Yield each node once for every reference to it, but search the nodes below it only once."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -281,7 +281,7 @@ def _iterate_references(root: object) -> Iterator[object]:
 
 
 def _patch_null_correction(default: Callable[..., str]) -> Callable[..., str]:
-    """Omit the translator library's correction of null results in the top-level comparisons of ``where``."""
+    """Patch the library to omit the correction of null results in the outermost comparisons of ``where``."""
 
     def correct_nulls(rendered: str, when_null: str, operands: Operands) -> str:
         left, _ = operands[0]
@@ -303,6 +303,6 @@ macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Make the translator library use known column types, and plain comparisons in ``where``."""
+    """Make the translator library use known column types, and simpler comparisons in ``where``."""
     _install_types()
     _install_filters()

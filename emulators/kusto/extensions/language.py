@@ -1,4 +1,4 @@
-"""Functions and aggregates of KQL by Microsoft's language service, from the file ``language.json``."""
+"""Functions and aggregates of KQL, as Microsoft's language service defines them, from the file ``language.json``."""
 
 import functools
 import json
@@ -14,5 +14,5 @@ type Symbols = Mapping[str, Mapping[str, Any]]
 
 @functools.cache
 def read_symbols(kind: str) -> Symbols:
-    """Read the KQL functions of one kind from the file: ``functions`` or ``aggregates``."""
+    """Return the symbols of one kind, ``functions`` or ``aggregates``, from the file ``language.json``."""
     return {symbol["name"]: symbol for symbol in json.loads(LANGUAGE.read_text(encoding="utf-8"))[kind]}

@@ -1,7 +1,7 @@
 """Access to private functions of duckdb_kql, the KQL translator library, which the extensions call or replace.
 
-Check this module when the version of the library changes. The functions are looked up at each call, so that an
-extension uses the replacements that other extensions have installed.
+Check this module when the version of the library changes. Each call looks up the function again, so that it finds the
+replacements that other extensions have installed.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from duckdb_kql import lower, translate
 
 
 class Internals:
-    """Proxy through which private functions of a module are called by their names without the underscore."""
+    """Proxy that provides the private functions of a library module by their names without the underscore."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -28,5 +28,5 @@ writer = Internals(translate)
 
 
 def replace_attribute(module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
-    """Replace an attribute of a library module; ``wrap`` receives the old value and returns the new value."""
+    """Replace an attribute of a library module by ``wrap(old value)``."""
     setattr(module, name, wrap(getattr(module, name)))

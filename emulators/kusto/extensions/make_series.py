@@ -1,4 +1,4 @@
-"""Query operator ``make-series``: aggregates rows into one array per key, with an element for each step of an axis.
+"""Query operator ``make-series``, which aggregates rows into one array per key, with an element for each axis step.
 
 See "make-series operator" of the Kusto documentation.
 """
@@ -83,13 +83,13 @@ class MakeSeries(PipelineOperator):
         return render_series(prev, grouped, aggregated, self._render_axis(names[-1]), nonempty=self.nonempty)
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the output columns: keys, arrays and axis; columns without a name are named as in ``summarize``."""
+        """Return the output columns: keys, arrays and axis; unnamed columns get the same names as in ``summarize``."""
         named = [*self.by, *self.aggregates, self.axis]
         namer = naming.Namer(naming.declared([each for each in named if each.name], "make-series"), skip=cols)
         return [namer.name(each) for each in named]
 
     def replace_expressions(self, substitute: Substitute) -> "MakeSeries":
-        """Return a copy in which the function ``substitute`` has replaced all expressions, including the bounds."""
+        """Return a copy of the operator with ``substitute`` applied to all expressions, including the bounds."""
         return dataclasses.replace(
             self,
             aggregates=_replace_in_expressions(self.aggregates, substitute),
@@ -128,7 +128,7 @@ def _replace_in_expressions(named: tuple[ir.NamedExpr, ...], substitute: Substit
 
 
 def _render_default(expr: ir.Expr) -> str:
-    """Return SQL for the value of bins (steps of the axis) without rows; a null takes the type of the aggregate."""
+    """Return SQL for the value of bins (axis steps) without rows; null is converted to the type of the aggregate."""
     return "NULL" if isinstance(expr, ir.Literal) and expr.value is None else render_expression(expr)
 
 
@@ -176,7 +176,7 @@ def _parse_aggregate(node: Any, misread: Sequence[Any]) -> tuple[ir.NamedExpr, i
 
 
 def _parse_misread_aggregate(first: Any, last: Any) -> ir.NamedExpr:
-    """Parse ``name = f(x)`` again, because the grammar reads it as the parameter ``name = f`` followed by ``(x)``."""
+    """Parse ``name = f(x)`` again, which the grammar misreads as the parameter ``name = f`` followed by ``(x)``."""
     text = first.start.getInputStream().getText(first.start.start, last.stop.stop)
     (written,) = find_rules(parse(f"print {text}").tree, "PrintOperator")
     (named,) = get_child_rules(written)

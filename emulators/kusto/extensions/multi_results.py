@@ -1,7 +1,7 @@
-"""KQL functions with several results, such as ``series_stats``.
+"""KQL functions that return several results, such as ``series_stats``.
 
-``(a, b) = f(x)`` names the results in ``extend``, ``project`` and ``print``. Without names the columns are
-``f_x_result``. ``print`` returns only the named columns, the other operators return all.
+``(a, b) = f(x)`` names the results in ``extend``, ``project`` and ``print``. Without names, each result has the name
+``f_x_result``. ``print`` returns only the results that have names; the other operators return all results.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ class SeriesOutput:
     """One output of a KQL function with several outputs.
 
     Attributes:
-        name: end of the default column name, and name of the property in the object with all outputs.
+        name: end of the default column name, and name of the property in the JSON object that contains all outputs.
         conversion: KQL function that converts the property to a scalar; empty if the output remains dynamic.
     """
 
@@ -49,7 +49,7 @@ class _MultiResultFunction:
 
 @dataclasses.dataclass(frozen=True)
 class SeriesOutputExpr(ir.NamedExpr):
-    """Output of a function call to which the query gives a name; ``last`` is the index of the last named output."""
+    """Output of a function call that the query gives a name; ``last`` is the index of the last named output."""
 
     call: ir.FunctionCall | None = None
     last: int = -1
@@ -71,7 +71,7 @@ def add_multi_result_function(
 
 
 def read_property(bag: str) -> Reader:
-    """Return a function that reads a property of the JSON object which the KQL function ``bag`` returns."""
+    """Return a reader of one output: it reads a property of the JSON object that the KQL function ``bag`` returns."""
 
     def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         value = ir.PathAccess(ir.FunctionCall(bag, arguments), (ir.PathStep(output.name),))
@@ -81,7 +81,7 @@ def read_property(bag: str) -> Reader:
 
 
 def install_multi_results() -> None:
-    """Make ``extend``, ``project`` and ``print`` create a column for each output of a function with several."""
+    """Make ``extend``, ``project`` and ``print`` create one column for each output of a multi-output function."""
     replace_attribute(lower, "_lower_operator", _patch_lower_operator)
     replace_attribute(lower, "_lower_source", _patch_lower_source)
 
@@ -108,11 +108,11 @@ def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], 
 
 @dataclasses.dataclass(frozen=True)
 class GeneratedName(ir.NamedExpr):
-    """Output of a function with several outputs, for which the query states no name."""
+    """Output of a function with several outputs that has a generated name, because the query states none."""
 
 
 def number_generated_names(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, ...]:
-    """Append a number to each `GeneratedName` that already occurs among the expressions of an operator."""
+    """Append a number to each generated name that already occurs among the expressions of an operator."""
     listed = list(expressions)
     taken = {each.name for each in listed if not isinstance(each, GeneratedName)}
     named: list[ir.NamedExpr] = []
@@ -162,7 +162,7 @@ def _add_unnamed_results(
 
 
 def _find_argument_name(call: ir.FunctionCall) -> str:
-    """Return the name that a column with the first argument of a call would have; empty if it would have none."""
+    """Return the name that Kusto would give a column with a call's first argument; an empty text if it has none."""
     try:
         return (naming.expression_name(call.args[0]) or "") if call.args else ""
     except KqlError:
@@ -170,7 +170,7 @@ def _find_argument_name(call: ir.FunctionCall) -> str:
 
 
 def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
-    """Yield an expression for each name and its output; the last expression also has the index of its output."""
+    """Yield one named expression for each output; the last expression also contains the index of its output."""
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it
     function = _find_function(call)

@@ -1,4 +1,4 @@
-"""KQL syntax and functions for names of columns and arguments: ``(a, b) = f(x)``, named arguments, ``pack_all``."""
+"""KQL syntax and functions about names: ``(a, b) = f(x)``, named arguments, ``column_ifexists`` and ``pack_all``."""
 
 import dataclasses
 import itertools
@@ -41,7 +41,7 @@ class NameListExpr(ir.NamedExpr):
 
 
 def _install_names() -> None:
-    """Add lists of names and named arguments to the KQL translator library, which would otherwise ignore them."""
+    """Add lists of names and named arguments to the KQL translator library, which ignores them by default."""
     replace_attribute(lower, "_lower_named", _patch_lower_named)
     replace_attribute(lower, "_lower_operator", _patch_lower_operator)
     replace_attribute(lower, "_lower_source", _patch_lower_source)
@@ -130,7 +130,7 @@ def _parse_named_call(node: Any, parts: list[Any]) -> ir.Expr:
 
 
 def order_arguments(function: str, parameters: list[str], nodes: list[Any]) -> list[Any | None]:
-    """Assign the arguments of a call to the parameters; return one parse tree node per parameter, or None if missing.
+    """Assign the arguments of a call to its parameters; return one parse tree node per parameter, None if missing.
 
     Positional arguments come first; named arguments may follow in any order.
 
@@ -163,7 +163,7 @@ def _get_argument_value(node: Any) -> Any:
 
 
 def _install_columns() -> None:
-    """Make the translator library replace ``column_ifexists`` and ``pack_all`` when it knows the input columns."""
+    """Make the translator library replace ``column_ifexists`` and ``pack_all`` once it knows the input columns."""
     replace_attribute(schema, "resolve_let_refs", _patch_resolve)
 
 
@@ -177,7 +177,7 @@ def _patch_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Oper
 
 
 class _ColumnFunctionResolver:
-    """Replaces ``column_ifexists`` and ``pack_all`` in a query operator; nodes with several parents remain shared."""
+    """Replaces ``column_ifexists`` and ``pack_all`` in an operator; a node that several nodes share remains shared."""
 
     def __init__(self, cols: Sequence[str] | None) -> None:
         self._cols = cols

@@ -1,4 +1,4 @@
-"""Base class of the query operators that the extensions add, and its integration into the translator library."""
+"""Base class of the query operators that the extensions add, and its support in the translator library."""
 
 import contextlib
 import contextvars
@@ -15,7 +15,7 @@ type Lowering = Callable[[Any], ir.Operator | list[ir.Operator] | None]
 
 
 class PipelineOperator(ir.Operator):
-    """Query operator of an extension, which renders itself as SQL.
+    """Query operator of an extension; it renders itself as SQL.
 
     Subclasses must be frozen dataclasses, because the translator library traverses the fields of dataclasses.
     """
@@ -41,7 +41,7 @@ class PipelineOperator(ir.Operator):
         return cols
 
     def replace_expressions(self, substitute: Substitute) -> "PipelineOperator":
-        """Return a copy in which ``substitute`` has replaced each expression; without expressions, return ``self``."""
+        """Return a copy with ``substitute`` applied to each expression; ``self`` if the operator has no expression."""
         del substitute
         return self
 
@@ -58,7 +58,7 @@ _TABLES: contextvars.ContextVar[Mapping[str, Sequence[str]]] = contextvars.Conte
 
 @contextlib.contextmanager
 def bind_tables(tables: Mapping[str, Sequence[str]]) -> Iterator[None]:
-    """Context manager: make the columns of all tables known while a query is parsed."""
+    """Context manager: provide the columns of all tables while a query is parsed."""
     token = _TABLES.set(tables)
     try:
         yield
@@ -67,7 +67,7 @@ def bind_tables(tables: Mapping[str, Sequence[str]]) -> Iterator[None]:
 
 
 def get_tables() -> Mapping[str, Sequence[str]]:
-    """Return the columns of each table, without those that the query declares."""
+    """Return the columns of each table in the database, without the tables that the query itself declares."""
     return _TABLES.get()
 
 
@@ -77,21 +77,21 @@ def get_table_names() -> list[str]:
 
 
 def get_known_tables() -> dict[str, list[str]] | None:
-    """Return the columns of each table that an operator may read; None if they are unknown."""
+    """Return the columns of each table that an operator may read; None if the tables are unknown."""
     known: dict[str, list[str]] | None = _KNOWN.get() or writer.nested_schema()
     return known
 
 
 def replace_in_query(query: ir.Query, substitute: Substitute) -> ir.Query:
-    """Return a nested query in which ``substitute`` has replaced each expression."""
+    """Return a copy of a nested query with ``substitute`` applied to each expression."""
     replaced = substitute(ir.ToScalar(query))
     return replaced.query if isinstance(replaced, ir.ToScalar) else query
 
 
 def add_operator(grammar_rule: str, lowering: Lowering) -> None:
-    """Register a function that converts a parse tree node of a grammar rule to a query operator.
+    """Register a function that converts parse tree nodes of a grammar rule to query operators.
 
-    If the function returns None, the translator library converts the node.
+    If the function returns None, the translator library converts the node itself.
     """
     _LOWERINGS[grammar_rule] = lowering
 
@@ -107,7 +107,7 @@ def find_operator_node(node: Any) -> Any:
 
 
 def install() -> None:
-    """Make every stage of the translator library (parsing, column inference, SQL) support `PipelineOperator`."""
+    """Make all stages of the translator library (parsing, column inference, SQL) accept `PipelineOperator`."""
     replace_attribute(lower, "_lower_operator", _patch_lower_operator)
     replace_attribute(lower, "_substitute_operator", _patch_substitute_operator)
     replace_attribute(translate, "render_operator", _patch_render_operator)

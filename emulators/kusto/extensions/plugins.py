@@ -33,7 +33,7 @@ _PLUGINS: dict[str, Plugin] = {}
 
 
 def add_plugin(name: str, lowering: Plugin) -> None:
-    """Register a function that converts the parse tree of ``evaluate name(...)`` to a query operator."""
+    """Register a function that converts the parse tree of ``evaluate name(...)`` to query operators."""
     _PLUGINS[name] = lowering
 
 
@@ -56,7 +56,7 @@ def _parse_evaluate(node: Any) -> ir.Operator | list[ir.Operator]:
 def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
     """Parse an output schema such as ``: (*, a:long)``.
 
-    Return the declared columns (None without a schema), and True if the schema includes the input columns (``*``).
+    Return the declared columns (None without a schema), and whether the schema also includes the input columns (``*``).
     """
     if clause is None:
         return None, False
@@ -75,7 +75,7 @@ def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
 
 
 def read_text_argument(expr: ir.Expr | None, default: str) -> str:
-    """Return the value of a plugin argument, which must be a literal, as a string; ``default`` if it is missing."""
+    """Return the text of a plugin argument that must be a literal; ``default`` if the argument is missing."""
     if expr is None:
         return default
     if not isinstance(expr, ir.Literal) or expr.value is None:
@@ -111,12 +111,12 @@ def _install_bag_unpack() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class BagPropertiesProbe(UnorderedOutputOperator):
-    """Operator of the probe query for ``bag_unpack``: lists names and JSON types of the properties in a column."""
+    """Operator of the probe query for ``bag_unpack``: lists the names and JSON types of a column's properties."""
 
     column: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that yields each property name with the JSON types of its values, except null."""
+        """Render the operator as SQL that yields each property name with the JSON types of its non-null values."""
         check_column(self.column, cols)
         column = quote_name(self.column)
         bag = f"from_json(CASE WHEN json_type({column}) = 'OBJECT' THEN {column} END, "
@@ -134,7 +134,7 @@ class BagPropertiesProbe(UnorderedOutputOperator):
 
 @dataclasses.dataclass(frozen=True)
 class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
-    """Plugin ``evaluate bag_unpack(column, ...)``: makes a column of each property of the JSON objects in a column."""
+    """Plugin ``evaluate bag_unpack(column, ...)``: makes a column of each property in a column of JSON objects."""
 
     offset: int
     column: str
@@ -180,7 +180,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         return [name for name in cols if name != self.column]
 
     def _infer_properties(self) -> dict[str, str]:
-        """Return the Kusto type of each new column, by column name."""
+        """Return the Kusto type of each new column, by name."""
         if self.schema is not None:
             return dict(self.schema)
         found = {to_column_name(row[0]): row[1] for row in self.probe_rows if row[0] not in self.ignored}

@@ -1,4 +1,4 @@
-"""Kusto's order of null, NaN and numbers, for ``sort``, ``top``, and aggregates such as ``max`` and ``arg_min``.
+"""Kusto's sort order of null, NaN and numbers, for ``sort``, ``top``, and aggregates such as ``max`` and ``arg_min``.
 
 In Kusto a sort places NaN next to null: after the nulls if they are first, before them if they are last (see "sort
 operator" of Kusto's documentation). In SQL, NaN is larger than all other values. Dynamic (JSON) values cannot be sort
@@ -35,7 +35,7 @@ _OTHERS = (
 
 
 def _build_overloaded_macro(name: str, of_reals: str, of_others: str) -> str:
-    """Return SQL that creates a DuckDB macro with overloads, because only DuckDB knows the type of the argument."""
+    """Return SQL that creates an overloaded DuckDB macro: one overload for reals, one for all other types."""
     others = ", ".join(f"(a {kind}) AS {of_others}" for kind in _OTHERS)
     return f"CREATE OR REPLACE MACRO {name}(a DOUBLE) AS {of_reals}, {others}"
 
@@ -73,7 +73,7 @@ _IS_TOP: State[bool] = State("emulators.kusto.top", lambda: False)
 
 
 class RankingAggregate(AggregateSpec):
-    """Aggregate that returns the largest or smallest value of its first argument; dynamic values are rejected."""
+    """Aggregate that returns the largest or smallest value of its first argument; it rejects dynamic values."""
 
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
@@ -93,12 +93,12 @@ def install() -> None:
 
 
 def render_ranked_value(sql: str) -> str:
-    """Return SQL that converts a number so that SQL sorts the results in Kusto's order."""
+    """Return SQL that converts a number to a sort key, by which SQL sorts as Kusto does."""
     return f"kql_ranked({sql})"
 
 
 def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
-    """Return SQL for the expression by which the aggregate ``name``, such as ``arg_max``, compares rows.
+    """Return SQL for the value by which the aggregate ``name``, such as ``arg_max``, compares rows.
 
     Raises:
         QueryError: the expression has the type dynamic.
@@ -135,7 +135,7 @@ def _render_sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
 
 
 def render_sort_key_parts(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
-    """Return the SQL and the SQL sort direction of each sort key.
+    """Return the SQL and the SQL sort direction (ASC or DESC, with NULLS) of each sort key.
 
     The SQL of a key may raise an error for a value, so it must not be part of a window clause.
 

@@ -15,13 +15,13 @@ ANY_NUMBER = range(1, 65)
 
 
 def add_template_function(name: str, sql: str, *arities: int) -> None:
-    """Add a KQL function whose SQL is a template, in which each argument (such as ``{0}``) occurs at most once."""
+    """Add a KQL function with an SQL template, which uses each argument (such as ``{0}``) at most once."""
     writer.SPECIAL_FORMS.pop(name, None)
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
 
 
 def add_bound_function(name: str, arities: Collection[int], write: Callable[..., str]) -> None:
-    """Add a KQL function whose SQL uses an argument repeatedly; ``write`` receives the SQL of each argument."""
+    """Add a KQL function whose SQL uses an argument several times; ``write`` builds the SQL from the arguments' SQL."""
 
     def render_call(call: ir.FunctionCall) -> str:
         constants = {index for index, arg in enumerate(call.args) if isinstance(arg, ir.Literal | ir.Parameter)}
@@ -31,7 +31,7 @@ def add_bound_function(name: str, arities: Collection[int], write: Callable[...,
 
 
 def add_custom_function(name: str, arities: Collection[int], write: Form) -> None:
-    """Add a KQL function whose SQL depends on the form of its arguments; ``write`` renders the SQL of a call."""
+    """Add a KQL function whose SQL depends on its arguments' form; ``write`` builds the SQL from the whole call."""
 
     def check_and_render(call: ir.FunctionCall) -> str:
         if len(call.args) not in arities:
@@ -44,12 +44,12 @@ def add_custom_function(name: str, arities: Collection[int], write: Form) -> Non
 
 
 def render_argument(name: str, position: int, expr: ir.Expr) -> str:
-    """Return SQL for the argument of a function, converted to a string if the function expects one at ``position``."""
+    """Return SQL for a function's argument, converted to a string if the function expects a string at ``position``."""
     return str(writer.render_arg(name, position, expr))
 
 
 def render_text_argument(expr: ir.Expr) -> str:
-    """Return SQL for an argument as a string; values of other types are converted as by ``tostring()``."""
+    """Return SQL for an argument as a string; a value of another type is converted as by ``tostring()``."""
     if writer.is_string_expr(expr):
         return render_expression(expr)
     return str(translate.render_kql_tostring(expr))

@@ -1,6 +1,6 @@
-"""Query operator ``render``: it changes no row, and annotates the result with a visualization.
+"""Query operator ``render``, which changes no rows and annotates the result with a visualization.
 
-The annotation has the members of Data Explorer's extended property ``Visualization``.
+The annotation has the same properties as ``Visualization`` in the replies of Data Explorer.
 """
 
 import contextlib
@@ -38,13 +38,13 @@ _RENDERED: State[list[Annotation]] = State("emulators.kusto.rendered", list)
 
 @contextlib.contextmanager
 def collect_annotations() -> Iterator[list[Annotation]]:
-    """Context manager: collect the annotations of the ``render`` operators of a query in a list."""
+    """Context manager: collect the annotations of all ``render`` operators of a query; yield the list."""
     with _RENDERED.bound([]) as collected:
         yield collected
 
 
 def check_columns(annotation: Mapping[str, Any], columns: Sequence[str]) -> None:
-    """Check that an annotation names columns of the result.
+    """Check that all columns to which an annotation refers are columns of the result.
 
     Raises:
         QueryError: a column does not exist.

@@ -1,6 +1,7 @@
-"""Functions that add KQL functions which a function in Python computes for each row.
+"""Support for KQL functions that a Python function computes for each row.
 
-An extension lists its functions as `ScalarCall`; ``build_functions`` and ``install_calls`` do the rest.
+An extension lists its functions as `ScalarCall`. ``build_functions`` creates the Python functions for DuckDB;
+``install_calls`` adds the KQL functions to the translator library.
 """
 
 import functools
@@ -37,7 +38,7 @@ _ACCEPTED: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ScalarCall:
-    """KQL function that a function in Python computes.
+    """KQL function that a Python function computes for each row.
 
     Attributes:
         name: name of the KQL function.
@@ -63,11 +64,11 @@ class ScalarCall:
         return f"kql_call_{self.name}"
 
     def read_kinds(self) -> list[str]:
-        """Parse the kinds of the function's arguments, without the mark ``?``; ``*`` means any number of strings."""
+        """Return the kinds of the function's arguments without the mark ``?``; ``*`` means any number of strings."""
         return [kind.rstrip("?") for kind in self.kinds.split()]
 
     def count_required(self) -> int:
-        """Count the required arguments of the function."""
+        """Return the number of required arguments."""
         return sum(not kind.endswith("?") for kind in self.kinds.split())
 
 

@@ -1,4 +1,4 @@
-"""Query operator ``search``: selects the rows that contain a term in any column, from one or several tables."""
+"""Query operator ``search``, which selects the rows of one or several tables that contain a term in any column."""
 
 import dataclasses
 import functools
@@ -77,13 +77,13 @@ class SearchTerm(ir.Expr):
 
 @dataclasses.dataclass(frozen=True)
 class SearchOperator(PipelineOperator):
-    """Query operator ``search``: selects rows by a predicate that consists of search terms and comparisons."""
+    """Query operator ``search``, which selects rows by a predicate of search terms and comparisons."""
 
     predicate: ir.Expr
     table: str | None = None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that yields the matching rows; the first column is the name of their table."""
+        """Render the operator as SQL that yields the matching rows, with the name of their table as first column."""
         label = f"{translate.quote_string(self.table)} AS {_TABLE}, " if self.table else ""
         condition = render_expression(
             _replace_search_terms(self.predicate, [name for name in cols if name != TABLE_COLUMN])
@@ -95,7 +95,7 @@ class SearchOperator(PipelineOperator):
         return [TABLE_COLUMN, *cols] if self.table else cols
 
     def replace_expressions(self, substitute: Substitute) -> "SearchOperator":
-        """Return a copy in which the function ``substitute`` has replaced the expressions of the predicate."""
+        """Return a copy of the operator with ``substitute`` applied to the expressions of the predicate."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
 
@@ -137,7 +137,7 @@ def _parse_search(node: Any, rest: list[Any]) -> ir.Query:
 
 
 def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:
-    """Return all views and tables; only tables with a column of the condition, if it searches no other columns."""
+    """Return all views and tables; if the predicate names all searched columns, only tables with one of them."""
     nodes = list(iterate_nodes(predicate))
     named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)}
     views = call_views("*")
@@ -212,7 +212,7 @@ def _make_comparison_case_sensitive(expr: ir.Expr) -> ir.Expr:
 
 
 def _replace_search_terms(expr: ir.Expr, cols: list[str]) -> ir.Expr:
-    """Return a predicate in which each search term is replaced by a condition for the input columns."""
+    """Return a copy of a predicate in which a condition on the input columns replaces each search term."""
     if isinstance(expr, SearchTerm):
         return expr.to_condition(cols)
     if isinstance(expr, ir.BinaryOp):

@@ -30,7 +30,7 @@ macros: tuple[str, ...] = ()
 
 
 class RowOrder(Enum):
-    """Order of the rows that a query operator returns: significant (serialized), lost or not significant."""
+    """Order of the rows that a query operator returns: serialized (significant), lost, or not significant."""
 
     SERIALIZED = "serialized"
     NONE = "none"
@@ -40,7 +40,7 @@ class RowOrder(Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Serialize(PipelineOperator):
-    """Query operator ``serialize``: declares the current order of the rows to be significant."""
+    """Query operator ``serialize``, which declares that the current order of the rows is significant."""
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Render the operator as SQL that yields all rows unchanged."""
@@ -53,17 +53,17 @@ class SerializedOutputOperator(PipelineOperator):
 
 
 class SerializedInputOperator(PipelineOperator):
-    """Base class of query operators that require serialized rows (in a significant order) and preserve their order."""
+    """Base class of query operators that require serialized rows (in a significant order) and preserve the order."""
 
     keyword: ClassVar[str] = ""
 
     def copy_with_partition(self, partition: RowPartition) -> "SerializedInputOperator":
-        """Return a copy of the operator that processes each group of rows in ``partition`` separately."""
+        """Return a copy of the operator that processes each group of ``partition`` separately."""
         raise NotImplementedError
 
 
 class UnorderedOutputOperator(PipelineOperator):
-    """Base class of query operators that return rows in no significant order, as in Kusto."""
+    """Base class of query operators whose output rows have no significant order, as in Kusto."""
 
 
 _PRESERVING = (
@@ -85,7 +85,7 @@ _LETS: contextvars.ContextVar[Mapping[str, RowOrder]] = contextvars.ContextVar("
 
 
 def install() -> None:
-    """Add ``serialize`` to the translator library, and make it check the order of rows in each query."""
+    """Add ``serialize`` to the translator library; make the library check the order of rows in each query."""
     add_operator("SerializeOperator", _parse_serialize)
     replace_attribute(translate, "_render_scoped", _patch_render_scoped)  # called once for each query
 
@@ -153,10 +153,10 @@ def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:
 
 
 def check_order(operator: ir.Operator, order: RowOrder) -> None:
-    """Check that the input rows of an operator are serialized if the operator requires this.
+    """Check that the input rows of an operator are serialized, if the operator requires serialized rows.
 
     Raises:
-        QueryError: the input is not serialized, or the emulator did not preserve its order.
+        QueryError: the input is not serialized, or the emulator cannot preserve its order.
     """
     name = operator.keyword if isinstance(operator, SerializedInputOperator) else find_window_function(operator)
     if name is None or order is RowOrder.SERIALIZED or isinstance(operator, WindowedOperator):

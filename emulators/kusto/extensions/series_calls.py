@@ -1,4 +1,4 @@
-"""Functions that add KQL functions which a function in Python computes."""
+"""Support for KQL functions over series that a Python function computes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class SeriesCall:
-    """KQL function that a function in Python computes.
+    """KQL function over series that a Python function computes.
 
     Attributes:
         name: name of the KQL function.
@@ -53,11 +53,11 @@ class SeriesCall:
 
     @property
     def arities(self) -> Collection[int]:
-        """Accepted numbers of arguments."""
+        """Accepted numbers of arguments, from the required arguments to all arguments."""
         return range(self.required, len(self.arguments) + 1)
 
     def render(self, values: Sequence[ir.Expr]) -> str:
-        """Return SQL that calls the function; the result is a struct with the outputs."""
+        """Return SQL that calls the Python function; the result is a struct with all outputs."""
         rendered = [
             _render_argument(self.name, argument, value)
             for argument, value in zip(self.arguments, values, strict=False)
@@ -65,18 +65,18 @@ class SeriesCall:
         return self.function.render_call(*rendered, *["NULL"] * (len(self.arguments) - len(rendered)))
 
     def render_output(self, values: Sequence[ir.Expr], output: str) -> str:
-        """Return SQL for one output of the function as a KQL value."""
+        """Return SQL for one output of the Python function, as a KQL value."""
         value = f"struct_extract({self.render(values)}, {quote_text(output)})"
         return _CONVERSIONS[self.function.outputs[output]].format(value)
 
 
 def add_series_scalar(call: SeriesCall, output: str) -> None:
-    """Add a KQL function that returns one output of a function in Python."""
+    """Add a KQL function that returns one output of a Python function."""
     add_custom_function(call.name, call.arities, lambda node: call.render_output(node.args, output))
 
 
 def add_series_multi_result(call: SeriesCall) -> None:
-    """Add a KQL function that returns all outputs of a function in Python as columns."""
+    """Add a KQL function that returns all outputs of a Python function, as one column each."""
     internal = f"{call.name} output"  # no query can call a function whose name contains a space
     add_custom_function(internal, range(1, 65), lambda node: _render_internal_call(call, node))
     outputs = [SeriesOutput(name) for name in call.function.outputs]

@@ -1,7 +1,7 @@
-"""Queries with several results: ``fork``, ``facet``, and the plugins ``preview`` and ``funnel_sequence``.
+"""Queries with several results, from ``fork``, ``facet``, and the plugins ``preview`` and ``funnel_sequence``.
 
-Each result has a translation of its own. While one is translated, an operator with several results stands for the
-operators of the selected result, followed by a marker that states the number of results.
+Each result is translated separately. For the selected result, the operator with several results is replaced by the
+operators of this result, followed by a marker that states the number of results.
 """
 
 import contextlib
@@ -38,18 +38,18 @@ class EndOfResult(PipelineOperator):
     name: str = ""
 
     def render_without_columns(self, prev: str) -> str:
-        """Raise the error for an operator with several results that is not the last one of a query."""
+        """Raise an error, because an operator with several results must be the last operator of a query."""
         del prev
         raise misplaced_results_error()
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Raise the error for an operator with several results that is not the last one of a query."""
+        """Raise an error, because an operator with several results must be the last operator of a query."""
         del cols
         return self.render_without_columns(prev)
 
 
 def misplaced_results_error() -> QueryError:
-    """Return the error for an operator with several results that is not the last one of a query."""
+    """Build the error for an operator with several results that is not the last operator of a query."""
     return semantic_error(
         "fork, facet and other operators with several results must be the last operator of the query, outside of "
         "mv-apply, partition and other nested queries",
@@ -59,7 +59,7 @@ def misplaced_results_error() -> QueryError:
 
 @contextlib.contextmanager
 def select_result(part: int) -> Iterator[None]:
-    """Context manager: parse a query for the result with an index."""
+    """Context manager: select the result, by its index, for which a query is parsed."""
     token = _SELECTED.set(part)
     try:
         yield
@@ -68,7 +68,7 @@ def select_result(part: int) -> Iterator[None]:
 
 
 def choose_result(node: Any, results: Sequence[tuple[str, Callable[[], Sequence[ir.Operator]]]]) -> list[ir.Operator]:
-    """Return the operators of the selected result and the marker.
+    """Return the operators of the selected result, followed by the marker `EndOfResult`.
 
     Args:
         node: parse tree node of the operator with several results.
@@ -81,7 +81,7 @@ def choose_result(node: Any, results: Sequence[tuple[str, Callable[[], Sequence[
 
 
 def remove_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
-    """Remove the last marker of a query; return the query and the marker."""
+    """Remove the marker at the end of a query; return the query and the marker."""
     last = query.operators[-1] if query.operators else None
     if not isinstance(last, EndOfResult):
         return query, EndOfResult(1)
@@ -89,7 +89,7 @@ def remove_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
 
 
 def _parse_pipeline(node: Any) -> list[Any]:
-    """Return the parse tree nodes of the operators of a ``ForkOperatorExpression``."""
+    """Return the parse tree nodes of the operators in a branch of ``fork``."""
     first, *piped = get_child_rules(node)
     return [first, *(get_child_rules(each)[0] for each in piped)]
 

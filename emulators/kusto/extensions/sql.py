@@ -30,10 +30,10 @@ def quote_name(name: str) -> str:
 
 
 def bind_once(arguments: Sequence[str], body: Callable[..., str], constants: Collection[int] = ()) -> str:
-    """Return SQL that evaluates each argument once, although ``body`` uses the arguments repeatedly.
+    """Return SQL that evaluates each argument only once, although ``body`` uses the arguments several times.
 
-    A lambda binds all arguments that are not names or constants. Otherwise nested calls would double the length of the
-    SQL at every level.
+    The SQL binds each argument that is not a name or constant as a parameter of a lambda. Otherwise, each level of
+    nested calls would double the length of the SQL.
 
     Args:
         arguments: SQL of each argument.

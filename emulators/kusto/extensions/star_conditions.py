@@ -1,4 +1,4 @@
-"""Conditions over all columns, such as ``* has "text"``, for ``where`` and ``find``."""
+"""Conditions over all columns, such as ``* has "text"``, in ``where`` and ``find``."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class StarCondition(ir.Expr):
-    """Condition that is true if it is true for one of the columns, as text.
+    """Condition that is true if it is true for the text of at least one column.
 
     Attributes:
         op: operator between a column and the operand.
@@ -29,7 +29,7 @@ class StarCondition(ir.Expr):
     right: ir.Expr
 
     def to_condition(self, cols: Sequence[str]) -> ir.Expr:
-        """Convert the condition to one that names the columns ``cols``."""
+        """Convert the condition to an expression over the columns ``cols``."""
         tests = [ir.BinaryOp(self.op, ir.FunctionCall("tostring", (ir.ColumnRef(name),)), self.right) for name in cols]
         condition: ir.Expr = tests[0]
         for test in tests[1:]:
@@ -38,7 +38,7 @@ class StarCondition(ir.Expr):
 
 
 def replace_nodes(root: Any, replace: Callable[[ir.Expr], ir.Expr]) -> Any:
-    """Return an expression in which ``replace`` has replaced nodes; ``replace`` returns a node itself to keep it."""
+    """Return a copy of an expression with ``replace`` applied to each node; ``replace`` may return the same node."""
     if isinstance(root, tuple):
         return tuple(replace_nodes(each, replace) for each in root)
     if not isinstance(root, ir.Expr | ir.NamedExpr | ir.PathStep):

@@ -1,8 +1,8 @@
-"""Types of expressions and of parameters by the signatures of KQL's functions.
+"""Types of expressions and parameters, inferred from the signatures of KQL functions.
 
-The file ``language.json`` has the signatures of Microsoft's language service. A type of an expression is ``array`` or
-``bag`` for dynamics of known form, and None if it is unknown before DuckDB binds the SQL. Separate from
-``signatures``, which compares these types with the parameters of a call.
+The file ``language.json`` has the signatures of Microsoft's language service. The type of an expression is ``array`` or
+``bag`` if a dynamic value is known to have this form, and None if the type is unknown before DuckDB binds the SQL.
+Separate from ``signatures``, which compares these types with the parameters of a call.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ type Types = Sequence[str | None]
 
 
 def find_signatures(kind: str, function: str) -> Sequence[Signature]:
-    """Return the signatures of a function; none if the language service does not know the function.
+    """Return the signatures of a function; empty if the language service does not know the function.
 
     Args:
         kind: ``functions`` or ``aggregates``.
@@ -80,7 +80,7 @@ class DynamicLiteral(ir.FunctionCall):
 
 
 def infer_static_type(expr: ir.Expr) -> str | None:
-    """Return the type of an expression, with ``array`` and ``bag`` for dynamics of known form; None if unknown."""
+    """Return the type of an expression, ``array`` or ``bag`` for dynamic values of this form; None if unknown."""
     found: str | None = None
     match expr:
         case ir.LetRef():
@@ -152,17 +152,17 @@ def _find_common(types: Types) -> str | None:
 
 
 def accepts_argument_types(parameters: Parameters, types: Types) -> bool:
-    """Return whether the parameters of a signature accept arguments of these types; True if this is unclear."""
+    """Return whether a signature accepts arguments of these types; True if a type is unknown."""
     if len(types) < sum(each.get("least", 1) for each in parameters):
         return False
     return any(_accept_all(each, types) for each in list_parameters(parameters, len(types)))
 
 
 def list_parameters(parameters: Parameters, count: int) -> Iterator[Parameters]:
-    """Yield the lists of parameters that a call with ``count`` arguments may have.
+    """Yield each list of parameters that a call with ``count`` arguments may have.
 
-    Parameters that occur several times are repeated as a group, such as the pairs of ``case``; they precede the others,
-    or are the last one.
+    Repeatable parameters are repeated as a group, for instance the pairs of ``case``. They come before the other
+    parameters, or are the last parameter.
     """
     group = [each for each in parameters if each.get("most", 1) > 1]
     if not group or parameters[0] is not group[0]:
@@ -184,9 +184,9 @@ def _accept_all(parameters: Parameters, types: Types) -> bool:
 
 
 def find_different_types(parameters: Parameters, types: Types) -> Types:
-    """Find arguments that must have one common type but do not; return their types, or nothing if one type fits.
+    """Return the types of arguments that should have one common type but do not; empty if one type fits all.
 
-    Numbers fit each other. A dynamic also fits each type where the parameter permits it.
+    All types of numbers fit each other. A dynamic value fits each type that the parameter also permits.
     """
     common = [
         ("dynamic" if kind in DYNAMICS else kind, parameter["types"])

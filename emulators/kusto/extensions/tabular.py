@@ -1,4 +1,4 @@
-"""Query operators that select columns by pattern or rows by number, and the operator ``as``."""
+"""Query operators that select columns by pattern or a number of rows, and the operator ``as``."""
 
 import dataclasses
 import re
@@ -40,7 +40,7 @@ def _install_tabular() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class ColumnPattern:
-    """Pattern of column names with optional ``*``; ``order`` sorts the matching columns (asc, desc or empty)."""
+    """Pattern of column names, which may contain ``*``; ``order`` sorts the matching columns (asc, desc or empty)."""
 
     text: str
     order: str = ""
@@ -71,7 +71,7 @@ class ColumnPattern:
         return name.endswith(last) and len(name) - len(last) >= position
 
     def to_regex(self) -> str:
-        """Return the pattern as a regular expression for DuckDB, which matches in linear time."""
+        """Return the pattern as a regular expression for DuckDB, whose matching takes linear time."""
         return "(?s)" + ".*".join(map(re.escape, self.text.split("*")))
 
     def _sort_names(self, names: list[str]) -> list[str]:
@@ -84,7 +84,7 @@ class ColumnPattern:
 
 @dataclasses.dataclass(frozen=True)
 class SelectColumns(PipelineOperator):
-    """Query operator ``project-keep``, ``project-away`` or ``project-reorder`` (by ``mode``) with column patterns."""
+    """Query operator ``project-keep``, ``project-away`` or ``project-reorder``, depending on ``mode``."""
 
     patterns: tuple[ColumnPattern, ...]
     mode: str
@@ -116,7 +116,7 @@ class SelectColumns(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class TakeRows(PipelineOperator):
-    """Query operator ``take``, ``top`` or ``sample``, whose number of rows may be any constant expression."""
+    """Query operator ``take``, ``top`` or ``sample``; its number of rows may be any constant expression."""
 
     count: ir.Expr
     keys: tuple[ir.SortKey, ...] = ()
@@ -134,7 +134,7 @@ class TakeRows(PipelineOperator):
         return f"SELECT * FROM {prev}{sorting} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
     def replace_expressions(self, substitute: Substitute) -> "TakeRows":
-        """Return a copy in which the function ``substitute`` has replaced the sort keys and the number of rows."""
+        """Return a copy of the operator with ``substitute`` applied to the sort keys and the number of rows."""
         keys = tuple(dataclasses.replace(key, expr=substitute(key.expr)) for key in self.keys)
         return dataclasses.replace(self, count=resolve_value(substitute(self.count)), keys=keys)
 
@@ -164,7 +164,7 @@ class DistinctRows(PipelineOperator):
         return cols if self.named is None else translate.naming.distinct_names([self.named])
 
     def replace_expressions(self, substitute: Substitute) -> "DistinctRows":
-        """Return a copy in which the function ``substitute`` has replaced the sampled expression and the number."""
+        """Return a copy of the operator with ``substitute`` applied to the sampled expression and the row number."""
         if self.named is None or self.count is None:
             return self
         named = dataclasses.replace(self.named, expr=substitute(self.named.expr))
@@ -172,12 +172,12 @@ class DistinctRows(PipelineOperator):
 
 
 def resolve_value(expr: ir.Expr) -> ir.Expr:
-    """Replace a reference to a ``let`` statement by its value, where a name cannot refer to a column."""
+    """Replace a reference to a ``let`` statement by its value, in a place where a name cannot mean a column."""
     return expr.value if isinstance(expr, ir.LetRef) else expr
 
 
 def render_row_limit(count: ir.Expr) -> str:
-    """Return the SQL after LIMIT for a number of rows; a negative number means 0, as in Kusto."""
+    """Return the SQL that follows LIMIT for a number of rows; a negative number means 0, as in Kusto."""
     if isinstance(count, ir.Literal):
         return str(max(0, int(count.value or 0)))
     if writer.referenced_columns(count):
@@ -258,20 +258,23 @@ def _install_as() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class NameRows(PipelineOperator):
-    """Operator ``as`` with a name that the query references; the lowered query has a ``let`` statement instead."""
+    """Operator ``as`` with a name to which the query refers.
+
+    Translation replaces the operator by a ``let`` statement.
+    """
 
     name: str
     offset: int
 
     def render_without_columns(self, prev: str) -> str:
-        """Raise the error for a nested pipeline, in which a ``let`` statement is not possible."""
+        """Raise an error, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del prev
         raise unsupported_error(
             "the operator 'as' with a name that is referenced, in this place", "use a let statement instead"
         )
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Raise the error for a nested pipeline."""
+        """Raise an error, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del cols
         return self.render_without_columns(prev)
 
@@ -287,7 +290,7 @@ def _parse_as(node: Any) -> list[ir.Operator]:
 
 
 def _is_end_of_statement(node: Any) -> bool:
-    """Return whether an operator is the last one of a query statement, and not of a nested query."""
+    """Return whether an operator is the last operator of a whole query statement, not of a nested query."""
     parent = node.parentCtx
     while parent is not None and get_rule_name(parent) != "QueryStatement":
         if get_child_rules(parent)[-1].stop is not node.stop or get_rule_name(parent) in _NESTING:
@@ -297,7 +300,7 @@ def _is_end_of_statement(node: Any) -> bool:
 
 
 def find_as_name(node: Any) -> str | None:
-    """Return the name that the operator ``as`` at the end of a pipeline gives to its rows; None without it."""
+    """Return the name that ``as`` at the end of a pipeline gives to its rows; None if there is no such operator."""
     if node is None:
         return None
     inner = reader.unparenthesize(reader.collapse(node))
@@ -310,7 +313,7 @@ def find_as_name(node: Any) -> str | None:
 
 
 def find_operator_before(node: Any) -> Any | None:
-    """Return the parse tree node of the pipe's part before an operator; None for the first operator of a pipe."""
+    """Return the parse tree node for the part of a pipeline before an operator; None for its first operator."""
     child, parent = node, node.parentCtx
     while parent is not None and get_rule_name(parent) != "PipeExpression":
         child, parent = parent, parent.parentCtx
@@ -320,7 +323,7 @@ def find_operator_before(node: Any) -> Any | None:
 
 
 def is_first_operator(node: Any) -> bool:
-    """Return whether an operator starts its pipe."""
+    """Return whether an operator is the first operator of its pipeline."""
     parent = node.parentCtx
     while parent is not None and len(get_child_rules(parent)) == 1 and get_rule_name(parent) != "PipedOperator":
         parent = parent.parentCtx

@@ -1,8 +1,8 @@
-"""Common parts of the plugins of ``evaluate`` that count events in windows of a timeline, such as ``activity_metrics``.
+"""Base of the ``evaluate`` plugins that count events in windows of a timeline, such as ``activity_metrics``.
 
-A timeline is a column of instants or numbers. The first window begins at the start of the analysis and has the number
-0. Numbers of windows are computed from instants in microseconds. The begin of a window is computed from the start, so
-that it has the type of the timeline.
+A timeline is a column of instants or numbers. Window 0 begins at the start of the analysis. Window
+numbers are computed from instants in microseconds. The begin of each window is computed from the start of the analysis,
+so that it has the type of the timeline.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Change nothing: this module only has the SQL macros for the plugins of other modules."""
+    """Do nothing, because this module contains only SQL macros for the plugins of other modules."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +55,11 @@ class TimelinePlugin(UnorderedOutputOperator):
     dimensions: tuple[str, ...]
 
     def replace_expressions(self, substitute: Substitute) -> "TimelinePlugin":
-        """Return a copy in which the function ``substitute`` has replaced the constants."""
+        """Return a copy of the plugin with ``substitute`` applied to its constants."""
         return dataclasses.replace(self, constants=tuple(map(substitute, self.constants)))
 
     def check_columns(self, cols: Sequence[str]) -> None:
-        """Check that the columns of the plugin exist.
+        """Check that all columns to which the plugin refers exist.
 
         Raises:
             QueryError: a column does not exist.
@@ -72,12 +72,12 @@ class TimelinePlugin(UnorderedOutputOperator):
         return [f"({render_expression(each)})" for each in self.constants]
 
     def render_window(self, begin: str, size: str) -> str:
-        """Return SQL for the number of the window in which the timeline column of a row is."""
+        """Return SQL for the number of the window that contains a row's value in the timeline column."""
         message = quote_text(f"kql:SEM0100:evaluate {self.plugin}(): the size of a window must be positive")
         return f"kql_window({quote_name(self.columns[-1])}, {begin}, {size}, {message})"
 
     def render_dimensions(self) -> str:
-        """Render the dimension columns as SQL, each quoted and preceded by a comma."""
+        """Return SQL for the dimension columns, each with a comma before it."""
         return "".join(f", {quote_name(name)}" for name in self.dimensions)
 
 

@@ -15,12 +15,12 @@ def get_rule_name(node: Any) -> str:
 
 
 def get_child_rules(node: Any) -> list[Any]:
-    """Return the children of a parse tree node that are grammar rules, without its tokens."""
+    """Return those children of a parse tree node that are grammar rules, not tokens."""
     return list(reader.rule_children(node))
 
 
 def find_rules(node: Any, kind: str) -> list[Any]:
-    """Return the descendants of a parse tree node with the grammar rule ``kind``; do not search inside a match."""
+    """Return the descendants of a node with the grammar rule ``kind``; do not search below a matching node."""
     return list(reader.find_all(node, kind))
 
 
@@ -30,7 +30,7 @@ def get_source_position(node: Any) -> tuple[int, int]:
 
 
 def iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield ``root`` and each node of the intermediate representation below it once, except subqueries."""
+    """Yield ``root`` and each node below it in the intermediate representation once; do not enter subqueries."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:

@@ -1,7 +1,7 @@
-"""SQL guards: CASE expressions that reject a query because of a column type that only DuckDB knows.
+"""SQL guards: CASE expressions that reject a query if DuckDB finds a wrong type for a column.
 
-DuckDB evaluates the test ``typeof(x) = ...`` when it binds the SQL, and removes a guard whose test is false. A guard
-therefore costs no time during execution.
+DuckDB evaluates the test ``typeof(x) = ...`` when it binds the SQL, and removes the guard if the test is false.
+Therefore a guard costs no time during execution.
 """
 
 from duckdb_kql import translate
@@ -16,19 +16,19 @@ DYNAMICS = ("JSON",)
 
 
 def render_error(code: str, message: str) -> str:
-    """Return SQL that raises an error; the caller of the query receives the inner error code and the message."""
+    """Return SQL that raises a query error with an inner error code and a message."""
     return f"error({translate.quote_string(f'{MARK}{code}:{message}')})"
 
 
 def add_guard(test: str, failure: str, sql: str) -> str:
-    """Return SQL that evaluates ``failure`` if the type test is true, else ``sql``; an empty test is false."""
+    """Return SQL that evaluates ``failure`` if the type test is true, else ``sql``; an empty test counts as false."""
     return f"CASE WHEN {test} THEN {failure} ELSE {sql} END" if test else sql
 
 
 def render_type_test(sql: str, types: tuple[str, ...]) -> str:
     """Return SQL that tests whether an expression has one of several types.
 
-    Return an empty text, which means no test, if the expression is too long to be repeated.
+    If the expression is too long to be repeated, return an empty text, which means that there is no test.
     """
     if len(sql) > _MAX_CHARACTERS:
         return ""
@@ -37,7 +37,10 @@ def render_type_test(sql: str, types: tuple[str, ...]) -> str:
 
 
 def render_number_test(sql: str) -> str:
-    """Return SQL that tests whether an expression is a number; an empty text if the expression is too long."""
+    """Return SQL that tests whether an expression is a number.
+
+    An empty text (no test) if the expression is too long.
+    """
     test = render_type_test(sql, _NUMBERS)
     return test and f"({test} OR typeof({sql}) LIKE 'DECIMAL%')"
 
@@ -48,5 +51,5 @@ def join_with_or(*tests: str) -> str:
 
 
 def join_with_and(*tests: str) -> str:
-    """Join the SQL of type tests by AND; return an empty text, which means no test, if any of them is empty."""
+    """Join the SQL of type tests by AND; if one test is empty, return an empty text, which means no test."""
     return " AND ".join(tests) if all(tests) else ""

@@ -1,7 +1,7 @@
-"""Query operator ``union``: columns of one name and different types become one column for each type.
+"""Query operator ``union``; if columns of the same name have different types, the result has a column for each type.
 
-Only DuckDB knows the types of most columns, so that such a ``union`` has a probe query for the types of its inputs. In
-SQL alone, the values of both types would be converted to one type.
+Only DuckDB knows the types of most columns; therefore such a ``union`` needs a probe query that returns the types of
+its inputs. A plain SQL union would convert the values to one common type.
 """
 
 import contextlib
@@ -38,8 +38,8 @@ class TypedUnion(ir.Union, DataDependentOperator):
 
     Attributes:
         offset: index of the operator's first character in the query text.
-        describes: True for the probe query, which lists name and type of the columns of each input.
-        labels: name of each input by the operator ``as``; None for an input without ``as``.
+        describes: True in the probe query, which lists the name and type of each input's columns.
+        labels: name that ``as`` gives to each input; None for an input without ``as``.
     """
 
     offset: int = -1
@@ -48,7 +48,7 @@ class TypedUnion(ir.Union, DataDependentOperator):
     probes_types = True
 
     def needs_probe(self, before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether inputs share a column whose type is unknown before DuckDB binds the SQL."""
+        """Return whether several inputs have a column of the same name whose type only DuckDB knows."""
         known = {name: list(cols) for name, cols in tables.items()}
         for name, bound in before.lets:
             if isinstance(bound, ir.Query):
@@ -63,7 +63,7 @@ class TypedUnion(ir.Union, DataDependentOperator):
         return bool(_find_common_columns(inputs))
 
     def build_probe(self) -> ir.Operator:
-        """Return the operator that lists the columns of each input with their types."""
+        """Return the probe query's operator, which lists the columns of each input with their types."""
         return dataclasses.replace(self, describes=True)
 
 
@@ -75,7 +75,7 @@ class _ResultColumn:
 
 
 def _find_input_columns(query: ir.Query, tables: dict[str, list[str]]) -> Iterator[list[str]]:
-    """Yield the columns of a query, or those of each table if the query is a wildcard."""
+    """Yield the columns of a query or, if the query is a wildcard, the columns of each matching table."""
     if not query.operators and isinstance(query.source, ir.WildcardTableRef):
         yield from (tables[name] for name in schema.match_wildcard(query.source, tables))
     else:
@@ -83,7 +83,7 @@ def _find_input_columns(query: ir.Query, tables: dict[str, list[str]]) -> Iterat
 
 
 def _find_common_columns(inputs: Sequence[Sequence[str]]) -> list[str]:
-    """Return the columns that several inputs of a ``union`` have in common and whose types may differ."""
+    """Return the columns that occur in several inputs of a ``union`` and whose types may differ."""
     seen: set[str] = set()
     again: set[str] = set()
     for cols in inputs:
@@ -93,7 +93,7 @@ def _find_common_columns(inputs: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _plan_result(inputs: Sequence[Columns], kind: str) -> list[_ResultColumn] | None:
-    """Return the columns of a ``union`` with their Kusto types; None if each name has one type in all inputs."""
+    """Return the result columns of a ``union`` with their types; None if each name has the same type in all inputs."""
     kinds: dict[str, list[str]] = {}
     for name, type_name in (column for columns in inputs for column in columns):
         found = kinds.setdefault(name, [])
@@ -123,7 +123,7 @@ def _has_column(columns: Columns, wanted: _ResultColumn) -> bool:
 
 
 def _read_probe(op: ir.Union) -> list[Columns] | None:
-    """Return the columns of each input that the probe query found; None if no probe query has run."""
+    """Return each input's columns, as found by the probe query; None if the probe query has not run."""
     rows = _find_rows(op)
     return None if rows is None else [[(each["name"], each["type"]) for each in row[1]] for row in rows]
 
@@ -147,7 +147,7 @@ def _read_labels(kids: Sequence[Any]) -> list[str | None]:
 
 
 def _match_views(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Iterator[tuple[ir.Query, str | None]]:
-    """Yield an input, or the views and tables that a wildcard matches."""
+    """Yield the query of an input; if it is a wildcard, yield a query for each view and table that it matches."""
     if branch.operators or not isinstance(branch.source, ir.WildcardTableRef):
         yield branch, label
         return
@@ -199,7 +199,7 @@ def _render_union(
 
 
 def _render_description(index: int, sql: str, cols: Sequence[str]) -> str:
-    """Render SQL that returns name and DuckDB type of each column of one input, without reading its rows."""
+    """Render SQL that returns the name and DuckDB type of an input's columns without reading its rows."""
     described = ", ".join(f"{{name: {quote_text(name)}, type: typeof(_a.{quote_name(name)})}}" for name in cols)
     return (
         f'SELECT {index} AS "input", to_json([{described}]) AS "columns" '  # noqa: S608  quoted names
@@ -210,7 +210,7 @@ def _render_description(index: int, sql: str, cols: Sequence[str]) -> str:
 def _render_types_apart(
     op: ir.Union, arms: Sequence[tuple[str, str]], inputs: Sequence[Columns], planned: Sequence[_ResultColumn]
 ) -> str:
-    """Render a ``union`` with a column for each name and type."""
+    """Render SQL for a ``union`` whose result has one column for each name and type."""
     selects = []
     for (sql, label), columns in zip(arms, inputs, strict=True):
         parts = [f"{quote_text(label)} AS {quote_name(op.with_source)}"] if op.with_source else []
@@ -228,7 +228,7 @@ def _render_types_apart(
 def _render_equal_types(
     op: ir.Union, arms: Sequence[tuple[str, str]], cols: Sequence[Sequence[str]], result: Sequence[str]
 ) -> str:
-    """Render a ``union`` as SQL that reports an error if columns with the same name have different types."""
+    """Render SQL for a ``union`` that reports an error if columns of the same name have different types."""
     shared = _find_common_columns(cols) if _find_rows(op) is None else []
     body = "\nUNION ALL BY NAME ".join(
         _render_input(op, arm, [name for name in shared if name in names])

@@ -1,4 +1,4 @@
-"""SQL of window functions and sessions: each becomes a column of nested SQL subqueries."""
+"""SQL of window functions and sessions; each becomes a column that a nested SQL subquery adds."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ type RowValuesQuery = Callable[[str], str]
 
 
 class WindowPlan:
-    """Plan of nested SQL subqueries, each of which adds columns that are computed from the subquery inside it.
+    """Plan of nested SQL subqueries; each adds columns that are computed from the columns of the subqueries inside it.
 
     The depth of a column is the nesting level of the subquery that adds the column; input columns have depth 0.
 
@@ -69,7 +69,7 @@ class WindowPlan:
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
     def add_column(self, sql: str, depth: int) -> str:
-        """Add a column that is computed from columns of inner subqueries (lower depth); return its name.
+        """Add a column that is computed from columns of lower depth; return the name of the column.
 
         If the subquery already has a column with the same SQL, that column is used.
         """
@@ -83,7 +83,7 @@ class WindowPlan:
         return name
 
     def add_joined_column(self, write: RowValuesQuery, depth: int) -> str:
-        """Add a column whose values a separate query returns by row number; in all other rows the value is null."""
+        """Add a column with values that a separate query returns by row number; all other rows have null."""
         while len(self._levels) < depth:
             self._levels.append([])
         name = self._create_name()
@@ -98,16 +98,16 @@ class WindowPlan:
         )
 
     def require_sort(self) -> None:
-        """Sort the rows again at the end, because the window function of a column does not preserve their order."""
+        """Make the SQL sort the rows again at the end, because a window function does not preserve their order."""
         self._sorts = True
 
     @property
     def base_depth(self) -> int:
-        """Depth (nesting level of the subquery) of the column that numbers the groups; 0 for a single group."""
+        """Depth (nesting level) of the column that numbers the groups; 0 if there is only one group."""
         return 0 if self.group is None else 2
 
     def add_restart(self, restart: str | None, depth: int) -> tuple[str | None, int]:
-        """Add a column that is true in rows at which a window function starts again; return its name and its depth.
+        """Add a column that is true in rows where a window function must start again; return its name and its depth.
 
         The name is None if the function never starts again. The depth is the nesting level of the subquery that adds
         the column. ``restart`` is the SQL of the argument ``restart`` of the window function.
@@ -118,7 +118,10 @@ class WindowPlan:
         return (self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
 
     def add_start_row(self, restart: str | None, depth: int) -> tuple[str, int]:
-        """Add a column with the number of the row where a window function last started; return its name and depth."""
+        """Add a column with the number of the row where a window function last started.
+
+        Return its name and its depth.
+        """
         begins, depth = self.add_restart(restart, depth)
         if begins is None:
             return "1", depth
@@ -127,7 +130,7 @@ class WindowPlan:
         ), depth + 1
 
     def replace_window_functions(self, node: Any) -> Any:
-        """Return a query operator in which columns of this plan replace the window functions."""
+        """Return a copy of a query operator in which columns of this plan replace the window functions."""
         return self._replace_once(node)[0]
 
     def _replace_once(self, node: Any) -> tuple[Any, int]:
@@ -156,7 +159,7 @@ class WindowPlan:
 
 
 def find_free_prefix(cols: Sequence[str]) -> str:
-    """Return a prefix for generated names; no column name starts with this prefix."""
+    """Return a prefix for generated names with which no column name starts."""
     prefix = "_w"
     while any(name.casefold().startswith(prefix) for name in cols):
         prefix = f"_{prefix}"
@@ -181,7 +184,7 @@ WHOLE = RowPartition()
 
 
 def render_numbered_rows(prev: str, row: str, partition: RowPartition, scratch: str) -> str:
-    """Return SQL that yields the rows with their row number in the column ``row``; groups are first made adjacent."""
+    """Return SQL that yields the rows with their number in the column ``row``, after sorting each group together."""
     if not partition.columns or partition.contiguous:
         return f"(SELECT *, row_number() OVER () AS {row} FROM {prev})"  # noqa: S608  generated names
     keys = writer.quoted(list(partition.columns))

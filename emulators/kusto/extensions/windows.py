@@ -1,4 +1,4 @@
-"""KQL window functions, which read other rows: ``prev``, ``next``, ``row_number``, ``row_cumsum``, ranks, sessions.
+"""KQL window functions, which read other rows: ``prev``, ``next``, ``row_number``, ``row_cumsum``, ranks and sessions.
 
 In DuckDB rows retain their order through a subquery, and an empty ``OVER ()`` follows that order (see "Order
 Preservation" in its documentation). Most of these functions therefore need no second sort.
@@ -79,14 +79,14 @@ class WindowedOperator(PipelineOperator):
 
 
 def install() -> None:
-    """Add the window functions to the translator library; a call outside of a `WindowedOperator` is rejected."""
+    """Add the window functions to the translator library, which rejects calls outside of a `WindowedOperator`."""
     for name in _FUNCTIONS:
         SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")
         writer.SPECIAL_FORMS[name] = _reject_call
 
 
 def wrap_window_functions(operator: ir.Operator, partition: RowPartition = WHOLE) -> ir.Operator:
-    """Convert a query operator with window functions to a `WindowedOperator`; return any other operator unchanged.
+    """Return a `WindowedOperator` for a query operator with window functions; return any other operator unchanged.
 
     Raises:
         QueryError: the emulator does not support window functions in this operator.
@@ -102,7 +102,7 @@ def wrap_window_functions(operator: ir.Operator, partition: RowPartition = WHOLE
 
 
 def find_window_function(operator: ir.Operator) -> str | None:
-    """Return the name of the first window function in the expressions of a query operator; None if there is none."""
+    """Return the name of the first window function that a query operator calls; None if it calls none."""
     if isinstance(operator, WindowedOperator):
         return find_window_function(operator.operator)
     return next((node.name.lower() for node in _find_calls(operator)), None)
@@ -128,10 +128,10 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 
 
 def _set_column_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
-    """Return the query operator with explicit names for the columns that it computes.
+    """Return a copy of a query operator with explicit names for all columns that it computes.
 
-    A default name is derived from the expression, and would change when the expression's window functions are replaced
-    by columns.
+    A default name is derived from the expression. It would change when columns replace the window functions in the
+    expression.
     """
     if not isinstance(operator, ir.Extend | ir.Project):
         return operator
@@ -182,7 +182,7 @@ def _add_row_cumsum(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tupl
 
 
 def _add_rank_changes(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, str, int]:
-    """Add two columns to a plan: a flag for rows with a new rank, and the row number at which ranking last restarted.
+    """Add two columns to a plan: a flag for rows with a new rank, and the row number where the ranking last began.
 
     Returns:
         The names of both columns, and their depth in the plan.

@@ -1,1 +1,1 @@
-"""Mathematics of the KQL series functions with NumPy: each function computes the outputs of one series."""
+"""Mathematics of the KQL series functions with NumPy; each function computes the outputs for one series."""

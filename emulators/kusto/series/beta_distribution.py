@@ -11,7 +11,7 @@ _MAX_STEPS = 200
 
 
 def compute_beta_cdf(x: float | None, alpha: float | None, beta: float | None) -> Any:
-    """Compute the probability of a beta distribution below ``x``; NaN outside the documented ranges."""
+    """Return the probability of a beta distribution below ``x``; NaN for arguments outside the documented ranges."""
     if x is None or alpha is None or beta is None:
         return None
     if not (0 <= x <= 1 and 0 < alpha <= _LARGEST and 0 < beta <= _LARGEST):
@@ -20,7 +20,7 @@ def compute_beta_cdf(x: float | None, alpha: float | None, beta: float | None) -
 
 
 def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -> Any:
-    """Compute the density of a beta distribution at ``x``; NaN outside the documented ranges."""
+    """Return the density of a beta distribution at ``x``; NaN for arguments outside the documented ranges."""
     if x is None or alpha is None or beta is None:
         return None
     if not (0 < x < 1 and 0 < alpha < math.inf and 0 < beta < math.inf):
@@ -29,7 +29,10 @@ def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -
 
 
 def compute_beta_inv(probability: float | None, alpha: float | None, beta: float | None) -> Any:
-    """Return the quantile; null for a null argument or an invalid probability, NaN for an invalid alpha or beta."""
+    """Return a quantile of a beta distribution.
+
+    Null for a null argument or an invalid probability, NaN for an invalid alpha or beta.
+    """
     if probability is None or alpha is None or beta is None or not 0 < probability <= 1:
         return None
     if not (0 < alpha < math.inf and 0 < beta < math.inf):
@@ -42,7 +45,7 @@ def _compute_density(x: float, alpha: float, beta: float) -> float:
 
 
 def _compute_quantile(probability: float, alpha: float, beta: float) -> float:
-    """Compute a quantile of the beta distribution by Newton's method, with bisection where a step leaves the range."""
+    """Compute a quantile by Newton's method; if a step leaves the valid range, use bisection for this step."""
     low, high = 0.0, 1.0
     x = alpha / (alpha + beta)
     for _ in range(_MAX_STEPS):

@@ -1,4 +1,4 @@
-"""Decomposition of a series into seasonal, trend and residual components, and the functions that use it."""
+"""Decomposition of a series into seasonal, trend and residual components, and the functions based on it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,7 @@ class Components:
 def decompose(
     values: Numbers | None, seasonality: int | None, trend: str | None, tested: int | None, threshold: float | None
 ) -> Any:
-    """Return the components of a series by name: baseline, seasonal, trend and residual; None without a series."""
+    """Return the components of a series by name: baseline, seasonal, trend and residual; None for a null series."""
     components = compute_components(values, seasonality, trend, tested, threshold)
     return None if components is None else vars(components)
 
@@ -43,7 +43,7 @@ def find_anomalies(
     method: str | None,
     threshold: float | None,
 ) -> Any:
-    """Return flag and score of each point of a series, relative to its baseline, and the baseline."""
+    """Return an anomaly flag and a score for each point of a series, and the baseline of the series."""
     components = compute_components(values, seasonality, trend, tested, threshold)
     if components is None:
         return None
@@ -54,7 +54,7 @@ def find_anomalies(
 
 
 def extract_season(values: Numbers | None, period: int | None, tested: int | None) -> Any:
-    """Return the seasonal component of a series; zeros if no period is given or found."""
+    """Return the seasonal component of a series; zeros if no period is given and none is found."""
     if values is None:
         return None
     learned = _select_learned(values, tested)
@@ -64,7 +64,7 @@ def extract_season(values: Numbers | None, period: int | None, tested: int | Non
 def compute_components(
     values: Numbers | None, seasonality: int | None, trend: str | None, tested: int | None, threshold: float | None
 ) -> Components | None:
-    """Return the components of a series; None for a null series, and if all points other than tested ones are missing.
+    """Return the components of a series; None for a null series, or if no point remains to learn from.
 
     Args:
         values: points of the series; NaN for a missing point.
@@ -87,7 +87,10 @@ def compute_components(
 
 
 def _select_learned(values: Numbers, tested: int | None) -> Numbers:
-    """Select the points from which a model is learned: all except tested ones at the end; NaN for infinite ones."""
+    """Return the points from which the model is learned, without ``tested`` points at the end.
+
+    NaN replaces infinity.
+    """
     learned = values[: max(len(values) - max(tested or 0, 0), 0)]
     return np.where(np.isfinite(learned), learned, np.nan)
 
@@ -100,7 +103,7 @@ def _find_period(values: Numbers, period: int | None, threshold: float) -> int:
 
 
 def _compute_season(values: Numbers, period: int, length: int) -> Numbers:
-    """Compute the seasonal component: the median of each phase of the period, repeated to ``length`` points."""
+    """Return the seasonal component: the median of each phase of the period, repeated up to ``length`` points."""
     if period == 0 or len(values) == 0:
         return np.zeros(length)
     period = min(period, max(len(values), 1))

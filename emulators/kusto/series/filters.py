@@ -1,6 +1,6 @@
-"""Filters of a series: finite impulse response (FIR) and infinite impulse response (IIR).
+"""Filters of series: finite impulse response (FIR) and infinite impulse response (IIR).
 
-A missing point makes every result that depends on it missing.
+If a point is missing, every result that depends on it is missing, too.
 """
 
 import itertools
@@ -19,11 +19,11 @@ _STEPS = 4096
 
 
 def filter_finite(values: Numbers | None, weights: Numbers | None, normalize: bool | None, center: bool | None) -> Any:  # noqa: FBT001  SQL passes positions
-    """Return a series after a FIR filter; None if the series is null or the weights are not usable.
+    """Apply a FIR filter to a series; return None if the series is null or the weights are invalid.
 
     Args:
         values: points of the series; NaN for a missing point.
-        weights: weights of the filter, the one of the newest point first.
+        weights: weights of the filter; the first is the weight of the newest point.
         normalize: True to divide the weights by their sum; None to do so if no weight is negative.
         center: True to place each window around its point instead of before it.
     """
@@ -37,7 +37,7 @@ def filter_finite(values: Numbers | None, weights: Numbers | None, normalize: bo
 
 
 def filter_recursively(values: Numbers | None, numerators: Numbers | None, denominators: Numbers | None) -> Any:
-    """Return a series after an IIR filter; None if the series is null or the coefficients are not usable."""
+    """Apply an IIR filter to a series; return None if the series is null or the coefficients are invalid."""
     if values is None or numerators is None or denominators is None or not len(numerators) or not len(denominators):
         return None
     if not (np.isfinite(numerators).all() and np.isfinite(denominators).all()) or denominators[0] == 0:
@@ -47,7 +47,7 @@ def filter_recursively(values: Numbers | None, numerators: Numbers | None, denom
 
 
 def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers:
-    """Apply a FIR filter: compute for each point the weighted sum of the points up to ``shift`` points after it."""
+    """Return for each point the weighted sum of the points up to ``shift`` points after it (FIR filter)."""
     size = max(1, _PRODUCTS // len(weights))
     if not len(values) or len(values) <= size:
         return np.convolve(values, weights)[shift : shift + len(values)] if len(values) else values
@@ -60,7 +60,7 @@ def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers
 
 
 def _apply_feedback(direct: Numbers, feedback: Numbers) -> Numbers:
-    """Apply the recursive part of an IIR filter: subtract from each point the weighted previous results."""
+    """Subtract from each point the weighted previous results, which is the recursive part of an IIR filter."""
     if not len(feedback):
         return direct
     if len(feedback) == 1:

@@ -8,13 +8,13 @@ type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def compute_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
-    """Return real and imaginary part of the transform; None if the parts differ in length or a point is missing."""
+    """Return real and imaginary parts of the Fourier transform; None if a point is missing or the lengths differ."""
     points = _to_complex(real, imaginary)
     return None if points is None else _to_parts(np.fft.fft(points) if len(points) else points)
 
 
 def transform_back(real: Numbers | None, imaginary: Numbers | None) -> Any:
-    """Return real and imaginary part of the inverse transform; None as for `compute_transform`."""
+    """Return real and imaginary parts of the inverse transform; None if a point is missing or the lengths differ."""
     points = _to_complex(real, imaginary)
     return None if points is None else _to_parts(np.fft.ifft(points) if len(points) else points)
 

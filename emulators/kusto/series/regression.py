@@ -14,7 +14,7 @@ MAX_DEGREE = 64
 
 
 def fit_two_lines(values: Numbers | None) -> Any:
-    """Return the two lines that fit a series best, split where the sum of the squared residuals is smallest."""
+    """Return the best fit of a series by two lines: the split with the smallest sum of squared residuals."""
     if values is None or len(values) < _LEAST_POINTS or not np.isfinite(values).all():
         return None
     left, right = _sum_residuals(values), _sum_residuals(values[::-1])[::-1]
@@ -27,7 +27,7 @@ def fit_two_lines(values: Numbers | None) -> Any:
 
 
 def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: int | None) -> Any:
-    """Return the polynomial that fits a series best, with the highest power first.
+    """Return the polynomial that fits a series best; its coefficients begin with that of the highest power.
 
     Args:
         values: points of the series.
@@ -56,7 +56,7 @@ def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: in
 
 
 def _shift_polynomial(coefficients: Numbers, center: float, scale: float) -> Numbers:
-    """Return the coefficients of a polynomial of (x - center) / scale as those of a polynomial of x."""
+    """Convert the coefficients of a polynomial in (x - center) / scale to those of the polynomial in x."""
     shifted = np.zeros(1)
     for coefficient in coefficients:
         product = np.convolve(shifted, [1 / scale, -center / scale])
@@ -66,7 +66,7 @@ def _shift_polynomial(coefficients: Numbers, center: float, scale: float) -> Num
 
 
 def _sum_residuals(values: Numbers) -> Numbers:
-    """Fit a line to the first 1, 2, 3, ... points of a series; return the sum of squared residuals of each fit."""
+    """Return the sums of squared residuals for lines fitted to the first 1, 2, 3, ... points of a series."""
     centered = values - values.mean()
     count = np.arange(1.0, len(values) + 1)
     total, squares = np.cumsum(centered), np.cumsum(centered * centered)

@@ -1,7 +1,7 @@
-"""Patterns of values that many rows have in common, for the KQL plugins ``basket``, ``autocluster``, ``diffpatterns``.
+"""Patterns of values that many rows share, for the KQL plugins ``basket``, ``autocluster`` and ``diffpatterns``.
 
-A pattern has a value or a wildcard for each column. All patterns here are closed: another value would exclude rows.
-Rows are arrays of codes: 0 is null, and null is never part of a pattern.
+A pattern has a value or a wildcard for each column. All patterns here are closed: replacing a wildcard by a value would
+exclude some of the rows. A row is an array of codes for values; code 0 means null, which is never part of a pattern.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,11 +28,11 @@ type Pattern = tuple[int, ...]
 
 
 def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, dimensions: float) -> Any:
-    """Return the patterns of at least a share of the rows, and their numbers of rows.
+    """Return the patterns of at least a share of all rows, and the number of rows of each pattern.
 
     Args:
         codes: codes of all rows of the first column, then of the second, and so on.
-        weights: number of rows that each row stands for.
+        weights: number of rows that each row represents.
         columns: number of columns.
         threshold: minimum share of the rows.
         dimensions: maximum number of values that define a pattern.
@@ -49,7 +49,7 @@ def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, d
 
 
 def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: float) -> Any:
-    """Return few patterns that cover many rows with many values.
+    """Return a few patterns that cover many rows and contain many values.
 
     The score of a pattern is the weighted geometric mean of the share of its rows and the share of its values.
     """
@@ -70,7 +70,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
 def compute_differences(
     codes: Any, weights: Any, others: Any, columns: float, threshold: float, dimensions: float
 ) -> Any:
-    """Return patterns whose shares of two sets of rows differ by at least a threshold, without near duplicates.
+    """Return patterns whose shares in two sets of rows differ by at least a threshold, without near duplicates.
 
     Args:
         codes: codes of all rows, column by column.
@@ -111,7 +111,7 @@ def _count_values(pattern: Pattern) -> int:
 def _find_closed_patterns(
     table: Codes, weights: Weights, least: float, dimensions: int
 ) -> Iterator[tuple[Pattern, Mask]]:
-    """Yield each closed pattern whose rows have at least a weight, with the mask of its rows.
+    """Yield each closed pattern whose rows have at least the weight ``least``, with the mask of its rows.
 
     Raises:
         FunctionFailure: there are too many patterns.
@@ -144,7 +144,7 @@ def _find_closed_patterns(
 
 
 def _find_closed_pattern(table: Codes, mask: Mask) -> Pattern:
-    """Return the closed pattern of some rows: all values that the rows have in common."""
+    """Return the closed pattern of some rows, which contains all values that these rows share."""
     rows = table[:, mask]
     first = rows[:, 0]
     same = (rows == first[:, None]).all(axis=1)
@@ -154,7 +154,7 @@ def _find_closed_pattern(table: Codes, mask: Mask) -> Pattern:
 def _choose_different(
     scored: Sequence[tuple[float, Any, Pattern, Mask]], weights: Weights, least: float, most: int = _MAX_CLUSTERS
 ) -> list[tuple[float, Any, Pattern, Mask]]:
-    """Choose the best patterns, without those that cover almost the same rows as a better one."""
+    """Return the best patterns, without patterns that cover almost the same rows as a better pattern."""
     chosen: list[tuple[float, Any, Pattern, Mask]] = []
     for each in scored:
         if each[0] < least or len(chosen) == most:

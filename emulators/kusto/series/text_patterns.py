@@ -1,7 +1,7 @@
 """Patterns of similar texts for the KQL operator ``reduce``.
 
-The method is SLCT: words that are frequent at their position are constant, and the other words are variable. Texts with
-the same constant words have one pattern.
+The method is SLCT: a word that is frequent at its position is constant; all other words are variable. Texts with the
+same constant words have the same pattern.
 """
 
 import collections
@@ -28,7 +28,7 @@ def compute_text_patterns(
     Args:
         texts: different texts.
         counts: number of occurrences of each text.
-        threshold: minimum share of the occurrences that have a pattern, and a constant word.
+        threshold: minimum share of all occurrences that a pattern, and each of its constant words, must have.
         characters: characters between the words; None for all except ASCII letters and digits.
     """
     if texts is None or counts is None:
@@ -76,7 +76,7 @@ def _build_key(parts: Sequence[str], frequent: set[tuple[int, str]]) -> Key:
 
 
 def _format_pattern(parts: Sequence[str], key: Key, *, keeps_separators: bool) -> str:
-    """Return the words with the separators between them; separators that the query names vanish next to a wildcard."""
+    """Return a pattern's words and separators; separators that the query defines are omitted next to a wildcard."""
     pattern = key[0]
     for before, word, separator in zip(key[:-1], key[1:], parts[1::2], strict=True):
         if keeps_separators or _WILDCARD not in (before, word):

@@ -58,7 +58,9 @@ def _measure_formats(running: RunningService, lookup: str) -> dict[str, float]:
             frame = read(_read_large_result(running, lookup, name))
             times[name].append(time.perf_counter() - started)
             if frame.shape != (MANY_ROWS, 4) or str(frame.dtypes["Timestamp"]) != "datetime64[us, UTC]":
-                raise RuntimeError(f"{frame.shape[0]} rows instead of {MANY_ROWS}, or another type of time")
+                raise RuntimeError(
+                    f"{frame.shape[0]} rows instead of {MANY_ROWS}, or wrong type of the column Timestamp"
+                )
     return {name: MANY_ROWS / statistics.median(each) for name, each in times.items()}
 
 

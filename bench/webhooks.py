@@ -120,7 +120,7 @@ async def _measure_rate_and_delays(running: RunningService) -> tuple[float, list
 
 async def _measure_arrival_rate(session: aiohttp.ClientSession, arrivals: Arrivals) -> float:
     """Let one evaluation of a rule fire an alert for each of many devices; return the webhook events per second."""
-    await _send_levels(session, [f"many-{number}" for number in range(EVENTS)], 9.0)
+    await _send_level_messages(session, [f"many-{number}" for number in range(EVENTS)], 9.0)
     await _wait_for_rows(session, "many", EVENTS)
     await _put_rule(session, "many", {"prefix": "many"}, "P1D", "PT1H")
     times = await arrivals.wait_for_events(EVENTS)
@@ -133,7 +133,7 @@ async def _measure_event_delays(session: aiohttp.ClientSession, arrivals: Arriva
     Rules with different time ranges are due at different times, so that messages arrive at different moments of the
     evaluation interval.
     """
-    await _send_levels(session, ["one"], 1.0)
+    await _send_level_messages(session, ["one"], 1.0)
     await _wait_for_rows(session, "one", 1)
     for number in range(RULES):
         await _put_rule(session, f"one-{number}", {"prefix": "one"}, "PT15S", f"PT{3_600 + number}S")
@@ -141,12 +141,12 @@ async def _measure_event_delays(session: aiohttp.ClientSession, arrivals: Arriva
     for crossing in range(CROSSINGS):
         before = len(arrivals.times)
         started = time.perf_counter()
-        await _send_levels(session, ["one"], 1.0 if crossing % 2 else 9.0)
+        await _send_level_messages(session, ["one"], 1.0 if crossing % 2 else 9.0)
         delays += [at - started for at in (await arrivals.wait_for_events(before + RULES))[before:]]
     return delays
 
 
-async def _send_levels(session: aiohttp.ClientSession, devices: Sequence[str], level: float) -> None:
+async def _send_level_messages(session: aiohttp.ClientSession, devices: Sequence[str], level: float) -> None:
     now = datetime.now(UTC).isoformat()
     messages = [{"timestamp": now, "deviceId": device, "level": level} for device in devices]
     for first in range(0, len(messages), _BATCH):

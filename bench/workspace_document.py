@@ -69,10 +69,12 @@ def _measure_document(*, probed: bool) -> _DocumentRun:
         memory = read_resident_mb(running.pid) - idle
         again = _send_request(running, "POST", f"{ROUTE}/plan", headers, body)
         if len(planned[0][1]["changes"]) < CONNECTIONS + QUERIES or again["changes"]:
-            raise RuntimeError("the plan lacks changes of the document, or a plan after its application has some")
+            raise RuntimeError(
+                "the plan lacks changes of the document, or a plan after the application still has changes"
+            )
         blocked = [0.0, 0.0]
         if probe is not None:
-            # Work after the start of the service and other processes affect the shortest of the plans least.
+            # The shortest plan is least affected by other processes and by work that follows the service's start.
             spans = pairwise([*starts, middle])
             plan_blocked = min(probe.find_longest_call(since, until) for since, until in spans)
             blocked = [plan_blocked, probe.find_longest_call(middle, ended)]

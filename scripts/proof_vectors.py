@@ -45,7 +45,7 @@ def build_vectors() -> str:
         "records": records,
         "checkpoints": [_build_checkpoint(leaves[:size], key, verifier) for size in SIZES],
         "inclusion": [_build_inclusion(leaves, sequence, size) for size in SIZES for sequence in range(1, size + 1)],
-        "growth": [_build_growth(leaves, old, size) for size in SIZES for old in range(1, size + 1)],
+        "growth": [_build_consistency_proof(leaves, old, size) for size in SIZES for old in range(1, size + 1)],
     }
     return json.dumps(whole, indent=1) + "\n"
 
@@ -84,7 +84,7 @@ def _build_inclusion(leaves: list[bytes], sequence: int, size: int) -> dict[str,
     return {"sequence": sequence, "size": size, "hashes": path}
 
 
-def _build_growth(leaves: list[bytes], old: int, size: int) -> dict[str, Any]:
+def _build_consistency_proof(leaves: list[bytes], old: int, size: int) -> dict[str, Any]:
     path = [_to_base64(_compute_root(leaves[first:last])) for first, last in list_consistency_ranges(old, size)]
     return {"from": old, "size": size, "fromRoot": _to_base64(_compute_root(leaves[:old])), "hashes": path}
 

@@ -42,7 +42,9 @@ def build_receipt_vectors() -> str:
         "coseKeySet": encode_key_set([verifier]).hex(),
         "jwks": {"keys": [{**to_jwk(verifier.parse_public_key()), "kid": verifier.key_id.hex()}]},
         "inclusion": [_build_inclusion_vector(each, chain, signatures) for each in chain["inclusion"]],
-        "growth": [_build_growth_vector(each, signatures) for each in chain["growth"] if each["from"] < each["size"]],
+        "growth": [
+            _build_consistency_vector(each, signatures) for each in chain["growth"] if each["from"] < each["size"]
+        ],
         "invalid": list(_build_invalid_receipts(chain, signatures)),
     }
     return json.dumps(whole, indent=1) + "\n"
@@ -68,7 +70,7 @@ def _build_inclusion_vector(
     }
 
 
-def _build_growth_vector(proof: dict[str, Any], signatures: dict[int, RootSignature]) -> dict[str, Any]:
+def _build_consistency_vector(proof: dict[str, Any], signatures: dict[int, RootSignature]) -> dict[str, Any]:
     old, size, path = proof["from"], proof["size"], list(map(b64decode, proof["hashes"]))
     receipt = signatures[size].encode_growth_receipt(old, size, path)
     return {"from": old, "size": size, "fromRoot": b64decode(proof["fromRoot"]).hex(), "receipt": receipt.hex()}

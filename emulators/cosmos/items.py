@@ -60,7 +60,7 @@ class ItemOperation:
             case "patch":
                 return self._patch_item(transaction)
             case "delete":
-                transaction.remove(self._find_existing(transaction))
+                transaction.remove(self._require_item(transaction))
                 return ItemResult(204, None, 6.0)
             case _:
                 raise CosmosError(400, f"The operation type '{self.kind}' is invalid.")
@@ -69,7 +69,7 @@ class ItemOperation:
         document = check_document(self.body)
         check_key(document, self.key, transaction.container.paths)
         if self.kind == "replace":
-            old = self._find_existing(transaction)
+            old = self._require_item(transaction)
             if document["id"] != self.item_id:
                 raise CosmosError(400, "The id in the document does not match the id of the resource.")
             return _store_document(200, transaction, document, self.key, old)
@@ -82,20 +82,20 @@ class ItemOperation:
         return _store_document(200, transaction, document, self.key, found)
 
     def _read_item(self, transaction: Transaction) -> ItemResult:
-        item = self._find_existing(transaction)
+        item = self._require_item(transaction)
         if self.if_none_match in ("*", item.etag):
             return ItemResult(304, None, 1.0)
         return ItemResult(200, item, 1.0 + len(item.text) // 1024 / 10)
 
     def _patch_item(self, transaction: Transaction) -> ItemResult:
-        old = self._find_existing(transaction)
+        old = self._require_item(transaction)
         document = check_document(apply_patch(old.document, self.body))
         if document["id"] != old.id:
             raise CosmosError(400, "The id of an item cannot be patched.")
         check_key(document, self.key, transaction.container.paths)
         return _store_document(200, transaction, document, self.key, old)
 
-    def _find_existing(self, transaction: Transaction) -> CosmosItem:
+    def _require_item(self, transaction: Transaction) -> CosmosItem:
         item = transaction.find(self.key, self.item_id or "")
         if item is None:
             raise CosmosError(404, "Entity with the specified id does not exist in the system.")

@@ -54,17 +54,17 @@ async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
     return _ACCEPTED
 
 
-async def close_all(request: DataPlaneRequest) -> EmulatorReply:
+async def close_all_connections(request: DataPlaneRequest) -> EmulatorReply:
     """Close the connection of every client of the hub."""
     return _close_connections(request, request.hub.connections.values())
 
 
-async def close_group(request: DataPlaneRequest) -> EmulatorReply:
+async def close_group_connections(request: DataPlaneRequest) -> EmulatorReply:
     """Close the connection of every client in a group."""
     return _close_connections(request, request.hub.find_group_connections(request.parse_group()))
 
 
-async def close_user(request: DataPlaneRequest) -> EmulatorReply:
+async def close_user_connections(request: DataPlaneRequest) -> EmulatorReply:
     """Close the connection of every client of a user."""
     return _close_connections(request, request.hub.find_user_connections(request.path["user"]))
 
@@ -198,14 +198,14 @@ async def generate_token(request: DataPlaneRequest) -> EmulatorReply:
 
 OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     ":send": {"POST": send_to_all},
-    ":closeConnections": {"POST": close_all},
+    ":closeConnections": {"POST": close_all_connections},
     ":generateToken": {"POST": generate_token},
     "connections/{connection}": {"HEAD": check_connection, "DELETE": close_connection},
     "connections/{connection}/:send": {"POST": send_to_connection},
     "connections/{connection}/groups": {"DELETE": remove_connection_from_all_groups},
     "groups/{group}": {"HEAD": check_group},
     "groups/{group}/:send": {"POST": send_to_group},
-    "groups/{group}/:closeConnections": {"POST": close_group},
+    "groups/{group}/:closeConnections": {"POST": close_group_connections},
     "groups/{group}/connections": {"GET": list_group_connections},
     "groups/{group}/connections/{connection}": {"PUT": add_connection_to_group, "DELETE": remove_connection_from_group},
     "permissions/{permission}/connections/{connection}": {
@@ -215,7 +215,7 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     },
     "users/{user}": {"HEAD": check_user},
     "users/{user}/:send": {"POST": send_to_user},
-    "users/{user}/:closeConnections": {"POST": close_user},
+    "users/{user}/:closeConnections": {"POST": close_user_connections},
     "users/{user}/groups": {"DELETE": remove_user_from_all_groups},
     "users/{user}/groups/{group}": {"PUT": add_user_to_group, "DELETE": remove_user_from_group},
 }

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oi.json_text import JsonTextError, encode_json, parse_json, select_inner, split_pointer
+from oi.json_text import JsonTextError, encode_json, parse_json, resolve_pointer_part, split_pointer
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -84,7 +84,7 @@ def test_pointers_select_values(pointer: str, expected: object) -> None:
     """A pointer selects a value as RFC 6901 specifies; a missing place is reported as missing."""
     value: object = {"a": [0, {"b/c~": 5, "n": None}]}
     for part in split_pointer(pointer):
-        value = select_inner(value, part)
+        value = resolve_pointer_part(value, part)
     assert value == expected
 
 

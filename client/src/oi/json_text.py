@@ -68,7 +68,7 @@ def split_pointer(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def select_inner(place: Any, part: str, missing: Any = None) -> Any:
+def resolve_pointer_part(place: Any, part: str, missing: Any = None) -> Any:
     """Return the value in an object or array to which one part of a JSON pointer refers.
 
     Return ``missing`` if there is none.

@@ -84,7 +84,7 @@ class SpoolFile:
         with self._open_transaction():
             self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in ids))
 
-    def refuse(self, reasons: Mapping[int, str]) -> None:
+    def mark_refused(self, reasons: Mapping[int, str]) -> None:
         """Set messages aside, because the service has refused them.
 
         Args:

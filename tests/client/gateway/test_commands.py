@@ -9,7 +9,7 @@ import pytest
 import yaml
 from oi.cli import gateway as commands
 from oi.cli.main import execute
-from oi.gateway.check import _Display
+from oi.gateway.check import _MessagePrinter
 from oi.gateway.deliveries import Delivery
 from oi.gateway.sections import Section
 from oi.gateway.settings import STOP, SpoolSettings, parse_settings
@@ -66,7 +66,7 @@ def test_check_names_connections_of_other_keys(
     identity["connections"] = ["lathe"]
     settings = describe_settings(tmp_path, 1883, "x")
     shown: list[str] = []
-    display = _Display(parse_settings(Section(settings)), identity, 1, shown.append)
+    display = _MessagePrinter(parse_settings(Section(settings)), identity, 1, shown.append)
     display.put(Delivery("x/press/d-1", encode_message(value=1)))
     assert "rejected: The key is not bound to the connection press." in shown[0]
     settings["routes"] = [{"topic": "a/{device}", "connection": "press", "device": "{device}"}]
@@ -88,7 +88,7 @@ def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
         {"topic": "y", "connection": "press"},
     ]
     bound = {"connections": ["press"], "devices": ["d-*"]}
-    display = _Display(parse_settings(Section(settings)), bound, 5, shown.append)
+    display = _MessagePrinter(parse_settings(Section(settings)), bound, 5, shown.append)
     for address, payload in (
         ("x/d-1", encode_message(value=1)),
         ("x/e-1", encode_message(value=1)),
@@ -104,7 +104,7 @@ def test_check_shows_converted_messages(tmp_path: Path) -> None:
     """`check` shows each received message, or the reason why it cannot be sent, and ends after the given number."""
     shown: list[str] = []
     settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
-    display = _Display(settings, {}, 3, shown.append)
+    display = _MessagePrinter(settings, {}, 3, shown.append)
     for address, payload in (
         ("x/press/d-1", encode_message(value=1)),
         ("x/press/d-1", b"?"),

@@ -138,7 +138,7 @@ class Spool:
             try:
                 self._telemetry.send_lines(lookup, batch)
             except ApiError as error:
-                if not self._set_aside(lookup, rows[: len(batch)], error):
+                if not self._store_refusals(lookup, rows[: len(batch)], error):
                     held[lookup] = error
                 continue
             self._file.remove([each for each, _ in rows[: len(batch)]])
@@ -155,7 +155,7 @@ class Spool:
         """Remove refused messages from the file, for instance after they were corrected and stored again."""
         self._file.remove_refused([each.id for each in refused])
 
-    def _set_aside(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
+    def _store_refusals(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
         """Mark the messages named in an error reply as refused.
 
         Return False if the service refuses the whole connection.
@@ -167,5 +167,5 @@ class Spool:
         if refusal.action in {Action.RETRY, Action.READ_KEY}:
             raise error
         reasons = refusal.extend_to_devices([line for _, line in rows])
-        self._file.refuse({rows[number - 1][0]: reason for number, reason in reasons.items()})
+        self._file.mark_refused({rows[number - 1][0]: reason for number, reason in reasons.items()})
         return bool(reasons)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from oi.cli.output import JsonObject, json_option, open_workspace, print_json, print_rows
-from oi.cli.signing import decide, signature_options
+from oi.cli.signing import send_decision, signature_options
 
 _RIGHT = "Workspace.Amendment.Approve"
 _COLUMNS = ("RecordID", "ScopeKey", "Status", "EntityType", "EntityID", "ReasonCategory", "AmendedBy", "AmendedAt")
@@ -69,7 +69,7 @@ def approve_amendment(record_id: str, scope: str, meaning: str | None, statement
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
     """
-    record = decide(
+    record = send_decision(
         _RIGHT,
         meaning,
         statement,
@@ -91,7 +91,7 @@ def reject_amendment(
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
     """
-    record = decide(
+    record = send_decision(
         _RIGHT,
         meaning,
         statement,

@@ -49,7 +49,7 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         try:
             check_client(client, server, request)
         except NotFoundError as error:
-            error.add_note(_explain_client(client_id))
+            error.add_note(_explain_missing_client(client_id))
             raise
         receiver.set_request(request, server)
         address = request.build_url(server)
@@ -58,7 +58,7 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         return redeem_code(client, server, request, receiver.wait_for_code(wait_seconds))
 
 
-def _explain_client(client_id: str) -> str:
+def _explain_missing_client(client_id: str) -> str:
     return (
         "Sign in with an API key, or ask an administrator to add this to the workspace document:\n"
         f"  oauthClients:\n    - {{id: {client_id}, name: Command line oi, redirectUris: [http://127.0.0.1{_PATH}]}}"
@@ -85,7 +85,7 @@ class _Receiver:
                 self.end_headers()
                 self.wfile.write(body)
                 if members is not None:
-                    # The command may end as soon as it has the reply, so the page goes first.
+                    # The command may end as soon as it has the reply, so the page is sent first.
                     receiver.replies.put(members)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name of the base class

@@ -16,7 +16,7 @@ from oi.cli.output import (
     print_rows,
     read_json,
 )
-from oi.cli.signing import decide, signature_options
+from oi.cli.signing import send_decision, signature_options
 from oi.control_characters import escape_text
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def approve_query(lookup: str, meaning: str | None, statement: str | None, as_js
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
     """
-    stored = decide(
+    stored = send_decision(
         _RIGHT,
         meaning,
         statement,
@@ -196,7 +196,7 @@ def reject_query(lookup: str, comment: str, meaning: str | None, statement: str 
 
     If the signature needs a more recent sign-in, the command asks for the API key, or reads it from standard input.
     """
-    stored = decide(
+    stored = send_decision(
         _RIGHT,
         meaning,
         statement,

@@ -31,7 +31,9 @@ def signature_options(command: Command) -> Command:
     return command
 
 
-def decide(right: str, meaning: str | None, statement: str | None, send: Callable[["Workspace"], Reply]) -> Reply:
+def send_decision(
+    right: str, meaning: str | None, statement: str | None, send: Callable[["Workspace"], Reply]
+) -> Reply:
     """Send a decision with the stored login.
 
     If the signature requires a new sign-in, read the API key and send it again.
@@ -55,7 +57,7 @@ def decide(right: str, meaning: str | None, statement: str | None, send: Callabl
             return send(workspace)
         except ApiError as error:
             if error.code in _MEANING:
-                _explain_meaning(error.problem.get("allowed"))
+                _explain_missing_meaning(error.problem.get("allowed"))
             if meaning is None or error.code not in _SIGN_IN_AGAIN:
                 raise
             click.echo(f"{error.detail}\nEnter your API key to sign this decision.", err=True)
@@ -63,7 +65,7 @@ def decide(right: str, meaning: str | None, statement: str | None, send: Callabl
     return _send_with_key(right, principal, send)
 
 
-def _explain_meaning(allowed: Any) -> None:
+def _explain_missing_meaning(allowed: Any) -> None:
     names = f" (one of: {', '.join(map(str, allowed))})" if isinstance(allowed, list) else ""
     click.echo(f"Sign with --meaning{names}.", err=True)
 

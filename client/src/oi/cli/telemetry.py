@@ -102,7 +102,7 @@ def _read_messages(file: IO[str]) -> Iterator[_Placed]:
     try:
         value = parse_json(first)
     except JsonTextError as fault:
-        # Indented JSON, or a first line that is wrong: the whole text decides.
+        # The first line is wrong, or the text is indented JSON: parse the text as a whole to find out.
         rest = file.read()
         try:
             value = parse_json("\n" * (start - 1) + first + rest)

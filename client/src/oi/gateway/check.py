@@ -40,8 +40,8 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
     """
     identity = await _identify_key(settings)
     accepted = _check_key(settings, identity, show)
-    receiver = _Display(settings, identity, count, show)
-    context = SourceContext(settings.routes.filters, receiver, _NoMarks(), Metrics(), is_check=True)
+    receiver = _MessagePrinter(settings, identity, count, show)
+    context = SourceContext(settings.routes.filters, receiver, _EmptyMarkStore(), Metrics(), is_check=True)
     reading = asyncio.create_task(create_source(settings.source_kind, settings.source, context).run())
     finished = asyncio.create_task(receiver.finished.wait())
     try:
@@ -83,7 +83,7 @@ def _check_key(settings: GatewaySettings, identity: Mapping[str, Any], show: Cal
     return True
 
 
-class _Display:
+class _MessagePrinter:
     """The Receiver port for the test of a configuration: shows messages instead of storing them."""
 
     def __init__(
@@ -136,7 +136,7 @@ class _Display:
             raise RejectedError("not_bound", f"The key is not bound to the device {device[:_LONGEST_DEVICE]!r}.")
 
 
-class _NoMarks:
+class _EmptyMarkStore:
     """The MarkStore port for the test of a configuration, which stores no marks of deliveries."""
 
     async def read(self) -> Sequence[bytes]:

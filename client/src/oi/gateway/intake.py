@@ -174,7 +174,7 @@ class Intake:
 
     def _report_rejected(self, rejected: Rejected) -> None:
         label = f'reason="{rejected.reason}"'
-        # One line a thousand messages: a device that sends nothing else must not fill the log.
+        # Log one line per thousand messages, so that a device that sends only such messages does not fill the log.
         if self._metrics.get_count("rejected_messages_total", label) % 1000 == 0:
             _LOG.warning("A message on %r was rejected (%s): %s", rejected.address, rejected.reason, rejected.detail)
         self._metrics.count("rejected_messages_total", label=label)

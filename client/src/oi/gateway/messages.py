@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from oi.gateway.routes import Fields, Target
-from oi.json_text import JsonTextError, encode_json, parse_json, select_inner, split_pointer
+from oi.json_text import JsonTextError, encode_json, parse_json, resolve_pointer_part, split_pointer
 
 MAX_BYTES = 256 * 1024
 """Maximum size of a message, as the service accepts it."""
@@ -148,8 +148,8 @@ def _remove_at_pointer(message: dict[str, Any], pointer: str) -> Any:
     *parents, last = split_pointer(pointer)
     place: Any = message
     for part in parents:
-        place = select_inner(place, part, _MISSING)
-    value = select_inner(place, last, _MISSING)
+        place = resolve_pointer_part(place, part, _MISSING)
+    value = resolve_pointer_part(place, last, _MISSING)
     if isinstance(place, dict):
         place.pop(last, None)
     return value

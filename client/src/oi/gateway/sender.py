@@ -116,7 +116,7 @@ class Sender:
             self._count_failure("")
             await self._handle_refusal(Refusal(Action.READ_KEY, str(error)), batch, None)
             return
-        # Only now: if the process ends before, the batch is sent again, and the service knows its message ids.
+        # Remove it only now: if the process ends earlier, the batch is sent again; the service knows its message ids.
         await self._spool.run(self._spool.spool.remove, batch)
         self._report_sent(batch)
 
@@ -136,7 +136,7 @@ class Sender:
     async def _handle_refusal(self, refusal: Refusal, batch: Batch, retry_after: float | None) -> None:
         now = time.monotonic()
         if refusal.action is Action.REJECT_LINES:
-            await self._set_lines_aside(refusal, batch)
+            await self._reject_lines(refusal, batch)
         elif refusal.action is Action.HOLD_CONNECTION:
             self._log_once(batch.lookup, refusal.text)
             self._next_at[batch.lookup] = now + _HOLD_SECONDS
@@ -148,7 +148,7 @@ class Sender:
             self._paused_until = now + max(self._pause, retry_after or 0.0)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    async def _set_lines_aside(self, refusal: Refusal, batch: Batch) -> None:
+    async def _reject_lines(self, refusal: Refusal, batch: Batch) -> None:
         """Store the messages that the service named in its error as rejected; the rest of the batch is sent again."""
         lines = b"".join(batch.blocks).splitlines(keepends=True)
         code, named = "service", refusal.extend_to_devices(lines)

@@ -40,7 +40,7 @@ class Uplink:
         """
         headers = _NDJSON
         if len(lines) >= _LEAST_COMPRESSED:
-            # Compression releases the interpreter lock; the loop goes on meanwhile.
+            # Compression releases the interpreter lock, so the event loop continues meanwhile.
             headers, lines = _GZIP, await asyncio.to_thread(gzip.compress, lines, _LEVEL)
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
         await self._send_request("POST", path, content=lines, headers=headers)

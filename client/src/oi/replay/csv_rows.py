@@ -130,9 +130,9 @@ class CsvFile:
             raise FileError(
                 f"{place}: the row has a device id, but the connection has no deviceIdPointer; remove the device id"
             )
-        payload: _Tree = {name: _to_json(cell) for name, cell in by_name.items() if cell.strip()}
+        payload: _Tree = {name: _cell_to_json(cell) for name, cell in by_name.items() if cell.strip()}
         content = derive_message_id(
-            self.target.connection, device or self.target.connection, moment, json.loads(_to_object(payload))
+            self.target.connection, device or self.target.connection, moment, json.loads(_tree_to_json(payload))
         )
         message = self._build_message(payload, own_id or content, device, moment)
         if len(message) > MAX_MESSAGE_BYTES:
@@ -142,11 +142,11 @@ class CsvFile:
     def _build_message(self, payload: _Tree, message_id: str, device: str, moment: datetime) -> bytes:
         target = self.target
         tree: _Tree = {}
-        _set_member(tree, target.message_id, _quote_json(message_id))
+        _set_tree_member(tree, target.message_id, _quote_json(message_id))
         if device:
-            _set_member(tree, target.device_id, _quote_json(device))
-        _set_member(tree, target.timestamp, _quote_json(_format_moment(moment, target.timestamp_format)))
-        return _to_object(tree | payload).encode()
+            _set_tree_member(tree, target.device_id, _quote_json(device))
+        _set_tree_member(tree, target.timestamp, _quote_json(_format_moment(moment, target.timestamp_format)))
+        return _tree_to_json(tree | payload).encode()
 
     def _parse_time(self, cell: str, place: str) -> datetime:
         text = cell.strip()
@@ -195,7 +195,7 @@ def _read_next_cells(path: Path, reader: Iterator[list[str]], number: int) -> li
         raise FileError(f"{path}: row {number} is not CSV: {error}") from None
 
 
-def _to_json(cell: str) -> str:
+def _cell_to_json(cell: str) -> str:
     """Convert a cell to JSON text: a number as written, any other text as a string."""
     text = cell.strip()
     if len(text) <= _MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
@@ -207,7 +207,7 @@ def _quote_json(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _set_member(tree: _Tree, pointer: Pointer, text: str) -> None:
+def _set_tree_member(tree: _Tree, pointer: Pointer, text: str) -> None:
     for token in pointer[:-1]:
         below = tree.setdefault(token, {})
         # ReplayTarget has rejected overlapping pointers.
@@ -216,9 +216,10 @@ def _set_member(tree: _Tree, pointer: Pointer, text: str) -> None:
     tree[pointer[-1]] = text
 
 
-def _to_object(tree: Mapping[str, Any]) -> str:
+def _tree_to_json(tree: Mapping[str, Any]) -> str:
     members = (
-        f"{_quote_json(name)}:{below if isinstance(below, str) else _to_object(below)}" for name, below in tree.items()
+        f"{_quote_json(name)}:{below if isinstance(below, str) else _tree_to_json(below)}"
+        for name, below in tree.items()
     )
     return "{" + ",".join(members) + "}"
 

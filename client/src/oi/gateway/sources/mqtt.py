@@ -55,7 +55,7 @@ class MqttSource:
     async def _read_until_lost(self) -> None:
         context, settings = self._context, self._settings
         self._check_certificate()
-        # Deliveries of the last connection are stored first: the broker sends those again that it got no reply for.
+        # First store the deliveries of the last connection: the broker repeats those that were not acknowledged.
         redeliveries = Redeliveries(await context.marks.read(), settings.max_in_flight)
         connection = MqttConnection(settings, context)
         connection.expect_redeliveries(redeliveries)
@@ -90,7 +90,7 @@ class MqttSource:
         if text != self._reported:
             _LOG.error("%s Trying again.", text)
         self._reported = text
-        # A client with the same id would otherwise lose its connection at once, and take this one again.
+        # Two clients with the same id would otherwise close each other's connections without a pause.
         await asyncio.sleep(_TAKEN_OVER_PAUSE_SECONDS if isinstance(error, TakenOverError) else self._pause)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 

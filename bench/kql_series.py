@@ -13,9 +13,7 @@ from bench.figures import Figure
 from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
 from emulators.kusto.query_checks import limit_sql_length
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.series.decomposition import decompose, find_anomalies
-from emulators.kusto.series.outliers import score_outliers
-from emulators.kusto.series.periods import detect_periods
+from emulators.kusto.series.decomposition import decompose, detect_periods, find_anomalies, score_outliers
 from emulators.kusto.translate import translate
 
 SERIES = 10_000

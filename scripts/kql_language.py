@@ -18,7 +18,7 @@ from typing import Any
 
 from emulators.kusto.errors import QueryError
 from emulators.kusto.extensions import EXTENSIONS
-from emulators.kusto.extensions.table_names import SUPPORTED as TABLE_FUNCTIONS
+from emulators.kusto.extensions.sources import TABLE_FUNCTIONS
 from emulators.kusto.translate import translate
 from emulators.kusto.translator_process import patch_library
 from scripts.kql_exclusions import EXCLUSIONS, OPERATORS

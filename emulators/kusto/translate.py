@@ -1,6 +1,12 @@
-"""Translation of a KQL query to one SELECT for DuckDB."""
+"""Translation of a KQL query to one SELECT for DuckDB.
+
+The translation also names the functions of a query whose results differ from Data Explorer's, because their arithmetic
+is not documented.
+"""
 
 import contextlib
+import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,9 +22,9 @@ from duckdb_kql.params import ParameterDeclaration
 from duckdb_kql.schema import output_columns
 from duckdb_kql.translate import clock, to_sql
 
-from emulators.kusto.approximations import find_approximations
 from emulators.kusto.discovery import Rows, bind_probe_rows
 from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
+from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.extensions.known_types import bind_known_types
 from emulators.kusto.extensions.pipeline import bind_tables
 from emulators.kusto.extensions.rendering import check_columns, collect_annotations
@@ -184,3 +190,29 @@ def _find_control_command(tokens: Sequence[Token]) -> tuple[int, int] | None:
             return token.line, token.column + 1
         begins = token.text == ";"
     return None
+
+
+_MARK = re.compile(r"(?:evaluate )?(\w+)(?: by)? \((approximate[^)]*)\)")
+
+
+@functools.cache
+def _list_marks() -> Mapping[str, str]:
+    """List the approximate functions, plugins and operators by name, each with the mark that the reply shows."""
+    listed = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
+    return {found[1]: found[2] for entry in listed if (found := _MARK.fullmatch(entry))}
+
+
+def find_approximations(tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Return name and mark of each approximate function that a query calls, sorted by name.
+
+    Args:
+        tokens: tokens of the query without comments and white space.
+    """
+    marks = _list_marks()
+    names = [token.text.lower() for token in tokens]
+    found = {
+        name
+        for before, name, after in zip(["", *names], names, [*names[1:], ""], strict=False)
+        if name in marks and (after == "(" or before == "|")
+    }
+    return tuple(f"{name} ({marks[name]})" for name in sorted(found))

@@ -16,7 +16,7 @@ from emulators.kusto.extensions.registry import (
     read_literal_value,
 )
 from emulators.kusto.extensions.sql import quote_text, render_expression
-from emulators.kusto.extensions.type_guards import render_error
+from emulators.kusto.extensions.type_checks import render_error
 
 YEAR_ONE = 62_135_596_800_000_000
 """Microseconds from 0001-01-01 to 1970-01-01; the bins of datetimes in Kusto start at 0001-01-01, a Monday."""

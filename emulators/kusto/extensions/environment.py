@@ -1,13 +1,19 @@
-"""KQL functions whose result depends on the cluster, the caller or the table instead of on values.
+"""KQL functions whose result depends on the cluster, the caller, the table or the request instead of on values.
 
 The engine has one database, no principals and no ingestion times; the functions return what Data Explorer returns in
-such a case. Functions over expressions that need no function in Python are here, too.
+such a case. A ``set`` statement defines the size and the start of the bins of ``bin_auto``. Functions over expressions
+that need no function in Python are here, too.
 """
 
-from duckdb_kql import ir
+import contextvars
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from duckdb_kql import ir, lower, options
 
 from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.known_types import infer_type
+from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
     add_bound_function,
@@ -15,7 +21,8 @@ from emulators.kusto.extensions.registry import (
     add_template_function,
 )
 from emulators.kusto.extensions.sql import bind_once, render_expression
-from emulators.kusto.extensions.type_guards import render_error
+from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
+from emulators.kusto.extensions.type_checks import render_error
 
 SUPPORTED: tuple[str, ...] = (
     "around",
@@ -32,6 +39,8 @@ SUPPORTED: tuple[str, ...] = (
     "indexof_regex",
     "ingestion_time (null)",
     "isutf8",
+    "array_strcat",
+    "bin_auto",
 )
 _NO_GUID = "CAST('00000000-0000-0000-0000-000000000000' AS UUID)"
 _INDEX_OF_REGEX = range(2, 6)
@@ -52,30 +61,6 @@ macros: tuple[str, ...] = (
         "coalesce(list_sum(list_transform(_x.m[1:n - 1], lambda _e: length(_e))), 0) END)[1]"
     ),
 )
-
-
-def install() -> None:
-    """Add the functions about cluster, caller and table to the KQL translator library."""
-    constants = {
-        "current_cluster_endpoint": "'localhost'",
-        "current_database": "'Telemetry'",
-        "current_principal": "''",
-        "current_principal_details": "CAST('{{}}' AS JSON)",
-        "cursor_current": "''",
-        "extent_id": _NO_GUID,
-        "extent_tags": "CAST('[]' AS JSON)",
-        "ingestion_time": "CAST(NULL AS TIMESTAMP)",
-    }
-    for name, sql in constants.items():
-        add_template_function(name, sql, 0)
-    add_custom_function("current_principal_is_member_of", ANY_NUMBER, _render_membership)
-    add_bound_function(
-        "around", (3,), lambda value, center, delta: f"({value} BETWEEN {center} - {delta} AND {center} + {delta})"
-    )
-    add_template_function("isutf8", "({0} IS NOT NULL)", 1)
-    add_custom_function("assert", (2,), _render_assert)
-    add_custom_function("estimate_data_size", ANY_NUMBER, _render_data_size)
-    add_custom_function("indexof_regex", _INDEX_OF_REGEX, _render_index_of_regex)
 
 
 def _render_membership(call: ir.FunctionCall) -> str:
@@ -124,3 +109,81 @@ def _render_match_index(text: str, pattern: str, start: str, length: str, occurr
         f"list_transform([kql_match_index({part}, {pattern}, {occurrence})], "
         f"lambda _i: CASE WHEN _i < 0 THEN CAST(-1 AS BIGINT) ELSE CAST(_i + {start} AS BIGINT) END)[1]"
     )
+
+
+SIZE, START = "query_bin_auto_size", "query_bin_auto_at"
+_NONE: Mapping[str, ir.Expr] = {}
+_VALUES: contextvars.ContextVar[Mapping[str, ir.Expr]] = contextvars.ContextVar("bin_auto_values", default=_NONE)
+"""Values of the two request properties in the query that is being parsed."""
+
+
+def install() -> None:
+    """Add the functions to the KQL translator library, and let it accept the two request properties of ``bin_auto``."""
+    constants = {
+        "current_cluster_endpoint": "'localhost'",
+        "current_database": "'Telemetry'",
+        "current_principal": "''",
+        "current_principal_details": "CAST('{{}}' AS JSON)",
+        "cursor_current": "''",
+        "extent_id": _NO_GUID,
+        "extent_tags": "CAST('[]' AS JSON)",
+        "ingestion_time": "CAST(NULL AS TIMESTAMP)",
+    }
+    for name, sql in constants.items():
+        add_template_function(name, sql, 0)
+    add_custom_function("current_principal_is_member_of", ANY_NUMBER, _render_membership)
+    add_bound_function(
+        "around", (3,), lambda value, center, delta: f"({value} BETWEEN {center} - {delta} AND {center} + {delta})"
+    )
+    add_template_function("isutf8", "({0} IS NOT NULL)", 1)
+    add_custom_function("assert", (2,), _render_assert)
+    add_custom_function("estimate_data_size", ANY_NUMBER, _render_data_size)
+    add_custom_function("indexof_regex", _INDEX_OF_REGEX, _render_index_of_regex)
+    _install_bin_auto()
+
+
+def _install_bin_auto() -> None:
+    for name in (SIZE, START):
+        options.OPTION_SUPPORT[name] = (options.OptionSupport.NO_OP, "read by bin_auto()")
+    replace_attribute(lower, "_apply_set_statements", _patch_set_statements)
+    replace_attribute(lower, "_lower_function_call", _patch_function_call)
+    add_custom_function(
+        "array_strcat", (2,), lambda call: render_expression(ir.FunctionCall("strcat_array", call.args))
+    )
+
+
+def _patch_set_statements(default: Callable[[Any], None]) -> Callable[[Any], None]:
+    def apply_set_statements(tree: Any) -> None:
+        default(tree)
+        values = {}
+        for statement in find_rules(tree, "SetStatement"):
+            name, value = reader.read_set_statement(statement)
+            if name in (SIZE, START):
+                values[name] = _read_value(statement, name, value)
+        _VALUES.set(values)
+
+    return apply_set_statements
+
+
+def _read_value(statement: Any, name: str, value: Any) -> ir.Expr:
+    lowered = None if value is None else reader.lower_expr(reader.collapse(value))
+    if not isinstance(lowered, ir.Literal):
+        raise semantic_error(f"set {name} requires a literal", position=get_source_position(statement))
+    return lowered
+
+
+def _patch_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def lower_function_call(node: Any) -> ir.Expr:
+        parts = get_child_rules(node)
+        if not parts or parts[0].getText() != "bin_auto":
+            return default(node)
+        size, start = (_VALUES.get().get(name) for name in (SIZE, START))
+        if len(parts) != 2 or size is None:  # noqa: PLR2004  the name and one argument
+            fault = f"requires the statement 'set {SIZE} = ...'" if size is None else "requires 1 argument"
+            raise semantic_error(f"bin_auto() {fault}", inner="SEM0219", position=get_source_position(node))
+        value = reader.lower_expr(parts[1])
+        return (
+            ir.FunctionCall("bin", (value, size)) if start is None else ir.FunctionCall("bin_at", (value, size, start))
+        )
+
+    return lower_function_call

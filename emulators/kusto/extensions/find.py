@@ -23,6 +23,7 @@ from emulators.kusto.extensions.pipeline import (
     get_table_names,
 )
 from emulators.kusto.extensions.search import SearchTerm, parse_search_condition
+from emulators.kusto.extensions.sources import TypedUnion
 from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
 from emulators.kusto.extensions.star_conditions import StarCondition, replace_nodes
 from emulators.kusto.extensions.tabular import find_as_name
@@ -33,7 +34,6 @@ from emulators.kusto.extensions.tree import (
     get_source_position,
     iterate_nodes,
 )
-from emulators.kusto.extensions.unions import TypedUnion
 
 SUPPORTED: tuple[str, ...] = ("find (in, withsource, project, project-smart, pack, wildcards)",)
 

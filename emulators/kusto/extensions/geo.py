@@ -1,18 +1,23 @@
-"""Geospatial KQL functions; the earth is a sphere, as in Kusto by default."""
+"""Geospatial KQL functions over points, lines and polygons; the earth is a sphere, as in Kusto by default.
+
+SQL computes distances of points, points in areas and geohashes. Functions in Python compute lengths and distances of
+lines and areas of polygons. The edges of a polygon are geodesics. In the gnomonic projection, whose centre is the
+centre of the polygons, geodesics are straight lines. The overlap of polygons is therefore found in this plane.
+"""
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
 
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.registry import add_bound_function, add_custom_function
+from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
 from emulators.kusto.extensions.sql import bind_once, render_expression
-
-SUPPORTED: tuple[str, ...] = (
-    "geo_distance_2points",
-    "geo_point_in_circle",
-    "geo_point_in_polygon",
-    "geo_point_to_geohash",
-    "geo_geohash_to_central_point",
-)
 
 _RADIUS = 6_371_010.0
 """Radius of the sphere in metres, as in Kusto."""
@@ -51,15 +56,6 @@ macros: tuple[str, ...] = (
         "lambda _g: kql_crossings(lon, lat, _g))) % 2 = 1 END)[1] END"
     ),
 )
-
-
-def install() -> None:
-    """Add the geospatial functions to the KQL translator library."""
-    add_custom_function("geo_distance_2points", (4, 5), _render_distance)
-    add_custom_function("geo_point_in_circle", (5,), _render_in_circle)
-    add_custom_function("geo_point_in_polygon", (3,), _render_in_polygon)
-    add_custom_function("geo_point_to_geohash", (2, 3), _render_to_geohash)
-    add_bound_function("geo_geohash_to_central_point", (1,), _render_from_geohash)
 
 
 def _render_reals(call: ir.FunctionCall) -> list[str]:
@@ -119,3 +115,240 @@ def _render_from_geohash(text: str) -> str:
     valid = f"regexp_full_match({text}, '[{_BASE_32}]{{1,18}}')"
     point = f"[{render_axis(0, 360)}, {render_axis(1, 180)}]"
     return f"CASE WHEN {valid} THEN json_object('type', 'Point', 'coordinates', {point}) END"
+
+
+_MAX_LONGITUDE, _MAX_LATITUDE = 180, 90
+
+type Vector = tuple[float, float, float]
+
+
+def to_vector(point: Sequence[float]) -> Vector:
+    """Return the unit vector of a point; raise ValueError if the coordinates are out of range."""
+    longitude, latitude = float(point[0]), float(point[1])
+    if not (abs(longitude) <= _MAX_LONGITUDE and abs(latitude) <= _MAX_LATITUDE):
+        raise ValueError(point)
+    lon, lat = math.radians(longitude), math.radians(latitude)
+    return math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)
+
+
+def compute_dot_product(left: Vector, right: Vector) -> float:
+    """Compute the scalar product of two vectors."""
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def compute_cross_product(left: Vector, right: Vector) -> Vector:
+    """Compute the vector product of two vectors."""
+    (a, b, c), (d, e, f) = left, right
+    return b * f - c * e, c * d - a * f, a * e - b * d
+
+
+def _measure_angle(left: Vector, right: Vector) -> float:
+    across = compute_cross_product(left, right)
+    return math.atan2(math.sqrt(compute_dot_product(across, across)), compute_dot_product(left, right))
+
+
+def _iterate_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
+    """Yield the segments of a GeoJSON LineString or MultiLineString; raise ValueError for any other shape."""
+    if shape["type"] not in ("LineString", "MultiLineString"):
+        raise ValueError(shape["type"])
+    lines = [shape["coordinates"]] if shape["type"] == "LineString" else shape["coordinates"]
+    for line in lines:
+        points = [to_vector(point) for point in line]
+        if len(points) < 2:  # noqa: PLR2004  a line has two ends
+            raise ValueError(line)
+        yield from pairwise(points)
+
+
+def _measure_line(shape: Any) -> float:
+    return math.fsum(_measure_angle(start, end) for start, end in _iterate_segments(shape)) * _RADIUS
+
+
+def _measure_distance(longitude: float, latitude: float, shape: Any) -> float:
+    point = to_vector((longitude, latitude))
+    return min(_measure_segment_distance(point, start, end) for start, end in _iterate_segments(shape)) * _RADIUS
+
+
+def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
+    """Compute the angle between a point on the globe and the nearest point on a segment of a great circle."""
+    nearest_end = min(_measure_angle(point, start), _measure_angle(point, end))
+    normal = compute_cross_product(start, end)
+    length = math.sqrt(compute_dot_product(normal, normal))
+    if length == 0:
+        return nearest_end
+    # The foot of the point is on the segment if it is on the inner side of the planes through both ends.
+    is_beside = (
+        compute_dot_product(compute_cross_product(normal, start), point)
+        >= 0
+        >= compute_dot_product(compute_cross_product(normal, end), point)
+    )
+    return (
+        abs(math.asin(max(-1.0, min(1.0, compute_dot_product(normal, point) / length)))) if is_beside else nearest_end
+    )
+
+
+_LINE_CALLS = (
+    ScalarCall("geo_line_length", _measure_line, "dynamic", "real"),
+    ScalarCall("geo_distance_point_to_line", _measure_distance, "real real dynamic", "real"),
+)
+_LEAST_POINTS = 4
+_MAX_UNION_EDGES = 2_000
+"""Maximum number of edges of overlapping polygons; the number of their crossings grows with its square."""
+
+type Point = tuple[float, float]
+type Edge = tuple[Point, Point, int]
+"""Two points in the plane from left to right, and the index of their polygon."""
+
+
+def _read_ring(ring: Sequence[Sequence[float]]) -> list[Vector]:
+    """Parse the distinct vertices of a GeoJSON polygon's ring; raise ValueError if the ring is invalid."""
+    vertices = [to_vector(point) for point in ring[:-1]]
+    if len(ring) < _LEAST_POINTS or list(ring[0]) != list(ring[-1]) or len(set(vertices)) < len(vertices):
+        raise ValueError(ring)
+    return vertices
+
+
+def _measure_ring(ring: Sequence[Vector]) -> float:
+    """Return the solid angle of the smaller region that a ring encloses."""
+    origin = ring[0]
+    total = math.fsum(_measure_triangle(origin, a, b) for a, b in pairwise(ring[1:]))
+    angle = math.fabs(total)
+    return min(angle, 4 * math.pi - angle)
+
+
+def _measure_triangle(a: Vector, b: Vector, c: Vector) -> float:
+    """Return the solid angle of a triangle, negative if it is clockwise."""
+    return 2 * math.atan2(
+        compute_dot_product(a, compute_cross_product(b, c)),
+        1 + compute_dot_product(a, b) + compute_dot_product(b, c) + compute_dot_product(c, a),
+    )
+
+
+def _measure_area(shape: Any) -> float:
+    if shape["type"] not in ("Polygon", "MultiPolygon"):
+        raise ValueError(shape["type"])
+    parts = [shape["coordinates"]] if shape["type"] == "Polygon" else shape["coordinates"]
+    polygons = [[_read_ring(ring) for ring in rings] for rings in parts]
+    if not polygons or not all(polygons):
+        raise ValueError(shape)
+    areas = [_measure_ring(shell) - math.fsum(map(_measure_ring, holes)) for shell, *holes in polygons]
+    total = math.fsum(areas)
+    if len(polygons) > 1:
+        total -= _measure_overlap(polygons)
+    return total * _RADIUS**2
+
+
+def _measure_overlap(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
+    """Compute the solid angle that polygons cover more than once; a region in n polygons counts n - 1 times."""
+    vertices = [vertex for rings in polygons for ring in rings for vertex in ring]
+    if len(vertices) > _MAX_UNION_EDGES:
+        raise ValueError("too many edges")
+    centre = [math.fsum(axis) for axis in zip(*vertices, strict=True)]
+    length = math.hypot(*centre)
+    if length == 0:
+        raise ValueError("the polygons surround the sphere")
+    projection = _GnomonicProjection((centre[0] / length, centre[1] / length, centre[2] / length))
+    edges = [edge for index, rings in enumerate(polygons) for edge in _project_edges(projection, rings, index)]
+    bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_find_crossings(edges)))
+    edges.sort(key=lambda edge: edge[0][0])
+    starts = [edge[0][0] for edge in edges]
+    slabs = (
+        _measure_slab(projection, edges[: bisect.bisect_right(starts, left)], left, right)
+        for left, right in pairwise(bounds)
+    )
+    return math.fsum(slabs)
+
+
+class _GnomonicProjection:
+    """Projection of the hemisphere around a centre to the plane in which geodesics are straight."""
+
+    def __init__(self, centre: Vector) -> None:
+        self._centre = centre
+        axis = (0.0, 0.0, 1.0) if abs(centre[2]) < 0.9 else (1.0, 0.0, 0.0)  # noqa: PLR2004  not parallel to the centre
+        east = compute_cross_product(axis, centre)
+        length = math.hypot(*east)
+        self._east = (east[0] / length, east[1] / length, east[2] / length)
+        self._north = compute_cross_product(centre, self._east)
+
+    def project(self, vector: Vector) -> Point:
+        depth = compute_dot_product(vector, self._centre)
+        if depth <= 0:
+            raise ValueError("the polygons are larger than a hemisphere")
+        return compute_dot_product(vector, self._east) / depth, compute_dot_product(vector, self._north) / depth
+
+    def unproject(self, x: float, y: float) -> Vector:
+        a, b, c = (self._centre[i] + x * self._east[i] + y * self._north[i] for i in range(3))
+        length = math.hypot(a, b, c)
+        return a / length, b / length, c / length
+
+
+def _project_edges(projection: _GnomonicProjection, rings: Sequence[Sequence[Vector]], index: int) -> Iterator[Edge]:
+    for ring in rings:
+        points = [projection.project(vertex) for vertex in ring]
+        for start, end in pairwise([*points, points[0]]):
+            if start[0] != end[0]:
+                yield min(start, end), max(start, end), index
+
+
+def _find_crossings(edges: Sequence[Edge]) -> Iterator[float]:
+    for (a, b, _), (c, d, _) in itertools.combinations(edges, 2):
+        if b[0] <= c[0] or d[0] <= a[0]:
+            continue
+        slope1, slope2 = (b[1] - a[1]) / (b[0] - a[0]), (d[1] - c[1]) / (d[0] - c[0])
+        if slope1 == slope2:
+            continue
+        x = (c[1] - a[1] + slope1 * a[0] - slope2 * c[0]) / (slope1 - slope2)
+        if max(a[0], c[0]) < x < min(b[0], d[0]):
+            yield x
+
+
+def _measure_slab(projection: _GnomonicProjection, edges: Sequence[Edge], left: float, right: float) -> float:
+    """Compute the solid angle of the overlaps between two vertical lines of the projection."""
+    middle = (left + right) / 2
+    crossed = sorted(
+        (_compute_height(edge, middle), _compute_height(edge, left), _compute_height(edge, right), edge[2])
+        for edge in edges
+        if edge[0][0] <= left and edge[1][0] >= right
+    )
+    inside: set[int] = set()
+    total = 0.0
+    for (_, left1, right1, index), (_, left2, right2, _) in pairwise(crossed):
+        inside ^= {index}
+        if len(inside) > 1:
+            corners = [(left, left1), (right, right1), (right, right2), (left, left2)]
+            a, b, c, d = (projection.unproject(*corner) for corner in corners)
+            total += (len(inside) - 1) * abs(_measure_triangle(a, b, c) + _measure_triangle(a, c, d))
+    return total
+
+
+def _compute_height(edge: Edge, x: float) -> float:
+    (x1, y1), (x2, y2), _ = edge
+    return y1 + (y2 - y1) * (x - x1) / (x2 - x1)
+
+
+_POLYGON_CALLS = (ScalarCall("geo_polygon_area", _measure_area, "dynamic", "real"),)
+
+SUPPORTED: tuple[str, ...] = (
+    "geo_distance_2points",
+    "geo_point_in_circle",
+    "geo_point_in_polygon",
+    "geo_point_to_geohash",
+    "geo_geohash_to_central_point",
+    *tuple(call.name for call in _LINE_CALLS),
+    "geo_polygon_area (does not detect edges that cross)",
+)
+
+functions = (
+    *build_functions(_LINE_CALLS),
+    *build_functions(_POLYGON_CALLS),
+)
+
+
+def install() -> None:
+    """Add the geospatial functions to the KQL translator library."""
+    add_custom_function("geo_distance_2points", (4, 5), _render_distance)
+    add_custom_function("geo_point_in_circle", (5,), _render_in_circle)
+    add_custom_function("geo_point_in_polygon", (3,), _render_in_polygon)
+    add_custom_function("geo_point_to_geohash", (2, 3), _render_to_geohash)
+    add_bound_function("geo_geohash_to_central_point", (1,), _render_from_geohash)
+    install_calls(_LINE_CALLS)
+    install_calls(_POLYGON_CALLS)

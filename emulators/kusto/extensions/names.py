@@ -1,14 +1,22 @@
-"""KQL syntax and functions about names: ``(a, b) = f(x)``, named arguments, ``column_ifexists`` and ``pack_all``."""
+"""KQL syntax and functions about names: ``(a, b) = f(x)``, named arguments, ``column_ifexists`` and ``pack_all``.
+
+A column that a query does not name, such as ``strlen(S)``, gets a name such as ``strlen_S``. The rules are those of
+Microsoft's language service: the name of a function, of its argument, or both. The translator library knows the names
+that its authors measured on Microsoft's Kusto emulator; these take precedence.
+"""
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from duckdb_kql import ir, lower, schema
 from duckdb_kql.errors import KqlUnsupportedError
+from duckdb_kql.translate import naming
+from duckdb_kql.translate.functions import lookup_aggregate
 
 from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
+from emulators.kusto.extensions.language import read_symbols
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.tree import (
     find_rules,
@@ -279,11 +287,50 @@ _FUNCTIONS: dict[str, Callable[[ir.FunctionCall, Sequence[str]], ir.Expr]] = {
     **dict.fromkeys(_WITH_STAR, _resolve_star),
 }
 
+type NameRule = Callable[[ir.Expr], str | None]
+
+_MEASURED = naming.NAME_PRESERVING | {
+    *("strlen", "gettype", "array_sort_asc", "array_sort_desc"),
+    *("pow", "exp10", "sign", "cot", "degrees", "radians", "trim", "trim_start", "trim_end", "tolower", "startofweek"),
+}
+"""Functions whose names the library's authors measured; those of the last line give their column no name."""
+
+_SEVERAL = 2
+"""Least number of arguments of a function that has the name of an aggregate, such as ``hll_merge``."""
+
+
+def _find_naming(call: ir.FunctionCall) -> Mapping[str, Any] | None:
+    """Find the rule by which the result column of a function call is named; None if the library names it."""
+    functions, aggregates = read_symbols("functions"), read_symbols("aggregates")
+    is_aggregate = call.name in aggregates and (call.name not in functions or len(call.args) < _SEVERAL)
+    if call.name in _MEASURED or (is_aggregate and lookup_aggregate(call.name) is not None):
+        return None
+    symbol = (aggregates if is_aggregate else functions).get(call.name)
+    return None if symbol is None else symbol.get("naming")
+
+
+def _patch_expression_name(default: NameRule) -> NameRule:
+    def name_expression(expr: ir.Expr) -> str | None:
+        rule = _find_naming(expr) if isinstance(expr, ir.FunctionCall) else None
+        if rule is None or not isinstance(expr, ir.FunctionCall):
+            return default(expr)
+        prefix = rule.get("prefix")
+        if rule["argument"] == "none":
+            return str(prefix)
+        if rule["argument"] == "only" and len(expr.args) != 1:
+            return None
+        # The names of the arguments follow the same rules.
+        name = naming.expression_name(expr.args[0]) if expr.args else None
+        return f"{prefix}_{name or ''}" if prefix else name
+
+    return name_expression
+
 
 macros: tuple[str, ...] = ()
 
 
 def install() -> None:
-    """Add lists of names, named arguments, ``column_ifexists`` and ``pack_all`` to the KQL translator library."""
+    """Add the syntax, the functions and the names of unnamed columns to the KQL translator library."""
     _install_names()
     _install_columns()
+    replace_attribute(naming, "expression_name", _patch_expression_name)

@@ -1,25 +1,29 @@
-"""Translation of comparison and arithmetic operators to SQL, by the types of their operands.
+"""Translation of comparison and arithmetic operators to SQL, by the types of their operands, and of decimals.
 
 SQL silently converts operands of different types, Kusto rejects them. The accepted types follow the signatures of the
 operators in Kusto's published language definition: texts and dynamic (JSON) values have no order, ``==`` does not
 compare a number with a text, and two dynamic values cannot be compared. Division depends on the types, and timespans
 have operators that SQL lacks.
+
+A decimal has nine digits after the point. A quotient with more digits is rounded, where Data Explorer has 34 digits.
 """
 
 import dataclasses
+import decimal
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from duckdb_kql import ir, translate
+from duckdb_kql import ir, lower, translate
 
-from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
+from emulators.kusto.decimals import FRACTION_DIGITS, format_decimal, is_representable
+from emulators.kusto.errors import QueryError, semantic_error, syntax_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
-from emulators.kusto.extensions.library import replace_attribute, writer
+from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.sql import bind_once, render_expression
 from emulators.kusto.extensions.static_types import DYNAMICS as DYNAMIC_KINDS
 from emulators.kusto.extensions.static_types import infer_static_type
-from emulators.kusto.extensions.tree import iterate_nodes
-from emulators.kusto.extensions.type_guards import (
+from emulators.kusto.extensions.tree import get_rule_name, get_source_position, iterate_nodes
+from emulators.kusto.extensions.type_checks import (
     DYNAMICS,
     TEXTS,
     add_guard,
@@ -29,6 +33,103 @@ from emulators.kusto.extensions.type_guards import (
     render_number_test,
     render_type_test,
 )
+from emulators.kusto.python_functions import PythonFunction
+
+SUPPORTED: tuple[str, ...] = ("decimal() literals with nine digits after the point",)
+
+_DECIMAL = "DECIMAL(38, 9)"
+_DECIMAL_CONTEXT = decimal.Context(prec=60)
+_DECIMAL_STEP = decimal.Decimal(1).scaleb(-FRACTION_DIGITS)
+_NUMBER_TYPES = ("DOUBLE", "BIGINT", "INTEGER", "HUGEINT")
+_BINS = frozenset({"bin", "floor"})
+_BIN_ARGUMENTS = 2
+_ARITHMETIC_OPERATORS = frozenset({"+", "-", "*", "/", "%"})
+
+
+def _divide_decimals(dividend: str | None, divisor: str | None) -> str | None:
+    """Divide two decimals, rounded to nine digits after the point; None for a null or a division by zero."""
+    if dividend is None or divisor is None or not decimal.Decimal(divisor):
+        return None
+    quotient = _DECIMAL_CONTEXT.divide(decimal.Decimal(dividend), decimal.Decimal(divisor))
+    return format(quotient.quantize(_DECIMAL_STEP, decimal.ROUND_HALF_UP, _DECIMAL_CONTEXT), "f")
+
+
+def _format_decimal_text(text: str | None) -> str | None:
+    return None if text is None else format_decimal(decimal.Decimal(text))
+
+
+functions: tuple[PythonFunction, ...] = (
+    PythonFunction("kql_decimal_divided", _divide_decimals, ("VARCHAR", "VARCHAR"), "VARCHAR"),
+    PythonFunction("kql_decimal_text", _format_decimal_text, ("VARCHAR",), "VARCHAR"),
+)
+
+
+def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def lower_expr(node: Any) -> ir.Expr:
+        inner = reader.collapse(node)
+        if get_rule_name(inner) != "DecimalLiteralExpression":
+            return default(node)
+        return _parse_decimal(inner)
+
+    return lower_expr
+
+
+def _parse_decimal(node: Any) -> ir.Expr:
+    text = node.getText().partition("(")[2].rpartition(")")[0].strip()
+    if text.lower() in ("null", ""):
+        return ir.FunctionCall("todecimal", (ir.Literal(None, "string"),))
+    try:
+        value = decimal.Decimal(text)
+    except decimal.InvalidOperation:
+        raise syntax_error(f"'{text[:60]}' is not a decimal", get_source_position(node)) from None
+    if not value.is_finite() or not is_representable(value):
+        raise unsupported_error(
+            "decimals of more than nine digits after or 29 before the point", position=get_source_position(node)
+        )
+    return ir.FunctionCall("todecimal", (ir.Literal(format(value, "f"), "string"),))
+
+
+def _patch_render_decimals(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+    def render_expr(node: ir.Expr) -> str:
+        if isinstance(node, ir.FunctionCall) and node.name in _BINS and infer_decimal(node) == "decimal":
+            operands = [f"CAST({render_expression(arg)} AS {_DECIMAL})" for arg in node.args]
+            return f"CAST({bind_once(operands, lambda value, size: f'kql_decimal_bin({value}, {size})')} AS {_DECIMAL})"
+        if not isinstance(node, ir.BinaryOp) or node.op not in _ARITHMETIC_OPERATORS:
+            return default(node)
+        types = infer_decimal(node.left), infer_decimal(node.right)
+        if "decimal" not in types:
+            return default(node)
+        left, right = (
+            ir.FunctionCall("todecimal", (operand,)) if kind == "real" else operand
+            for operand, kind in zip((node.left, node.right), types, strict=True)
+        )
+        if node.op == "/":
+            return f"kql_decimal_quotient({render_expression(left)}, {render_expression(right)})"
+        return f"CAST({default(dataclasses.replace(node, left=left, right=right))} AS {_DECIMAL})"
+
+    return render_expr
+
+
+def infer_decimal(expr: ir.Expr) -> str | None:
+    """Infer the Kusto type of an expression, which may calculate with decimals; None if it is unknown."""
+    if isinstance(expr, ir.LetRef):
+        return infer_decimal(expr.value)
+    if isinstance(expr, ir.BinaryOp) and expr.op in _ARITHMETIC_OPERATORS:
+        kinds = infer_decimal(expr.left), infer_decimal(expr.right)
+        return "decimal" if "decimal" in kinds else None
+    if isinstance(expr, ir.FunctionCall) and expr.name in _BINS and len(expr.args) == _BIN_ARGUMENTS:
+        return infer_decimal(expr.args[0])
+    return "decimal" if isinstance(expr, ir.FunctionCall) and expr.name == "todecimal" else infer_type(expr)
+
+
+def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+    def render_tostring(node: ir.Expr) -> str:
+        if infer_decimal(node) != "decimal":
+            return default(node)
+        return f"coalesce(kql_decimal_text(CAST({render_expression(node)} AS VARCHAR)), '')"
+
+    return render_tostring
+
 
 _COMPARISONS_MACROS: tuple[str, ...] = (
     # A dynamic that is compared with a whole number: other values are null. Fractions are an error, because their
@@ -252,7 +353,6 @@ def _render_join_key_guard(key: Any) -> str:
 
 
 _WHOLE_TYPES = ("BIGINT", "HUGEINT")
-_DECIMAL = "DECIMAL(38, 9)"
 _QUOTIENTS = (
     # A division by 0 is null for integers, and infinite or NaN for reals.
     *(f"(a {left}, b {right}) AS a // nullif(b, 0)" for left in _WHOLE_TYPES for right in _WHOLE_TYPES),
@@ -334,12 +434,26 @@ def _is_timespan(expr: ir.Expr) -> bool:
 
 
 macros: tuple[str, ...] = (
+    (
+        "CREATE OR REPLACE MACRO kql_decimal_quotient(a, b) AS CAST(kql_decimal_divided("
+        f"CAST(a AS VARCHAR), CAST(b AS VARCHAR)) AS {_DECIMAL})"
+    ),
+    "CREATE OR REPLACE MACRO kql_decimal_bin(v, r) AS CASE WHEN r > 0 THEN v - ((v % r) + r) % r END",
+    # The average of no numbers is NaN.
+    (
+        f"CREATE OR REPLACE MACRO kql_avg(a {_DECIMAL}) AS kql_decimal_quotient(sum(a), count(a)), "
+        + ", ".join(f"(a {kind}) AS coalesce(avg(a), CAST('NaN' AS DOUBLE))" for kind in _NUMBER_TYPES)
+        + ", (a INTERVAL) AS avg(a), (a TIMESTAMP) AS avg(a)"
+    ),
     *_COMPARISONS_MACROS,
     *_ARITHMETIC_MACROS,
 )
 
 
 def install() -> None:
-    """Add the type rules of comparison and arithmetic operators to the KQL translator library."""
+    """Add decimals and the operators to the KQL translator library."""
+    replace_attribute(lower, "_lower_expr", _patch_lower_expr)
+    replace_attribute(translate, "render_expr", _patch_render_decimals)
+    replace_attribute(translate, "render_kql_tostring", _patch_tostring)
     _install_comparisons()
     _install_arithmetic()

@@ -1,28 +1,35 @@
-"""Query operator ``scan``: passes sorted rows, one after the other, through steps that match sequences of rows.
+"""Operator ``scan`` and plugins of ``evaluate`` that match sequences of rows or compute over neighbouring rows.
 
-The result of a row depends on earlier rows, so the SQL is a recursive query that processes one row of every partition
-in each iteration. See "scan operator" of the Kusto documentation.
+``scan`` passes sorted rows, one after the other, through steps. The result of a row depends on earlier rows, so the SQL
+is a recursive query that processes one row of every partition in each iteration. See "scan operator" of the Kusto
+documentation. The plugins are ``rolling_percentile``, ``rows_near`` and ``sequence_detect``.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from duckdb_kql import ir
+from duckdb_kql import ir, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.activity import TimelinePlugin, parse_arguments
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader
+from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import Substitute, add_operator
+from emulators.kusto.extensions.plugins import add_plugin, check_column
 from emulators.kusto.extensions.scan_sql import DeclaredColumn, ScanSql, ScanStep, SingleStepScanSql
-from emulators.kusto.extensions.serialized import SerializedInputOperator
-from emulators.kusto.extensions.sql import SQL_TYPES, quote_name
+from emulators.kusto.extensions.serialized import SerializedInputOperator, UnorderedOutputOperator
+from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
-from emulators.kusto.extensions.window_plan import WHOLE, RowPartition
+from emulators.kusto.extensions.window_plan import WHOLE, RowPartition, find_free_prefix
 
-SUPPORTED: tuple[str, ...] = ("scan (declare, several steps, output=all, last and none, with_match_id)",)
-
-macros: tuple[str, ...] = ()
+SUPPORTED: tuple[str, ...] = (
+    "scan (declare, several steps, output=all, last and none, with_match_id)",
+    "evaluate rolling_percentile",
+    "evaluate rows_near",
+    "evaluate sequence_detect",
+)
 _MAX_STEPS = 16
 _HIDDEN = " assigned"
 """End of the name of the hidden column for an input column that a step assigns; no column of a query has it."""
@@ -143,11 +150,6 @@ def _select_assigned(sql: str, assigned: Sequence[str]) -> str:
     return f"SELECT * EXCLUDE ({', '.join(hidden.values())}) REPLACE ({replaced}) FROM ({sql})"  # noqa: S608  quoted names
 
 
-def install() -> None:
-    """Add the operator ``scan`` to the KQL translator library."""
-    add_operator("ScanOperator", _parse_scan)
-
-
 def _parse_scan(node: Any) -> ir.Operator:
     match_id = ""
     for parameter in find_rules(node, "RelaxedQueryOperatorParameter"):
@@ -198,3 +200,238 @@ def _parse_assignment(node: Any) -> ir.NamedExpr:
 def _read_identifier(node: Any) -> str:
     text = reader.name_text(reader.collapse(node))
     return str(node.getText() if text is None else text)
+
+
+macros: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class RollingPercentile(UnorderedOutputOperator):
+    """Plugin ``rolling_percentile``: a percentile of the values in the last bins, for each bin with values.
+
+    Attributes:
+        value: column of the values.
+        timeline: window of the timeline: its column, size and dimensions.
+        percentile: the percentile, from 0 to 100.
+        bins: number of bins of the rolling window.
+        percentile_text: text of the percentile in the query, which becomes part of the column name.
+    """
+
+    value: str
+    timeline: TimelinePlugin
+    percentile: ir.Expr
+    bins: ir.Expr
+    percentile_text: str
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Render the plugin as SQL that yields a row for each bin and combination of dimensions."""
+        check_column(self.value, cols)
+        self.timeline.check_columns(cols)
+        p = find_free_prefix([*cols, *self.infer_columns(cols)])
+        (size,), (time,) = self.timeline.render_constants(), self.timeline.columns
+        dimensions = self.timeline.render_dimensions()
+        bins = f"CAST({render_expression(self.bins)} AS BIGINT)"
+        number = self.timeline.render_window("0", size)
+        rows = f"(SELECT *, {number} AS {p}w FROM {prev})"  # noqa: S608  generated names, rendered expressions
+        rolled = f"(SELECT *, unnest(generate_series({p}w, {p}w + {bins} - 1)) AS {p}t FROM {rows})"  # noqa: S608
+        aggregate = ir.FunctionCall("percentile", (ir.ColumnRef(self.value), self.percentile))
+        begins = f"SELECT {p}w{dimensions}, min({quote_name(time)}) AS {p}b FROM {rows} GROUP BY ALL"  # noqa: S608
+        values = f"SELECT {p}t{dimensions}, {translate.render_aggregate(ir.NamedExpr(aggregate))} AS {p}v"
+        begin = translate.render_expr(ir.FunctionCall("bin", (ir.ColumnRef(f"{p}b"), self.timeline.constants[0])))
+        same = "".join(
+            f" AND b.{quote_name(name)} IS NOT DISTINCT FROM r.{quote_name(name)}" for name in self.timeline.dimensions
+        )
+        named = [quote_name(name) for name in self.infer_columns(cols)]
+        chosen = "".join(f", b.{quote_name(name)}" for name in self.timeline.dimensions)
+        order = ", ".join([*named[1:-1], named[0]])
+        return (
+            f"SELECT {begin} AS {named[0]}{chosen}, r.{p}v AS {named[-1]} FROM ({begins}) AS b "  # noqa: S608
+            f"JOIN ({values} FROM {rolled} GROUP BY ALL) AS r ON b.{p}w = r.{p}t{same} ORDER BY {order}"
+        )
+
+    def infer_columns(self, cols: list[str]) -> list[str]:
+        """Return the names of the output columns: timeline, dimensions and percentile."""
+        del cols
+        if not isinstance(self.bins, ir.Literal):
+            raise unsupported_error("evaluate rolling_percentile with a number of bins that is not a literal")
+        name = f"rolling_{self.bins.value}_percentile_{self.value}_{self.percentile_text}"
+        return [*self.timeline.columns, *self.timeline.dimensions, name]
+
+    def replace_expressions(self, substitute: Substitute) -> "RollingPercentile":
+        """Return a copy in which the function ``substitute`` has replaced the constants."""
+        timeline = self.timeline.replace_expressions(substitute)
+        return dataclasses.replace(
+            self, timeline=timeline, percentile=substitute(self.percentile), bins=substitute(self.bins)
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class RowsNear(SerializedInputOperator):
+    """Plugin ``rows_near``: the rows before and after each row that meets a condition.
+
+    Attributes:
+        condition: the condition.
+        before: number of rows before a row that meets the condition.
+        after: number of rows after it.
+        partition: groups of rows, of which each is searched separately.
+    """
+
+    condition: ir.Expr
+    before: ir.Expr
+    after: ir.Expr
+    partition: RowPartition = WHOLE
+    keyword: ClassVar[str] = "rows_near"
+
+    def copy_with_partition(self, partition: RowPartition) -> "RowsNear":
+        """Return a copy that searches each group of rows separately."""
+        return dataclasses.replace(self, partition=partition)
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Render the plugin as SQL that yields the found rows in the order of the input."""
+        p = find_free_prefix(cols)
+        keys = ", ".join(map(quote_name, self.partition.columns))
+        partition = f"PARTITION BY {keys} " if keys else ""
+        before, after = (f"CAST({render_expression(each)} AS BIGINT)" for each in (self.before, self.after))
+        rows = (
+            f"(SELECT *, row_number() OVER () AS {p}r, "  # noqa: S608  generated names, rendered expressions
+            f"coalesce({render_expression(self.condition)}, false) AS {p}c FROM {prev})"
+        )
+        frame = f"ROWS BETWEEN {after} PRECEDING AND {before} FOLLOWING"
+        return (
+            f"SELECT * EXCLUDE ({p}r, {p}c) FROM {rows} "  # noqa: S608
+            f"QUALIFY bool_or({p}c) OVER ({partition}ORDER BY {p}r {frame}) ORDER BY {p}r"
+        )
+
+    def replace_expressions(self, substitute: Substitute) -> "RowsNear":
+        """Return a copy in which the function ``substitute`` has replaced condition and numbers of rows."""
+        condition, before, after = (substitute(each) for each in (self.condition, self.before, self.after))
+        return dataclasses.replace(self, condition=condition, before=before, after=after)
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceDetect(UnorderedOutputOperator):
+    """Plugin ``sequence_detect``: sequences of events that meet one predicate after the other.
+
+    Attributes:
+        time: column of the timeline.
+        step_window: maximum time between two steps.
+        span: maximum time between the first and the last step.
+        steps: predicates with their names.
+        dimensions: columns whose values all events of a sequence share.
+    """
+
+    time: str
+    step_window: ir.Expr
+    span: ir.Expr
+    steps: tuple[ir.NamedExpr, ...]
+    dimensions: tuple[str, ...]
+
+    def render(self, prev: str, cols: list[str]) -> str:
+        """Render the plugin as SQL that yields each sequence of times once, ordered by the times."""
+        for name in (self.time, *self.dimensions):
+            check_column(name, cols)
+        p, time, names = find_free_prefix(cols), quote_name(self.time), self.infer_columns(cols)
+        dimensions = [quote_name(name) for name in self.dimensions]
+        flags = ", ".join(
+            f"coalesce({render_expression(step.expr)}, false) AS {p}f{index}" for index, step in enumerate(self.steps)
+        )
+        keys = "".join(f", {name}" for name in dimensions)
+        rows = f"{p}e AS MATERIALIZED (SELECT DISTINCT {time} AS {p}t{keys}, {flags} FROM {prev})"  # noqa: S608
+        joins = f"{p}e AS s0" + "".join(self._render_join(p, index) for index in range(1, len(self.steps)))
+        times = [f"s{index}.{p}t" for index in range(len(self.steps))]
+        duration = f"({times[-1]} - {times[0]})"
+        chosen = [*(f"s0.{name}" for name in dimensions), *times, duration]
+        selected = ", ".join(f"{sql} AS {quote_name(name)}" for sql, name in zip(chosen, names, strict=True))
+        order = ", ".join(quote_name(name) for name in names[len(dimensions) : -1])
+        return f"WITH {rows} SELECT DISTINCT {selected} FROM {joins} WHERE s0.{p}f0 ORDER BY {order}"  # noqa: S608
+
+    def _render_join(self, p: str, index: int) -> str:
+        """Return SQL that joins the events of a step with those of the step before."""
+        window, span = f"({render_expression(self.step_window)})", f"({render_expression(self.span)})"
+        conditions = [
+            f"s{index}.{p}f{index}",
+            f"s{index}.{p}t > s{index - 1}.{p}t",
+            f"s{index}.{p}t <= s{index - 1}.{p}t + {window}",
+            f"s{index}.{p}t <= s0.{p}t + {span}",
+            *(f"s{index}.{quote_name(name)} IS NOT DISTINCT FROM s0.{quote_name(name)}" for name in self.dimensions),
+        ]
+        return f" JOIN {p}e AS s{index} ON {' AND '.join(conditions)}"
+
+    def infer_columns(self, cols: list[str]) -> list[str]:
+        """Return the names of the output columns: dimensions, time of each step, and duration."""
+        del cols
+        return [*self.dimensions, *(f"{step.name or ''}_{self.time}" for step in self.steps), "Duration"]
+
+    def replace_expressions(self, substitute: Substitute) -> "SequenceDetect":
+        """Return a copy in which the function ``substitute`` has replaced the limits and the predicates."""
+        steps = tuple(dataclasses.replace(step, expr=substitute(step.expr)) for step in self.steps)
+        window, span = substitute(self.step_window), substitute(self.span)
+        return dataclasses.replace(self, steps=steps, step_window=window, span=span)
+
+
+_NEAR_ARGUMENTS = (2, 3)
+_SEQUENCE_ARGUMENTS = 4
+_ROLLING_ARGUMENTS = 5
+
+
+def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+    position = _reject_schema("rolling_percentile", node, clause)
+    if len(arguments) < _ROLLING_ARGUMENTS:
+        raise semantic_error(
+            "evaluate rolling_percentile() requires a value, a percentile, an index, a bin size and a number of bins",
+            inner="SEM0219",
+            position=position,
+        )
+    value, percentile, index, size, bins, *dimensions = arguments
+    fields = parse_arguments("rolling_percentile", node, [index, size, *dimensions], 1, (1,))
+    column = reader.lower_expr(value)
+    if not isinstance(column, ir.ColumnRef):
+        raise semantic_error("evaluate rolling_percentile(): the first argument must be a column", position=position)
+    percent, count = reader.lower_expr(percentile), reader.lower_expr(bins)
+    return RollingPercentile(column.name, TimelinePlugin(**fields), percent, count, percentile.getText())
+
+
+def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+    position = _reject_schema("rows_near", node, clause)
+    if len(arguments) not in _NEAR_ARGUMENTS or any(find_argument_name(each) for each in arguments):
+        raise semantic_error(
+            "evaluate rows_near() requires a condition and one or two numbers of rows",
+            inner="SEM0219",
+            position=position,
+        )
+    condition, before, *after = (reader.lower_expr(each) for each in arguments)
+    return RowsNear(condition, before, after[0] if after else before)
+
+
+def _parse_sequence_detect(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+    position = _reject_schema("sequence_detect", node, clause)
+    lowered = [reader.lower_named(each) for each in arguments]
+    steps = [each for each in lowered[3:] if each.name or not isinstance(each.expr, ir.ColumnRef)]
+    dimensions = lowered[3 + len(steps) :]
+    if len(lowered) < _SEQUENCE_ARGUMENTS or not steps or not isinstance(lowered[0].expr, ir.ColumnRef):
+        raise semantic_error(
+            "evaluate sequence_detect() requires a timeline column, two limits and at least one predicate",
+            inner="SEM0219",
+            position=position,
+        )
+    if lowered[3 : 3 + len(steps)] != steps or len({step.name for step in steps}) < len(steps):
+        raise unsupported_error(
+            "evaluate sequence_detect", "give each predicate a name of its own, and the dimensions after them", position
+        )
+    names = tuple(each.expr.name for each in dimensions)
+    return SequenceDetect(lowered[0].expr.name, lowered[1].expr, lowered[2].expr, tuple(steps), names)
+
+
+def _reject_schema(plugin: str, node: Any, clause: Any) -> tuple[int, int]:
+    position = get_source_position(node)
+    if clause is not None:
+        raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)
+    return position
+
+
+def install() -> None:
+    """Add the operator ``scan`` to the KQL translator library, and the plugins to ``evaluate``."""
+    add_operator("ScanOperator", _parse_scan)
+    add_plugin("rolling_percentile", _parse_rolling_percentile)
+    add_plugin("rows_near", _parse_rows_near)
+    add_plugin("sequence_detect", _parse_sequence_detect)

@@ -1,15 +1,23 @@
-"""KQL functions that find seasons, trends and anomalies in series: decomposition, periods and outliers.
+"""KQL functions that analyse series: statistics, fits of lines, decomposition, periods, outliers, Fourier transform.
 
 The documentation of Kusto specifies the arithmetic of the decomposition, but not the scores of periods. The functions
-reproduce the documentation's examples of these scores.
+reproduce the documentation's examples of these scores. The statistical functions of single numbers, such as
+``welch_test``, are also here, because functions in Python compute them in the same way.
 """
+
+from collections.abc import Callable
 
 from duckdb_kql import ir
 
 from emulators.kusto.errors import semantic_error
-from emulators.kusto.extensions.multi_results import SeriesOutput, add_multi_result_function
-from emulators.kusto.extensions.registry import add_custom_function
-from emulators.kusto.extensions.series_calls import (
+from emulators.kusto.extensions.multi_results import (
+    SeriesOutput,
+    add_multi_result_function,
+    install_multi_results,
+    read_property,
+)
+from emulators.kusto.extensions.registry import add_custom_function, add_template_function
+from emulators.kusto.extensions.series import (
     Argument,
     SeriesCall,
     add_series_multi_result,
@@ -17,6 +25,108 @@ from emulators.kusto.extensions.series_calls import (
 )
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.series_functions import SeriesFunction
+
+_STATS_OUTPUTS: tuple[SeriesOutput, ...] = (
+    SeriesOutput("min", "toreal"),
+    SeriesOutput("min_idx", "tolong"),
+    SeriesOutput("max", "toreal"),
+    SeriesOutput("max_idx", "tolong"),
+    SeriesOutput("avg", "toreal"),
+    SeriesOutput("stdev", "toreal"),
+    SeriesOutput("variance", "toreal"),
+)
+_STATS_NAMES = ("min", "min_idx", "max", "max_idx", "avg", "stdev", "variance", "sum", "len")
+_NOTHING = ", ".join(f"'{name}', NULL" for name in _STATS_NAMES[:-1])
+# The standard deviation of a single number is 0, as for Kusto's stdev() and variance().
+_FILLED = """'min', list_min(_x.f), 'min_idx', list_position(_x.x, list_min(_x.f)) - 1,
+    'max', list_max(_x.f), 'max_idx', list_position(_x.x, list_max(_x.f)) - 1, 'avg', list_avg(_x.f),
+    'stdev', coalesce(list_stddev_samp(_x.f), 0.0), 'variance', coalesce(list_var_samp(_x.f), 0.0),
+    'sum', list_sum(_x.f)"""
+
+_STATS_MACROS: tuple[str, ...] = (
+    f"""CREATE OR REPLACE MACRO kql_series_stats(series, ignored) AS list_transform(list_transform(
+        [struct_pack(x := kql_numbers(series), g := ignored)], lambda _n: struct_pack(x := _n.x, g := _n.g,
+        f := list_filter(_n.x, lambda _e: isfinite(_e)))), lambda _x: CASE WHEN _x.x IS NULL THEN NULL
+        WHEN len(_x.f) = 0 OR (NOT _x.g AND len(_x.f) < len(_x.x)) THEN json_object({_NOTHING}, 'len', len(_x.x))
+        ELSE json_object({_FILLED}, 'len', len(_x.x)) END)[1]""",
+)
+
+
+def _install_stats() -> None:
+    """Add ``series_stats`` and ``series_stats_dynamic`` to the KQL translator library."""
+    add_custom_function("series_stats_dynamic", (1, 2), _build_flag_renderer("kql_series_stats"))
+    add_multi_result_function("series_stats", _STATS_OUTPUTS, (1, 2), read_property("series_stats_dynamic"))
+
+
+def _build_flag_renderer(macro: str) -> Callable[[ir.FunctionCall], str]:
+    def render_call(call: ir.FunctionCall) -> str:
+        series, *flag = (render_expression(arg) for arg in call.args)
+        return f"{macro}({series}, {flag[0] if flag else 'FALSE'})"
+
+    return render_call
+
+
+_FIT_NAMES = ("rsquare", "slope", "variance", "rvariance", "interception")
+_FIT_OUTPUTS = (*(SeriesOutput(name, "toreal") for name in _FIT_NAMES), SeriesOutput("line_fit"))
+
+_FIT_MACROS: tuple[str, ...] = (
+    # Parameters of the least-squares line through a list without nulls, over the positions 0, 1, 2 ...: a struct, or
+    # null.
+    """CREATE OR REPLACE MACRO kql_line(numbers) AS list_transform(list_transform(list_transform(
+        [numbers], lambda _y: struct_pack(y := _y, n := len(_y), v := list_avg(_y), x := (len(_y) - 1) / 2.0)),
+        lambda _m: struct_pack(m := _m, b := list_sum(list_transform(_m.y, lambda _e, _i:
+            (_i - 1 - _m.x) * (_e - _m.v))) / (_m.n * (_m.n * _m.n - 1) / 12.0))),
+        lambda _l: CASE WHEN _l.m.n > 1
+            THEN struct_pack(slope := _l.b, interception := _l.m.v - _l.b * _l.m.x) END)[1]""",
+    """CREATE OR REPLACE MACRO kql_series_fit_line(series) AS list_transform(list_transform(list_transform(
+        [kql_numbers(series)], lambda _y: struct_pack(y := _y, l :=
+            CASE WHEN len(list_filter(_y, lambda _e: isfinite(_e))) = len(_y) THEN kql_line(_y) END)),
+        lambda _p: struct_pack(y := _p.y, l := _p.l,
+            f := list_transform(_p.y, lambda _e, _i: _p.l.interception + _p.l.slope * (_i - 1)))),
+        lambda _q: CASE WHEN _q.y IS NULL THEN NULL WHEN _q.l IS NULL THEN json_object('rsquare', NULL, 'slope', NULL,
+            'variance', NULL, 'rvariance', NULL, 'interception', NULL, 'line_fit', NULL)
+        ELSE list_transform([struct_pack(v := list_var_samp(_q.y), r := list_sum(list_transform(_q.y,
+            lambda _e, _i: pow(_e - _q.f[_i], 2))) / (len(_q.y) - 1))], lambda _v: json_object(
+            'rsquare', CASE WHEN _v.v > 0 THEN 1 - _v.r / _v.v END, 'slope', _q.l.slope, 'variance', _v.v,
+            'rvariance', _v.r, 'interception', _q.l.interception, 'line_fit', kql_series(_q.f)))[1] END)[1]""",
+)
+
+
+def _install_fit() -> None:
+    """Add ``series_fit_line`` and ``series_fit_line_dynamic`` to the KQL translator library."""
+    add_template_function("series_fit_line_dynamic", "kql_series_fit_line({0})", 1)
+    add_multi_result_function("series_fit_line", _FIT_OUTPUTS, (1,), read_property("series_fit_line_dynamic"))
+
+
+SUPPORTED: tuple[str, ...] = (
+    "series_stats",
+    "series_stats_dynamic",
+    "series_fit_line",
+    "series_fit_line_dynamic",
+    "series_decompose (approximate with a detected period)",
+    "series_decompose_anomalies (approximate with a detected period)",
+    "series_decompose_forecast (approximate with a detected period)",
+    "series_seasonal (approximate with a detected period)",
+    "series_periods_detect (approximate)",
+    "series_periods_validate (approximate)",
+    "series_outliers (approximate with other percentiles than 10 and 90)",
+    "series_fit_2lines",
+    "series_fit_2lines_dynamic",
+    "series_fit_poly",
+    "series_fft",
+    "series_ifft",
+    "beta_cdf",
+    "beta_inv",
+    "beta_pdf",
+    "erf",
+    "erfc",
+    "welch_test",
+)
+
+macros: tuple[str, ...] = (
+    *_STATS_MACROS,
+    *_FIT_MACROS,
+)
 
 _MODULE = "emulators.kusto.series"
 _TRENDS = ("avg", "linefit", "none")
@@ -46,19 +156,19 @@ _OUTLIERS = SeriesFunction(
     "series_outliers",
     ("DOUBLE[]", "VARCHAR", "DOUBLE", "DOUBLE", "DOUBLE", "BIGINT"),
     {"scores": "series"},
-    f"{_MODULE}.outliers:score_outliers",
+    f"{_MODULE}.decomposition:score_outliers",
 )
 _DETECT = SeriesFunction(
     "series_periods_detect",
     ("DOUBLE[]", "DOUBLE", "DOUBLE", "BIGINT"),
     {"periods": "series", "scores": "series"},
-    f"{_MODULE}.periods:detect_periods",
+    f"{_MODULE}.decomposition:detect_periods",
 )
 _VALIDATE = SeriesFunction(
     "series_periods_validate",
     ("DOUBLE[]", "DOUBLE[]"),
     {"periods": "series", "scores": "series"},
-    f"{_MODULE}.periods:validate_periods",
+    f"{_MODULE}.decomposition:validate_periods",
 )
 
 _SERIES = Argument("Series")
@@ -66,9 +176,6 @@ _SEASONALITY = Argument("Seasonality", "int")
 _TREND = Argument("Trend", "string", _TRENDS)
 _TEST_POINTS = Argument("Test_points", "int")
 _SCORE_THRESHOLD = Argument("Seasonality_threshold", "real")
-
-series_functions: tuple[SeriesFunction, ...] = (_DECOMPOSE, _ANOMALIES, _SEASONAL, _OUTLIERS, _DETECT, _VALIDATE)
-"""Functions in Python that the KQL functions of this module call."""
 
 _DECOMPOSE_CALL = SeriesCall(
     "series_decompose", (_SERIES, _SEASONALITY, _TREND, _TEST_POINTS, _SCORE_THRESHOLD), 1, _DECOMPOSE
@@ -163,21 +270,87 @@ def _render_outliers(node: ir.FunctionCall) -> str:
     return _OUTLIERS_CALL.render_output(node.args, "scores")
 
 
-SUPPORTED: tuple[str, ...] = (
-    "series_decompose (approximate with a detected period)",
-    "series_decompose_anomalies (approximate with a detected period)",
-    "series_decompose_forecast (approximate with a detected period)",
-    "series_seasonal (approximate with a detected period)",
-    "series_periods_detect (approximate)",
-    "series_periods_validate (approximate)",
-    "series_outliers (approximate with other percentiles than 10 and 90)",
+_SIDE = ("rsquare", "slope", "interception", "variance", "rvariance")
+_TWO_LINES = SeriesFunction(
+    "series_fit_2lines",
+    ("DOUBLE[]",),
+    {
+        "rsquare": "real",
+        "split_idx": "long",
+        "variance": "real",
+        "rvariance": "real",
+        "line_fit": "series",
+        **{f"{side}_{name}": "real" for side in ("right", "left") for name in _SIDE},
+    },
+    f"{_MODULE}.regression:fit_two_lines",
+)
+_POLYNOMIAL = SeriesFunction(
+    "series_fit_poly",
+    ("DOUBLE[]", "DOUBLE[]", "BIGINT"),
+    {"rsquare": "real", "coefficients": "series", "variance": "real", "rvariance": "real", "poly_fit": "series"},
+    f"{_MODULE}.regression:fit_polynomial",
+)
+_PARTS = {"real": "series", "imag": "series"}
+_FFT = SeriesFunction("series_fft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:compute_transform")
+_IFFT = SeriesFunction("series_ifft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:transform_back")
+
+_TWO_LINES_CALL = SeriesCall("series_fit_2lines", (Argument("series"),), 1, _TWO_LINES)
+_POLYNOMIAL_CALL = SeriesCall(
+    "series_fit_poly",
+    (Argument("y_series"), Argument("x_series"), Argument("degree", "int")),
+    1,
+    _POLYNOMIAL,
 )
 
-macros: tuple[str, ...] = ()
+
+def _render_two_lines_bag(node: ir.FunctionCall) -> str:
+    """Return SQL for all outputs of ``series_fit_2lines()`` as one JSON object, with an object for each side."""
+    sides = ", ".join(
+        f"'{side}', json_object(" + ", ".join(f"'{name}', _f.{side}_{name}" for name in _SIDE) + ")"
+        for side in ("right", "left")
+    )
+    whole = ", ".join(f"'{name}', _f.{name}" for name in ("rsquare", "split_idx", "variance", "rvariance"))
+    return (
+        f"list_transform([{_TWO_LINES_CALL.render(node.args)}], lambda _f: CASE WHEN _f IS NOT NULL THEN "
+        f"json_object({whole}, 'line_fit', kql_series(_f.line_fit), {sides}) END)[1]"
+    )
+
+
+_STATISTICS_MODULE = "emulators.kusto.series.significance"
+_VALUE = {"value": "real"}
+_ERF = SeriesFunction("erf", ("DOUBLE",), _VALUE, f"{_STATISTICS_MODULE}:compute_erf")
+_ERFC = SeriesFunction("erfc", ("DOUBLE",), _VALUE, f"{_STATISTICS_MODULE}:compute_erfc")
+_WELCH = SeriesFunction("welch_test", ("DOUBLE",) * 6, _VALUE, f"{_STATISTICS_MODULE}:compute_welch_test")
+_WELCH_ARGUMENTS = ("mean1", "variance1", "count1", "mean2", "variance2", "count2")
+
+_BETAS: tuple[tuple[SeriesFunction, str], ...] = tuple(
+    (SeriesFunction(name, ("DOUBLE",) * 3, _VALUE, f"{_STATISTICS_MODULE}:compute_{name}"), first)
+    for name, first in (("beta_cdf", "x"), ("beta_inv", "probability"), ("beta_pdf", "x"))
+)
+
+series_functions: tuple[SeriesFunction, ...] = (
+    _DECOMPOSE,
+    _ANOMALIES,
+    _SEASONAL,
+    _OUTLIERS,
+    _DETECT,
+    _VALIDATE,
+    _TWO_LINES,
+    _POLYNOMIAL,
+    _FFT,
+    _IFFT,
+    _ERF,
+    _ERFC,
+    _WELCH,
+    *(function for function, _ in _BETAS),
+)
 
 
 def install() -> None:
-    """Add decomposition, detection of periods and scores of outliers to the KQL translator library."""
+    """Add the functions that analyse series to the KQL translator library."""
+    install_multi_results()
+    _install_stats()
+    _install_fit()
     for call in _MULTI_RESULT_CALLS:
         add_series_multi_result(call)
     _install_forecast()
@@ -185,3 +358,16 @@ def install() -> None:
     seasonal = (_SERIES, Argument("period", "int"), Argument("test_points", "int"))
     add_series_scalar(SeriesCall("series_seasonal", seasonal, 1, _SEASONAL), "seasonal")
     add_custom_function("series_outliers", range(1, 7), _render_outliers)
+    add_series_multi_result(_TWO_LINES_CALL)
+    add_series_multi_result(_POLYNOMIAL_CALL)
+    for function in (_FFT, _IFFT):
+        parts = (Argument("x_real"), Argument("x_imaginary"))
+        add_series_multi_result(SeriesCall(function.name, parts, 1, function))
+    add_custom_function("series_fit_2lines_dynamic", (1,), _render_two_lines_bag)
+    for function in (_ERF, _ERFC):
+        add_series_scalar(SeriesCall(function.name, (Argument("x", "real"),), 1, function), "value")
+    arguments = tuple(Argument(name, "real") for name in _WELCH_ARGUMENTS)
+    add_series_scalar(SeriesCall("welch_test", arguments, len(arguments), _WELCH), "value")
+    for beta, first in _BETAS:
+        named = tuple(Argument(name, "real") for name in (first, "alpha", "beta"))
+        add_series_scalar(SeriesCall(beta.name, named, len(named), beta), "value")

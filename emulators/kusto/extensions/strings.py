@@ -16,7 +16,7 @@ from emulators.kusto.extensions.registry import (
     render_text_argument,
 )
 from emulators.kusto.extensions.sql import bind_once, quote_text, render_expression
-from emulators.kusto.extensions.type_guards import render_error
+from emulators.kusto.extensions.type_checks import render_error
 from emulators.kusto.library_errors import RUNAWAY
 
 SUPPORTED: tuple[str, ...] = (

@@ -1,14 +1,247 @@
-"""Decomposition of a series into seasonal, trend and residual components, and the functions based on it."""
+"""Functions that find seasons, trends, periods and anomalous points in a series.
 
+Periods: the documentation of Kusto does not state how periods are scored. Here the score of a period is the smallest
+autocorrelation at the multiples of the period, up to half of the series. A period is found where the autocorrelation
+has a local maximum. This reproduces the printed examples of the documentation.
+
+Outliers: the scores of anomalous points follow Tukey's fence test. A point above the high percentile has the score
+(x - high) / (high - low) times a factor, a point below the low percentile (x - low) / (high - low) times the factor.
+The factor makes the scores of all percentiles comparable: for a normal distribution, a point has the same score with
+any percentiles. For the percentiles 10 and 90, Kusto uses a factor that differs slightly from the factor of a normal
+distribution.
+
+Decomposition: a series is the sum of a seasonal, a trend and a residual component.
+"""
+
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from emulators.kusto.series.outliers import compute_scores, get_percentiles
-from emulators.kusto.series.periods import SHORTEST_PERIOD, find_periods
+from emulators.kusto.python_functions import FunctionFailure
+from emulators.kusto.series_functions import check_stopped
 
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+SHORTEST_PERIOD = 4
+"""Minimum number of points of a period in Kusto."""
+MAX_PERIODS = 1000
+"""Maximum number of periods that series_periods_detect() returns."""
+_MULTIPLE_MARGIN = 0.05
+"""A multiple of a found period is another period only if its score is higher by more than this difference."""
+_WEAK_SCORE = 0.6
+"""If no period has a higher score, the linear trend of the series is removed before the search is repeated."""
+
+
+def detect_periods(values: Numbers | None, shortest: float | None, longest: float | None, count: int | None) -> Any:
+    """Return up to ``count`` periods between ``shortest`` and ``longest`` and their scores, best first.
+
+    The result has ``count`` elements; zeros follow the found periods. It is None without a series, and if a limit is
+    missing or NaN.
+
+    Raises:
+        FunctionFailure: ``count`` is above ``MAX_PERIODS``.
+    """
+    if values is None or shortest is None or longest is None or count is None:
+        return None
+    if count > MAX_PERIODS:
+        raise FunctionFailure("EMB0001", f"series_periods_detect() with num_periods above {MAX_PERIODS}")
+    if math.isnan(shortest) or math.isnan(longest):
+        return None
+    found = find_periods(values, shortest, longest)[: max(count, 0)]
+    rest = [(0.0, 0.0)] * (max(count, 0) - len(found))
+    periods, scores = zip(*found, *rest, strict=True) if count > 0 else ((), ())
+    return {"periods": np.asarray(periods, dtype=float), "scores": np.asarray(scores, dtype=float)}
+
+
+def validate_periods(values: Numbers | None, periods: Numbers | None) -> Any:
+    """Return the periods and the score of each; a period outside the limits of Kusto has the score 0."""
+    if values is None or periods is None:
+        return None
+    correlation = _compute_autocorrelation(_fill_gaps(values))
+    scores = [_compute_score(correlation, period) for period in periods]
+    return {"periods": periods, "scores": np.asarray(scores, dtype=float)}
+
+
+def find_periods(values: Numbers, shortest: float, longest: float, threshold: float = 0.0) -> list[tuple[float, float]]:
+    """Return the periods of a series between ``shortest`` and ``longest`` and their scores, best first.
+
+    Periods with a score below ``threshold`` are omitted.
+    """
+    filled = _fill_gaps(values)
+    found = _find_peaks(filled, (shortest, longest), threshold)
+    if not found or found[0][1] < _WEAK_SCORE:
+        straight = _find_peaks(_remove_line(filled), (shortest, longest), threshold)
+        found = max(found, straight, key=lambda each: each[0][1] if each else 0.0)
+    return found
+
+
+def _find_peaks(values: Numbers, limits: tuple[float, float], threshold: float) -> list[tuple[float, float]]:
+    correlation = _compute_autocorrelation(values)
+    first = max(SHORTEST_PERIOD, math.ceil(min(max(limits[0], 0), len(correlation))))
+    last = int(min(max(limits[1], 0), len(correlation) - 2))
+    inner = correlation[1:-1]
+    # A score is never above the autocorrelation, so that few peaks need a closer look.
+    rising = np.flatnonzero(
+        (inner > max(threshold - 1e-12, 0)) & (inner >= correlation[:-2]) & (inner >= correlation[2:])
+    )
+    lags = [lag for lag in (rising + 1).tolist() if first <= lag <= last and _is_highest_nearby(correlation, lag)]
+    scored = [(float(lag), score) for lag in lags if (score := _compute_score(correlation, lag)) > 0]
+    kept = [each for each in _drop_multiples(scored) if each[1] >= threshold]
+    return sorted(kept, key=lambda each: (-each[1], each[0]))
+
+
+def _is_highest_nearby(correlation: Numbers, lag: int) -> bool:
+    check_stopped()
+    near = max(1, lag // 4)
+    return bool(correlation[lag] >= correlation[lag - near : lag + near + 1].max())
+
+
+def _compute_score(correlation: Numbers, period: float) -> float:
+    if not SHORTEST_PERIOD <= period <= len(correlation) - 1:
+        return 0.0
+    multiples = np.arange(1, int((len(correlation) - 1) / period) + 1) * period
+    lags = np.minimum(np.rint(multiples).astype(int), len(correlation) - 1)
+    return float(min(max(correlation[lags].min(), 0.0), 1.0))
+
+
+def _drop_multiples(scored: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the periods without those that are multiples of a shorter period with about the same score."""
+    kept: list[tuple[float, float]] = []
+    for period, score in scored:
+        bases = (base for base, best in kept if score - best < _MULTIPLE_MARGIN and _is_multiple(period, base))
+        if next(bases, None) is None:
+            kept.append((period, score))
+    return kept
+
+
+def _is_multiple(period: float, base: float) -> bool:
+    times = round(period / base)
+    return times > 1 and abs(period - times * base) <= times / 2
+
+
+def _compute_autocorrelation(values: Numbers) -> Numbers:
+    """Return the unbiased autocorrelation for each lag from 0 to half of the series; zeros for a constant series."""
+    count = len(values)
+    size = count // 2 + 1
+    if count < 2 * SHORTEST_PERIOD:
+        return np.zeros(size)
+    centered = values - values.mean()
+    length = _find_fast_length(count + size)
+    spectrum = np.fft.rfft(centered, length)
+    products = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, length)[:size]
+    if products[0] <= count * np.finfo(float).eps * max(1.0, float(np.square(values).max())):
+        return np.zeros(size)
+    correlation: Numbers = products / products[0] * (count / (count - np.arange(size)))
+    return correlation
+
+
+def _find_fast_length(count: int) -> int:
+    """Return a power of two, or three quarters of one, of at least ``count``; the transform is fast for both."""
+    power = 1 << (count - 1).bit_length()
+    return power // 4 * 3 if power // 4 * 3 >= count else power
+
+
+def _fill_gaps(values: Numbers) -> Numbers:
+    """Return the series with the mean in place of missing and infinite points."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return values
+    return np.where(finite, values, values[finite].mean() if finite.any() else 0.0)
+
+
+def _remove_line(values: Numbers) -> Numbers:
+    positions: Numbers = np.arange(len(values), dtype=np.float64) - (len(values) - 1) / 2
+    squares = float(positions @ positions)
+    return values - positions * (float(positions @ values) / squares) if squares else values
+
+
+type Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+_TUKEY = (25.0, 75.0)
+_CUSTOM = (10.0, 90.0)
+_CUSTOM_FACTOR = 2.772605605507915
+"""Factor that results from published scores of Kusto for the percentiles 10 and 90."""
+_MILD_SCORE = 1.5
+_LOWEST_PERCENTILE, _HIGHEST_PERCENTILE = 2.0, 98.0
+
+
+def score_outliers(
+    values: Numbers | None,
+    kind: str | None,
+    ignored: float | None,
+    low: float | None,
+    high: float | None,
+    tested: int | None,
+) -> Any:
+    """Return the score of each point of a series; 0 for missing points and for points with the value ``ignored``.
+
+    Args:
+        values: points of the series; NaN for a missing point.
+        kind: ``tukey`` or ``ctukey``.
+        ignored: value of missing points.
+        low: low percentile for ``ctukey``.
+        high: high percentile for ``ctukey``.
+        tested: number of points at the end that do not influence the percentiles.
+    """
+    if values is None:
+        return None
+    custom = _CUSTOM[0] if low is None else low, _CUSTOM[1] if high is None else high
+    known = np.isfinite(values) if ignored is None else np.isfinite(values) & (values != ignored)
+    return {"scores": compute_scores(values, _TUKEY if kind == "tukey" else custom, known, tested)}
+
+
+def compute_scores(
+    values: Numbers, percentiles: tuple[float, float], known: Flags | None = None, tested: int | None = None
+) -> Numbers:
+    """Return the score of each point of a series, relative to two percentiles of the series.
+
+    Args:
+        values: points of the series.
+        percentiles: the low and the high percentile.
+        known: flags of the points that are not missing; None for all finite points.
+        tested: number of points at the end that do not influence the percentiles.
+    """
+    present = np.isfinite(values) if known is None else known
+    learned = slice(max(len(values) - max(tested or 0, 0), 0))
+    ordered = np.sort(values[learned][present[learned]])
+    scores = np.zeros(len(values))
+    if len(ordered) == 0:
+        return scores
+    low, high = (_interpolate_percentile(ordered, percentile) for percentile in percentiles)
+    below, above = _compute_factors(*percentiles)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scores = np.where(values > high, (values - high) / (high - low) * above, scores)
+        scores = np.where(values < low, (values - low) / (high - low) * below, scores)
+    return np.where(present, scores, 0.0)
+
+
+def get_percentiles(method: str | None) -> tuple[float, float]:
+    """Return the percentiles of a detection method, ``tukey`` or ``ctukey``."""
+    return _TUKEY if method == "tukey" else _CUSTOM
+
+
+def _interpolate_percentile(ordered: Numbers, percentile: float) -> float:
+    limited = min(max(percentile, _LOWEST_PERCENTILE), _HIGHEST_PERCENTILE)
+    position = (len(ordered) - 1) * limited / 100
+    index = int(position)
+    following = min(index + 1, len(ordered) - 1)
+    return float(ordered[index] + (position - index) * (ordered[following] - ordered[index]))
+
+
+def _compute_factors(low: float, high: float) -> tuple[float, float]:
+    """Compute the factors by which scores below the low and above the high percentile are scaled."""
+    if (low, high) == _CUSTOM:
+        return _CUSTOM_FACTOR, _CUSTOM_FACTOR
+    quantile = NormalDist().inv_cdf
+    below, above, quartile = quantile(low / 100), quantile(high / 100), quantile(0.75)
+    fence = quartile * (1 + 2 * _MILD_SCORE)
+    width = _MILD_SCORE * (above - below)
+    return width / max(fence + below, 1e-9), width / max(fence - above, 1e-9)
+
 
 _AUTOMATIC = -1
 _DECOMPOSE_THRESHOLD = 0.6

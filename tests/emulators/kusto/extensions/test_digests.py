@@ -12,7 +12,7 @@ from emulators.kusto.extensions.digests import (
     summarize_hashes,
     summarize_values,
 )
-from emulators.kusto.extensions.hashes import compute_hash
+from emulators.kusto.extensions.encodings import compute_hash
 from tests.emulators.kusto.endpoints import Endpoint
 
 HUNDRED = "range x from 1 to 100 step 1 | summarize t = tdigest(x), h = hll(x) by g = x % 2"

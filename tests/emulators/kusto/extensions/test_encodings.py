@@ -1,4 +1,4 @@
-"""Tests of functions that encode and decode texts, and of functions over bags."""
+"""Tests of functions that encode and decode texts, functions over bags, and hash functions."""
 
 import base64
 import gzip
@@ -51,3 +51,21 @@ def test_the_size_of_a_decompressed_text_is_limited() -> None:
     packed = base64.b64encode(gzip.compress(b"a" * (MAX_DECOMPRESSED_BYTES + 1))).decode()
     with pytest.raises(FunctionFailure, match="80DA0007"):
         decompress.run(packed)
+
+
+HASH_EXAMPLES: list[tuple[str, Any]] = [
+    ('hash("World")', 1846988464401551951),
+    ('hash("World", 100)', 51),
+    ('hash(datetime("2015-01-01"))', 1380966698541616202),
+    ('hash_xxhash64("Hello")', 753694413698530628),
+    ('hash(strrep("a", 100)) == hash_xxhash64(strrep("a", 100))', 1),
+    ('hash_many("a", 1) == hash_combine(hash("a"), hash(1))', 1),
+    ("hash(long(null))", None),
+    ("hash_combine(1.5, datetime(2024-01-02)) == hash_combine(1.5, datetime(2024-01-02))", 1),
+]
+
+
+@pytest.mark.parametrize(("expression", "value"), HASH_EXAMPLES, ids=[text for text, _ in HASH_EXAMPLES])
+def test_a_hash_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A hash has the documented value; the hash of null is null."""
+    assert endpoint.rows(f"print {expression}") == [[value]]

@@ -1,4 +1,4 @@
-"""Tests of keywords as column names, and of functions over the columns of the input."""
+"""Tests of keywords as column names, functions over the columns of the input, and names of unnamed columns."""
 
 from typing import Any
 
@@ -77,3 +77,26 @@ def test_wrong_arguments_of_functions_over_columns(endpoint: Endpoint, call: str
 def test_the_name_of_a_column_can_be_a_constant_of_a_let_statement(endpoint: Endpoint) -> None:
     """The column name for ``column_ifexists`` may be a constant string of a let statement."""
     assert endpoint.rows("let n = 'a'; print a = 3 | project x = column_ifexists(n, 1)") == [[3]]
+
+
+NAMES = [
+    # By the language service.
+    ("dcount_hll(d)", ["dcount_hll_d"]),
+    ("parse_xml(s)", ["s"]),
+    ("series_fill_forward(d)", ["d"]),
+    # Measured by the authors of the translator library, whatever the language service expects.
+    ("strlen(s)", ["strlen_s"]),
+    ("pow(x, 2)", ["Column1"]),
+    ("exp10(x)", ["Column1"]),
+    ("tolower(s)", ["Column1"]),
+    # Two unnamed columns, and an expression that is no call.
+    ("exp10(x), pow(x, 2)", ["Column1", "Column2"]),
+    ("x + 1", ["Column1"]),
+]
+
+
+@pytest.mark.parametrize(("expression", "names"), NAMES)
+def test_unnamed_columns_have_the_names_of_data_explorer(endpoint: Endpoint, expression: str, names: list[str]) -> None:
+    """Unnamed columns have the names of Data Explorer, even where the language service has others."""
+    table = endpoint.table(f"print x = 1.5, s = 'a', d = dynamic([1]) | project {expression}")
+    assert [column.column_name for column in table.columns] == names

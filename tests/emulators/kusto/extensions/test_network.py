@@ -1,4 +1,4 @@
-"""Tests of functions over IPv4 and IPv6 addresses."""
+"""Tests of functions over IP addresses, and of the plugins ``ipv4_lookup`` and ``ipv6_lookup``."""
 
 from typing import Any
 
@@ -40,3 +40,75 @@ EXAMPLES: list[tuple[str, Any]] = [
 def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A function returns the documented result; an invalid address gives null or the empty string."""
     assert endpoint.rows(f"print {expression}") == [[value]]
+
+
+NETWORKS = """let IP_Data = datatable(network:string, continent_code:string, country_name:string)[
+"111.68.128.0/17", "AS", "Japan", "5.8.0.0/19", "EU", "Russia", "223.255.254.0/24", "AS", "Singapore",
+"46.36.200.51/32", "OC", "Cook Islands", "2.20.183.0/24", "EU", "United Kingdom"];
+let IPs = datatable(ip:string)['2.20.183.12', '5.8.1.2', '192.165.12.17'];"""
+MATCHED = [
+    ["2.20.183.12", "2.20.183.0/24", "EU", "United Kingdom"],
+    ["5.8.1.2", "5.8.0.0/19", "EU", "Russia"],
+]
+V6 = """let IP_Data = datatable(network:string, country_name:string)[
+"2001:0db8:85a3::/48", "United States", "2404:6800:4001::/48", "Japan", "10.0.0.0/8", "Plant"];
+let IPs = datatable(ip:string)["2001:0db8:85a3:0000:0000:8a2e:0370:7334", "10.1.2.3",
+"a5e:f127:8a9d:146d:e102:b5d3:c755:abcd"];"""
+
+
+def test_matching_rows(endpoint: Endpoint) -> None:
+    """Each row is joined with the networks that contain its address."""
+    table = endpoint.table(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network)")
+    assert [column.column_name for column in table.columns] == ["ip", "network", "continent_code", "country_name"]
+    assert table.raw_rows == MATCHED
+
+
+@pytest.mark.parametrize("flag", ["return_unmatched = true", "true"])
+def test_unmatched_rows(endpoint: Endpoint, flag: str) -> None:
+    """With ``return_unmatched``, a row without a matching network has empty lookup columns."""
+    rows = endpoint.rows(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network, {flag})")
+    assert rows == [*MATCHED, ["192.165.12.17", "", "", ""]]
+
+
+def test_ipv6(endpoint: Endpoint) -> None:
+    """IPv6 addresses match IPv6 networks; an IPv4 address matches them in its IPv4-mapped form."""
+    rows = endpoint.rows(f"{V6} IPs | evaluate ipv6_lookup(IP_Data, ip, network) | project country_name")
+    assert rows == [["United States"], ["Plant"]]
+
+
+def test_network_in_network(endpoint: Endpoint) -> None:
+    """A network matches each network that contains it and each network inside it; invalid texts match nothing."""
+    query = (
+        "datatable(ip:string)['10.0.0.0/8', '10.1.2.0/24', '11.0.0.0', 'x', '', '10.0.0.0/33', '::1'] | evaluate "
+        "ipv4_lookup((datatable(net:string)['10.1.0.0/16', 'y', '', '1.2.3']), ip, net)"
+    )
+    assert endpoint.rows(query) == [["10.0.0.0/8", "10.1.0.0/16"], ["10.1.2.0/24", "10.1.0.0/16"]]
+
+
+def test_extra_keys_and_equal_names(endpoint: Endpoint) -> None:
+    """A row matches only if the extra keys are equal; a lookup column whose name is taken gets a number as suffix."""
+    query = (
+        "let f = (k:string) { datatable(ip:string, site:long)['10.1.2.3', 1, '10.1.2.3', 2] | evaluate ipv4_lookup("
+        "(print net = '10.0.0.0/8', site = 2, ip = k), ip, net, site) }; f('abc')"
+    )
+    table = endpoint.table(query)
+    assert [column.column_name for column in table.columns] == ["ip", "site", "net", "ip1"]
+    assert table.raw_rows == [["10.1.2.3", 2, "10.0.0.0/8", "abc"]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ipv4_lookup(IP_Data, ip)",
+        "ipv4_lookup(IP_Data, ip, nothing)",
+        "ipv4_lookup(IP_Data, nothing, network)",
+        "ipv4_lookup(IP_Data, ip, network, nothing)",
+        "ipv4_lookup(IP_Data, ip, strcat(network))",
+        "ipv4_lookup(IP_Data, ip, network, return_unmatched = 1)",
+        "ipv6_lookup(IP_Data, ip, network, ip)",
+        "ipv4_lookup(secrets, ip, network)",
+    ],
+)
+def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
+    """A call with an unknown column or table, or a wrong number of arguments, is rejected."""
+    assert endpoint.code(f"{NETWORKS} IPs | evaluate {call}") == "General_BadRequest"

@@ -1,9 +1,10 @@
-"""Tests of the operator ``parse-kv``, with the examples of Kusto's documentation."""
+"""Tests of the operator ``parse-kv``, with the documented examples, and of the parser of key-value texts."""
 
 from typing import Any
 
 import pytest
 
+from emulators.kusto.extensions.parse_kv import KeyValueReader
 from tests.emulators.kusto.endpoints import Endpoint
 
 EXAMPLES: list[tuple[str, str, str, list[Any]]] = [
@@ -86,3 +87,11 @@ def test_invalid_properties_are_errors(endpoint: Endpoint, properties: str) -> N
     """Contradictory properties, and properties with a wrong length, are rejected."""
     query = f"print s = 'a=1' | parse-kv s as (a:string) with ({properties})"
     assert endpoint.code(query) in ("General_BadRequest", "BadRequest_SyntaxError")
+
+
+@pytest.mark.parametrize("text", ["", "=", "a", "a=", '"', 'a="x', 'a="x\\', "  = ,", "a==b,,", "a=1" * 5000])
+def test_any_text_ends(text: str) -> None:
+    """The parser ends for every text, even with a quote that is not closed."""
+    reader = KeyValueReader(text, ("a",), ",", "=", {'"': '"'}, "\\", greedy=False)
+    assert set(reader.read()) <= {"a"}
+    assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read()) <= {"a"}

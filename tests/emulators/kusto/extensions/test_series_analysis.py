@@ -1,10 +1,12 @@
-"""Tests of the decomposition, outliers and forecasts of series, with the documented results."""
+"""Tests of the functions that analyse series: decomposition, outliers, forecasts, fitted models, and statistics."""
 
+import math
 from typing import Any
 
 import pytest
 
 from tests.emulators.kusto.endpoints import Endpoint
+from tests.emulators.kusto.series.test_regression import BROKEN, LEFT, RIGHT
 
 SIX = "dynamic([2,5,3,4,3,2,1,2,3,4,3,2,1,2,3,4,3,2,1,2,3,4,3,2,1])"
 FIVE = "dynamic([8,12,14,12,10,10,12,14,12,10,10,12,14,12,10,10,12,14,12,10])"
@@ -114,3 +116,76 @@ def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
 def test_invalid_arguments_are_errors(endpoint: Endpoint, expression: str, message: str) -> None:
     """The error about an argument names the function, the argument and the accepted values."""
     assert message in str(endpoint.error(f"print y = dynamic([1,2]), method = 'x' | extend {expression}"))
+
+
+def test_two_lines_as_an_object(endpoint: Endpoint) -> None:
+    """``series_fit_2lines_dynamic`` returns an object that contains one object for each line."""
+    query = f"print f = series_fit_2lines_dynamic({BROKEN}) | project f.split_idx, f.left.slope, f.right.rsquare"
+    assert endpoint.rows(query) == [[5, pytest.approx(1.05), pytest.approx(0.94238513)]]
+    assert endpoint.rows(f"print series_fit_2lines_dynamic({BROKEN}).line_fit") == [[pytest.approx([*LEFT, *RIGHT])]]
+    for series in ("dynamic([1,2,3])", "dynamic([1,2,null,4])", "dynamic([])", "dynamic(1)"):
+        assert endpoint.rows(f"print series_fit_2lines_dynamic({series})") == [[None]]
+
+
+def test_columns_of_a_polynomial(endpoint: Endpoint) -> None:
+    """``extend`` without names adds all results under the documented names."""
+    table = endpoint.table("print y = dynamic([1,2]) | extend series_fit_poly(y)")
+    assert [each.column_name.removeprefix("series_fit_poly_y_") for each in table.columns] == [
+        "y",
+        "rsquare",
+        "coefficients",
+        "variance",
+        "rvariance",
+        "poly_fit",
+    ]
+    assert [each.column_type for each in table.columns][1:] == ["real", "dynamic", "real", "real", "dynamic"]
+
+
+def test_long_series(endpoint: Endpoint) -> None:
+    """Series of 100,000 points are analysed."""
+    query = (
+        "range x from 1 to 100000 step 1 | summarize y = make_list(x % 50)"
+        " | extend (flag, score, baseline) = series_decompose_anomalies(y), (re, im) = series_fft(y),"
+        " (r, split) = series_fit_2lines(y), (rp, coefficients) = series_fit_poly(y, dynamic(null), 3)"
+        " | project array_length(flag), array_length(re), isnotnull(split), array_length(coefficients)"
+    )
+    assert endpoint.rows(query) == [[100_000, 100_000, True, 4]]
+
+
+FIRST = "dynamic([27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4])"
+SECOND = "dynamic([27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4])"
+
+
+def test_error_function(endpoint: Endpoint) -> None:
+    """The error function returns the documented values."""
+    expected = [-0.999977909503001, -0.995322265018953, -0.842700792949715, 0, 0.842700792949715]
+    rows = endpoint.rows("range x from -3 to 1 step 1 | project erf(x), erfc(x)")
+    assert rows == [pytest.approx([each, 1 - each], abs=1e-15) for each in expected]
+    assert endpoint.rows("print erf(real(null)), erf(real(+inf)), erfc(real(nan))") == [[None, 1.0, "NaN"]]
+
+
+def test_welch_test(endpoint: Endpoint) -> None:
+    """Welch's test returns the documented p-value 0.021 for the documented samples."""
+    query = (
+        f"print s1 = {FIRST}, s2 = {SECOND} | mv-expand s1 to typeof(double), s2 to typeof(double)"
+        " | summarize m1=avg(s1), v1=variance(s1), c1=count(), m2=avg(s2), v2=variance(s2), c2=count()"
+        " | project welch_test(m1, v1, c1, m2, v2, c2)"
+    )
+    assert endpoint.rows(query) == [[pytest.approx(0.0213780015)]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("5, 1, 10, 5, 2, 20", 1.0),
+        ("1, 1, 2, 2, 1, 2", 1 - 1 / math.sqrt(3)),
+        ("0, 1, 100, 50, 1, 100", 0.0),
+        ("0, 1, 1, 5, 1, 10", "NaN"),
+        ("0, 0, 10, 5, 0, 10", "NaN"),
+        ("real(null), 1, 10, 5, 1, 10", None),
+    ],
+)
+def test_special_samples(endpoint: Endpoint, arguments: str, expected: object) -> None:
+    """If the means are equal, the p-value is 1; samples without variance or with one value have no p-value."""
+    ((found,),) = endpoint.rows(f"print welch_test({arguments})")
+    assert found == (pytest.approx(expected, abs=1e-12) if isinstance(expected, float) else expected)

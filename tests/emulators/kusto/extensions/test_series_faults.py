@@ -11,7 +11,7 @@ import pytest
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.sandbox import open_database
 from emulators.kusto.series import filters
-from emulators.kusto.series.periods import MAX_PERIODS
+from emulators.kusto.series.decomposition import MAX_PERIODS
 from emulators.kusto.series.regression import MAX_DEGREE
 from emulators.kusto.series_functions import ExecutionStoppedError, SeriesFunction, create_series_functions
 from tests.emulators.kusto.endpoints import Endpoint

@@ -1,4 +1,4 @@
-"""Tests of the source ``range``."""
+"""Tests of the sources ``range`` and ``union``."""
 
 from typing import Any
 
@@ -56,3 +56,136 @@ def test_range(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) ->
 def test_invalid_ranges(endpoint: Endpoint, bounds: str) -> None:
     """A range with step zero, too many rows or mixed types is rejected."""
     assert "EMB0001" in str(endpoint.error(f"range x from {bounds} | count"))
+
+
+Columns = list[tuple[str, str]]
+TYPED: list[tuple[str, Columns, list[list[Any]]]] = [
+    (
+        'datatable(a:long, b:long)[1, 2] | union (datatable(c:long, a:string)[3, "x"])',
+        [("a_long", "long"), ("a_string", "string"), ("b", "long"), ("c", "long")],
+        [[1, "", 2, None], [None, "x", None, 3]],
+    ),
+    (
+        "union (datatable(a:long)[1]), (datatable(a:real)[1.5]), (datatable(a:long)[2])",
+        [("a_long", "long"), ("a_real", "real")],
+        [[1, None], [2, None], [None, 1.5]],
+    ),
+    (
+        'union withsource=s (print a = 1), (print a = "x")',
+        [("s", "string"), ("a_long", "long"), ("a_string", "string")],
+        [["union_arg0", 1, ""], ["union_arg1", None, "x"]],
+    ),
+    (
+        "union kind=inner (print a = 1, b = 2), (print a = true, b = 3)",
+        [("b", "long")],
+        [[2], [3]],
+    ),
+    (
+        'print a = 1, a_long = 2 | union (print a = "x")',
+        [("a_long", "long"), ("a_string", "string"), ("a_long1", "long")],
+        [[1, "", 2], [None, "x", None]],
+    ),
+    ("datatable(a:long)[] | union (datatable(a:string)[])", [("a_long", "long"), ("a_string", "string")], []),
+    (
+        'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | project a_long, a_string',
+        [("a_long", "long"), ("a_string", "string")],
+        [[1, ""], [None, "x"]],
+    ),
+    (
+        "union Dev*, (print Model = 1) | where isnotnull(Model_long) | project Model_long",
+        [("Model_long", "long")],
+        [[1]],
+    ),
+    ("union *, (print DeviceId = 1) | where DeviceId_long == 1 | count", [("Count", "long")], [[1]]),
+    ("union (datatable(a:dynamic)[1]), (print a = dynamic([1])) | count", [("Count", "long")], [[2]]),
+]
+
+
+@pytest.mark.parametrize(("query", "columns", "rows"), TYPED)
+def test_each_type_of_a_column_is_a_column(
+    endpoint: Endpoint, query: str, columns: Columns, rows: list[list[Any]]
+) -> None:
+    """If columns of one name have different types, each type gets a column with the type as suffix."""
+    for _ in range(2):  # the second run uses the cached types
+        table = endpoint.table(query)
+        assert [(column.column_name, column.column_type) for column in table.columns] == columns
+        assert sorted(table.raw_rows, key=str) == sorted(rows, key=str)
+
+
+def test_union_types_do_not_depend_on_parameters(endpoint: Endpoint) -> None:
+    """A union of columns with different types works for any value of a query parameter."""
+    query = 'declare query_parameters(n:long); union (print a = n), (print a = "x") | where isnotnull(a_long)'
+    assert [endpoint.rows(query, {"n": n}) for n in (1, 2)] == [[[1, ""]], [[2, ""]]]
+
+
+def test_unions_of_types_in_repeated_functions_are_rejected(endpoint: Endpoint) -> None:
+    """Calling a function twice that unites columns of different types is an error."""
+    query = 'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | union (f(2))'
+    assert "EMB0001" in str(endpoint.error(query))
+
+
+def test_union_of_equal_types(endpoint: Endpoint) -> None:
+    """Columns with the same name and type are combined."""
+    query = 'datatable(a:long)[1] | union (datatable(a:long)[2]) | union withsource=s (datatable(b:string)["x"])'
+    assert sorted(endpoint.rows(query), key=str) == [
+        ["union_arg0", 1, ""],
+        ["union_arg0", 2, ""],
+        ["union_arg1", None, "x"],
+    ]
+
+
+VIEWS = """let View_1 = view () { print x = 1 }; let View_2 = view () { print x = toint(2) };
+let OtherView_1 = view () { print x_long = 3 };
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "expected"),
+    [
+        (
+            "union withsource=TableName View_1, View_2, OtherView_1",
+            ["TableName", "x_long", "x_int", "x_long1"],
+            [["View_1", 1, None, None], ["View_2", None, 2, None], ["OtherView_1", None, None, 3]],
+        ),
+        ("union isfuzzy=true View*, SomeView*, OtherView* | count", ["Count"], [[3]]),
+        (
+            "union isfuzzy=true (View_1 | where x > 0), (View_2 | where x > 0), (View_3 | where x > 0) | count",
+            ["Count"],
+            [[2]],
+        ),
+        (
+            "print x = 1 | as T1 | union withsource=TableName (print x = 2 | as T2)",
+            ["TableName", "x"],
+            [["T1", 1], ["T2", 2]],
+        ),
+        (
+            "union withsource=TableName (print x = 1 | as T1), (print x = 2)",
+            ["TableName", "x"],
+            [["T1", 1], ["union_arg1", 2]],
+        ),
+        ("View_1 | extend y = 1", ["x", "y"], [[1, 1]]),
+        ("let a = print p = 1; let b = print p = 'q'; union a, b", ["p_long", "p_string"], [[1, ""], [None, "q"]]),
+    ],
+)
+def test_views(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[object]]) -> None:
+    """A view has its name in a ``union``, matches wildcards, and can be named with ``as``."""
+    table = endpoint.table(VIEWS + query)
+    assert [column.column_name for column in table.columns] == columns
+    assert table.raw_rows == expected
+
+
+def test_search_in_views(endpoint: Endpoint) -> None:
+    """A search by column reads all views, and those tables that have the column."""
+    query = (
+        "let Range10 = view () { range MyColumn from 1 to 10 step 1 };"
+        "let Range20 = view () { range MyColumn from 1 to 20 step 1 }; search MyColumn == 5"
+    )
+    table = endpoint.table(query)
+    assert [column.column_name for column in table.columns] == ["$table", "MyColumn"]
+    assert table.raw_rows == [["Range10", 5], ["Range20", 5]]
+
+
+def test_a_wildcard_matches_each_view_once(endpoint: Endpoint) -> None:
+    """A wildcard that matches a view and tables returns the rows of the view once."""
+    query = "let Devices_1 = view () { print x = 1 }; union withsource=S Devices* | where S != 'Devices' | project S, x"
+    assert endpoint.rows(query) == [["Devices_1", 1]]

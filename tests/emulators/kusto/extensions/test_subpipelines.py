@@ -1,4 +1,4 @@
-"""Tests of the operators ``mv-apply`` and ``partition``."""
+"""Tests of the operators ``mv-apply`` and ``partition``, also with a subquery that reads another table."""
 
 from typing import Any
 
@@ -92,3 +92,20 @@ def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> 
 def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:
     """Inside a subquery, operators that cannot run per group and internal tables are rejected."""
     assert code in str(endpoint.error(query))
+
+
+SOURCES: list[tuple[str, list[list[Any]]]] = [
+    ("{T | where w == toscalar(v)}", [["x", 1], ["y", 2]]),
+    ("{T | where v == w | count}", [[1], [1]]),
+    ("{T | top 1 by w desc | project w, k = toscalar(v) * 10}", [[3, 10], [3, 20]]),
+    ("{range i from 1 to 3 step 1 | where i > toscalar(v) | summarize s = sum(i)}", [[3], [5]]),
+    ("{T | where w > 5 | count}", [[0], [0]]),
+]
+
+
+@pytest.mark.parametrize(("body", "rows"), SOURCES)
+def test_partition_with_a_source(endpoint: Endpoint, body: str, rows: list[list[Any]]) -> None:
+    """A subquery in braces can read any table, and runs once for each value of the column."""
+    table = "let T = datatable(n:string, w:long)['x', 1, 'y', 2, 'z', 3]"
+    query = f"{table}; range v from 1 to 2 step 1 | partition hint.strategy=legacy by v {body}"
+    assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)

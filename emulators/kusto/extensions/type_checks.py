@@ -1,8 +1,12 @@
-"""Checks of types by the signatures of KQL's functions: arguments of calls, conditions, and keys of groups.
+"""Checks of types: by the signatures of KQL's functions during translation, and by SQL guards during execution.
 
-A call is rejected if the types of its arguments are known and no signature accepts them, so that a query that runs
-locally also runs on Data Explorer. Where a signature accepts any type and the SQL requires a string, the argument is
-converted.
+The checks by signatures concern arguments of calls, conditions, and keys of groups. A call is rejected if the types of
+its arguments are known and no signature accepts them, so that a query that runs locally also runs on Data Explorer.
+Where a signature accepts any type and the SQL requires a string, the argument is converted.
+
+A guard is a CASE expression that rejects a query if DuckDB finds a wrong type for a column. DuckDB evaluates the
+test ``typeof(x) = ...`` when it binds the SQL, and removes a guard whose test is false. A guard therefore costs no
+time during execution.
 """
 
 import contextlib
@@ -19,7 +23,9 @@ from emulators.kusto.extensions.known_types import bind_stage
 from emulators.kusto.extensions.language import read_symbols
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.static_types import (
-    DYNAMICS,
+    DYNAMICS as DYNAMIC_KINDS,
+)
+from emulators.kusto.extensions.static_types import (
     NUMBERS,
     TEMPORAL,
     Parameters,
@@ -31,8 +37,55 @@ from emulators.kusto.extensions.static_types import (
     list_parameters,
 )
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, iterate_nodes
-from emulators.kusto.extensions.type_guards import add_guard, render_error, render_type_test
 from emulators.kusto.extensions.windows import WindowedOperator
+from emulators.kusto.library_errors import MARK
+
+_MAX_CHARACTERS = 240
+"""Maximum length of a guarded SQL expression. A guard repeats the expression, so nested guards would double the SQL."""
+_NUMBERS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "UBIGINT", "SMALLINT", "UINTEGER", "FLOAT", "TINYINT", "UHUGEINT")
+TEXTS = ("VARCHAR",)
+DYNAMICS = ("JSON",)
+
+
+def render_error(code: str, message: str) -> str:
+    """Return SQL that raises a query error with an inner error code and a message."""
+    return f"error({translate.quote_string(f'{MARK}{code}:{message}')})"
+
+
+def add_guard(test: str, failure: str, sql: str) -> str:
+    """Return SQL that evaluates ``failure`` if the type test is true, else ``sql``; an empty test counts as false."""
+    return f"CASE WHEN {test} THEN {failure} ELSE {sql} END" if test else sql
+
+
+def render_type_test(sql: str, types: tuple[str, ...]) -> str:
+    """Return SQL that tests whether an expression has one of several types.
+
+    If the expression is too long to be repeated, return an empty text, which means that there is no test.
+    """
+    if len(sql) > _MAX_CHARACTERS:
+        return ""
+    listed = ", ".join(f"'{each}'" for each in types)
+    return f"typeof({sql}) IN ({listed})" if len(types) > 1 else f"typeof({sql}) = {listed}"
+
+
+def render_number_test(sql: str) -> str:
+    """Return SQL that tests whether an expression is a number.
+
+    An empty text (no test) if the expression is too long.
+    """
+    test = render_type_test(sql, _NUMBERS)
+    return test and f"({test} OR typeof({sql}) LIKE 'DECIMAL%')"
+
+
+def join_with_or(*tests: str) -> str:
+    """Join the SQL of type tests by OR; empty tests are omitted."""
+    return " OR ".join(f"({test})" for test in tests if test)
+
+
+def join_with_and(*tests: str) -> str:
+    """Join the SQL of type tests by AND; if one test is empty, return an empty text, which means no test."""
+    return " AND ".join(tests) if all(tests) else ""
+
 
 _TEXTS: Mapping[str, Sequence[int]] = {
     "tolower": (0,), "toupper": (0,), "substring": (0,), "isascii": (0,), "isutf8": (0,), "url_decode": (0,),
@@ -46,7 +99,7 @@ _TEXTS: Mapping[str, Sequence[int]] = {
 _CONVERTED = NUMBERS | TEMPORAL | {"bool", "guid"}
 _INTERNAL = " output"
 """End of the name of a function that returns one output of a function with several."""
-_PARSED = DYNAMICS | {"string"}
+_PARSED = DYNAMIC_KINDS | {"string"}
 _CONDITIONALS = frozenset({"iff", "iif", "case"})
 _COMMON = frozenset({"coalesce", "max_of", "min_of"})
 """Functions whose arguments all have one type."""
@@ -143,7 +196,7 @@ def _convert_values(call: ir.FunctionCall) -> ir.FunctionCall:
     values = range(last + 1) if call.name in _COMMON else [index for index in range(last) if index % 2] + [last]
     types = {index: infer_static_type(call.args[index]) for index in values}
     converted: Mapping[int, ir.Expr]
-    if call.name in _CONDITIONALS and DYNAMICS & set(types.values()):
+    if call.name in _CONDITIONALS and DYNAMIC_KINDS & set(types.values()):
         converted = {
             index: ir.RenderedAggregate(f"to_json({translate.render_expr(call.args[index])})")
             for index, kind in types.items()
@@ -277,14 +330,14 @@ def _check_condition(expr: ir.Expr, *others: str) -> None:
 def _check_dynamic(expr: ir.Expr) -> None:
     """Check that an expression whose elements a query reads is dynamic, if its type is known."""
     kind = infer_static_type(expr)
-    if kind is not None and kind not in DYNAMICS:
+    if kind is not None and kind not in DYNAMIC_KINDS:
         raise semantic_error(f"A value of type {kind} has no elements; a dynamic is expected", inner="SEM0001")
 
 
 def _add_dynamic_check(node: ir.Expr, rendered: str) -> str:
     """Add a check to the SQL of a grouping key that rejects the query if the key is dynamic."""
     kind = infer_static_type(node)
-    if kind in DYNAMICS:
+    if kind in DYNAMIC_KINDS:
         raise semantic_error(_DYNAMIC_KEY, inner="SEM0001")
     test = render_type_test(rendered, ("JSON",)) if kind is None else ""
     return add_guard(test, render_error("SEM0001", _DYNAMIC_KEY), rendered)

@@ -1,4 +1,4 @@
-"""Tests of functions over nested property bags."""
+"""Tests of functions over nested property bags, and of the functions that sort several arrays."""
 
 from typing import Any
 
@@ -90,3 +90,9 @@ def test_bags_of_many_levels_are_rejected(endpoint: Endpoint, levels: int) -> No
 def test_indexes(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """In a dynamic, a string index selects a key, and a number selects a position."""
     assert endpoint.rows(text) == [row]
+
+
+def test_the_order_of_arrays_gives_the_names_of_columns(endpoint: Endpoint) -> None:
+    """Each sorted array is a column named after the unsorted array, with the suffix ``_sorted``."""
+    table = endpoint.table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
+    assert [column.column_name for column in table.columns] == ["x_sorted", "y_sorted"]

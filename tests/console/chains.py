@@ -32,7 +32,7 @@ def append_events(client: httpx.Client, scope: str, count: int, **members: Any) 
 
 
 def wait_for_checkpoint(client: httpx.Client, scope: str, size: int) -> None:
-    """Wait until a checkpoint covers this number of records of a scope."""
+    """Wait until a checkpoint covers this number of a scope's records."""
 
     def read_newest_size() -> int:
         reply = client.get("/oi-api/provenance/checkpoint", params={"target": "DomainEvents", "scopeKey": scope})
@@ -51,7 +51,7 @@ def edit_record(
     target: str = "DomainEvents",
     mend: bool = False,
 ) -> None:
-    """Edit a record in the database file; with ``mend``, also store a matching Hash."""
+    """Edit a record in the database file; ``mend`` also stores the Hash that matches the edit."""
     where = f"sequence = ? AND chain = (SELECT chain FROM chains WHERE target = '{target}' AND scope = ?)"
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         [(content,)] = file.execute(f"SELECT canonical FROM records WHERE {where}", (sequence, scope)).fetchall()
@@ -64,7 +64,7 @@ def edit_record(
 
 
 def destroy_record(service: Service, scope: str, sequence: int) -> None:
-    """Replace the record of a plant event in the database file by invalid content."""
+    """Replace the record of a plant event in the database file with invalid content."""
     where = "sequence = ? AND chain = (SELECT chain FROM chains WHERE target = 'DomainEvents' AND scope = ?)"
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         file.execute(f"UPDATE records SET canonical = ? WHERE {where}", (b"garbage", sequence, scope))

@@ -46,7 +46,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
 
 @pytest.fixture
 def console(service: Service) -> Iterator[Console]:
-    """Yield a browser without a session; an unexpected error in it fails the test."""
+    """Yield a browser without a session; after the test, fail if the browser has reported an unexpected error."""
     with open_console(service) as made:
         yield made
         made.check_no_errors()

@@ -60,18 +60,18 @@ def confirm_dialog(page: Page, name: str) -> None:
 
 
 def open_heading(page: Page, name: str) -> None:
-    """Wait until the page has this heading and the heading has the focus."""
+    """Wait until the page has this heading and the focus is on it."""
     expect(page.get_by_role("heading", level=1, name=name, exact=True)).to_be_focused()
 
 
 def list_actions(client: httpx.Client, target: str, user: str) -> list[tuple[str, str]]:
-    """Return action and entity of the audit events that a user caused, oldest first."""
+    """Return the action and entity of each audit event that a user caused, oldest first."""
     events = client.get(EVENTS, params={"target": target, "userId": user, "limit": 1000}).json()
     return [(event["ActionType"].removeprefix("Catalog."), event["EntityID"]) for event in reversed(events)]
 
 
 def add_administrator(console: Console, member: str) -> str:
-    """Add an administrator in the console, and return an API key that the console created for this administrator."""
+    """Add an administrator and an API key for this member in the console, and return the key."""
     page = console.sign_in().open("team", "Team").page
     press_button(page, "Add member")
     find_field(page, "ID").fill(member)
@@ -117,7 +117,7 @@ def add_member_with_least_rights(console: Console) -> None:
 
 
 def add_connection(console: Console) -> None:
-    """Add a connection for the devices of a new oven."""
+    """Add a connection for the devices of an oven."""
     page = console.open("connections", "Connections").page
     press_button(page, "Add connection")
     find_field(page, "ID").fill("oven")
@@ -133,7 +133,7 @@ def add_connection(console: Console) -> None:
 
 
 def add_surface(console: Console) -> None:
-    """Add a surface with the new connection, chosen from a list."""
+    """Add a surface, and select the new connection in its list."""
     page = console.open("surfaces", "Surfaces").page
     press_button(page, "Add surface")
     find_field(page, "ID").fill("bakery")
@@ -179,7 +179,7 @@ def disable_member(console: Console) -> None:
 
 
 def test_a_new_administrator_needs_only_the_console(console: Console, admin: httpx.Client) -> None:
-    """A new administrator can do all administration in the console; the audit log contains each change and is valid."""
+    """A new administrator can do all administration in the console, and the audit log has each change."""
     user = "maria@plant-a.example"
     # The chain may have no checkpoint yet, but the page requests it.
     console.expected.append("404")
@@ -209,7 +209,7 @@ def test_a_new_administrator_needs_only_the_console(console: Console, admin: htt
 
 
 def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> None:
-    """If an item changed meanwhile, Save stores nothing; after Reload, the form has both changes and can be saved."""
+    """If another user changed the item meanwhile, Save stores nothing; after Reload the form contains both changes."""
     console.expected.append("412")
     put_connection(admin, "shared", source={"devices": ["a-*"]})
     page = console.sign_in().open("connections/shared", "shared").page
@@ -234,7 +234,7 @@ def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> Non
 
 
 def test_signals_are_proposed_from_messages_and_edited(console: Console, admin: httpx.Client) -> None:
-    """The page proposes signals from messages; the user edits units and limits and saves them with the connection."""
+    """The page proposes signals from messages; a user edits units and limits, and saves them with the connection."""
     put_connection(admin, "press")
     page = console.sign_in().open("connections/press", "press").page
     press_button(page, "Propose from messages")
@@ -262,8 +262,8 @@ def test_signals_are_proposed_from_messages_and_edited(console: Console, admin: 
     assert stored == [{**one, "description": None, "min": None} for one in (force, running)]
 
 
-def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Client) -> None:
-    """After Reload users can discard their own changes; a connection that was removed meanwhile can be saved again."""
+def test_own_changes_can_be_discarded_after_a_conflict(console: Console, admin: httpx.Client) -> None:
+    """After Reload, users can discard their own changes; a connection that was removed meanwhile can be saved again."""
     console.expected += ["412", "404"]
     put_connection(admin, "taken")
     page = console.sign_in().open("connections/taken", "taken").page
@@ -283,8 +283,8 @@ def test_another_persons_change_can_be_taken(console: Console, admin: httpx.Clie
     assert admin.get("/oi-api/connections/taken").json()["name"] == "Mine again"
 
 
-def test_a_rejected_removal_links_to_the_items_that_prevent_it(console: Console) -> None:
-    """If a connection or surface is in use, the error about its removal links to the items that use it."""
+def test_a_rejected_removal_links_to_the_using_items(console: Console) -> None:
+    """If a connection or surface cannot be removed because it is in use, the error links to the items that use it."""
     console.expected.append("409")
     page = console.sign_in().open("connections/pump-rig", "Pump rig").page
     press_button(page, "Remove")
@@ -302,7 +302,7 @@ def test_a_rejected_removal_links_to_the_items_that_prevent_it(console: Console)
 
 
 def test_an_item_is_removed_after_a_confirmation(console: Console, admin: httpx.Client) -> None:
-    """After a confirmation a connection is removed; the id of a removed member cannot be used again."""
+    """A connection is removed after a confirmation; the id of a removed member cannot be used again."""
     console.expected.append("409")
     put_connection(admin, "gone")
     put_member(admin, "gone@plant-a.example", name="Gone")
@@ -328,7 +328,7 @@ def test_an_item_is_removed_after_a_confirmation(console: Console, admin: httpx.
 
 
 def test_an_administrator_cannot_lock_themselves_out(console: Console, admin: httpx.Client) -> None:
-    """Administrators cannot disable, remove or demote themselves, nor can others disable the last administrator."""
+    """Administrators cannot disable, remove or demote themselves, and nobody can disable the last administrator."""
     console.expected.append("409")
     page = console.sign_in().open(f"team/{quote(ADMIN)}", "Administrator").page
     expect(page.get_by_text("only another administrator can disable or remove you")).to_be_visible()
@@ -353,7 +353,7 @@ def test_an_administrator_cannot_lock_themselves_out(console: Console, admin: ht
 
 
 def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: httpx.Client) -> None:
-    """A manager of the team can select only rights and roles that the manager may grant."""
+    """A manager of the team can select only rights and roles that this manager may grant."""
     manager, other = "manager@plant-a.example", "other@plant-a.example"
     put_member(admin, manager, rights=["Workspace.Team.Manage"])
     put_member(admin, other, name="Other")
@@ -376,8 +376,8 @@ def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: h
     console.forbidden.clear()
 
 
-def test_a_reader_changes_nothing(console: Console) -> None:
-    """Without the rights to manage, the pages show values without forms and cause no rejected request."""
+def test_a_reader_sees_values_without_forms(console: Console) -> None:
+    """Without the rights to manage, the pages show values without forms and send no request that is rejected."""
     page = console.sign_in(VIEWER).page
     for path, title in (
         (f"team/{quote(EDITOR)}", "Process engineer"),
@@ -396,7 +396,7 @@ def test_a_reader_changes_nothing(console: Console) -> None:
 
 
 def test_errors_of_the_service_are_at_their_fields(console: Console) -> None:
-    """The page shows each error message of the service at the field that it concerns."""
+    """Each error message of the service is shown at the field that it concerns."""
     console.expected += ["400", "412"]
     page = console.sign_in().open("connections?view=new", "Add connection").page
     find_field(page, "ID").fill("pump-rig")
@@ -417,7 +417,7 @@ def test_errors_of_the_service_are_at_their_fields(console: Console) -> None:
 
 
 def test_an_event_hub_without_a_trigger_is_explained(console: Console, admin: httpx.Client) -> None:
-    """The list and the page of a connection with the status ERROR show the reason."""
+    """The list and the page show why a connection has the status ERROR."""
     source = {"eventHub": "unread-hub", "consumerGroup": "oi"}
     put_connection(admin, "unread", type="CLOUD_EVENT_HUB", source=source)
     page = console.sign_in().open("connections", "Connections").page
@@ -432,7 +432,7 @@ def test_an_event_hub_without_a_trigger_is_explained(console: Console, admin: ht
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_pages_fit_the_screen(service: Service, width: int) -> None:
-    """No page is wider than the screen, and each is accessible in both themes."""
+    """No administration page is wider than the screen, and each is accessible in both themes."""
     with open_console(service, width=width) as console:
         page = console.sign_in().page
         for path, title in (
@@ -460,8 +460,8 @@ def test_signals_have_visible_labels_on_a_phone(service: Service) -> None:
         console.check_fits("administration-signals-phone")
 
 
-def test_keyboard_alone(console: Console, admin: httpx.Client) -> None:
-    """A member can be opened, changed and disabled with the keyboard alone."""
+def test_a_member_is_edited_by_keyboard_alone(console: Console, admin: httpx.Client) -> None:
+    """With the keyboard alone, a user can open, change and disable a member."""
     put_member(admin, "aa-keyboard@plant-a.example", name="Keyboard")
     page = console.sign_in().open("team", "Team").page
     page.get_by_role("grid", name="Team").focus()

@@ -22,8 +22,8 @@ def editor(service: Service) -> httpx.Client:
     return client
 
 
-def test_a_rule_is_added_previewed_and_its_alert_acknowledged(service: Service, editor: httpx.Client) -> None:
-    """An editor previews a rule on past data, saves it, and acknowledges the alert that it causes."""
+def test_an_editor_previews_a_rule_and_acknowledges_its_alert(service: Service, editor: httpx.Client) -> None:
+    """An editor can preview a rule on past data, save it, and acknowledge the alert that it causes."""
     with open_console(service) as console:
         page = console.sign_in(EDITOR).open("alerts", "Alerts").page
         expect(page.get_by_text("No active alerts")).to_be_visible()
@@ -73,7 +73,7 @@ def test_a_rule_is_added_previewed_and_its_alert_acknowledged(service: Service, 
 
 
 def test_a_viewer_reads_rules_but_changes_nothing(console: Console, editor: httpx.Client) -> None:
-    """Without the right to manage, the page has no buttons that add, change or evaluate alert rules."""
+    """Without the right to manage alerts, the page has no buttons to add, change or evaluate rules."""
     rule = {"name": "Silent pump", "severity": "info", "surface": "cooling", "kind": "absence", "every": "P1D"}
     stored = editor.put(f"{RULES}/pump-silent", json={**rule, "connections": ["pump-rig"], "after": "P1D"})
     assert stored.status_code == 201, stored.text

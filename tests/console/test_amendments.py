@@ -19,7 +19,7 @@ AMENDMENTS = "/oi-api/provenance/amendments"
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Return the caller that creates the amendments."""
+    """Return the client that creates the amendments."""
     return service.caller(EDITOR)
 
 
@@ -34,16 +34,14 @@ def create_amendment(client: httpx.Client, scope: str, entity: str = "B-1", **me
 
 
 def open_pending_amendments(console: Console, scope: str) -> Page:
-    """Open the page with the pending amendments of a scope."""
+    """Open the page with a scope's pending amendments."""
     console.open(f"amendments/{scope}", "Amendments")
     console.page.get_by_role("tab", name="To decide", selected=True).wait_for()
     return console.page
 
 
-def test_record_is_amended_by_one_and_approved_by_another(
-    console: Console, editor: httpx.Client, tmp_path: Path
-) -> None:
-    """The author of an amendment cannot approve it; another user can."""
+def test_only_another_user_can_approve_an_amendment(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
+    """The author of an amendment cannot approve it, but another user can."""
     append_events(editor, "two people", 2)
     console.sign_in(EDITOR).open("audit/DomainEvents/two people?record=2", "Audit log")
     page = console.page
@@ -96,7 +94,7 @@ def test_record_is_amended_by_one_and_approved_by_another(
 
 
 def test_rejection_requires_a_reason(console: Console, editor: httpx.Client) -> None:
-    """An amendment can be rejected only with a reason, which the timeline shows."""
+    """Rejecting an amendment requires a reason, which the timeline shows."""
     create_amendment(editor, "rejected", "B-2")
     page = open_pending_amendments(console.sign_in(ADMIN), "rejected")
     page.get_by_role("button", name="Reject").click()
@@ -112,7 +110,7 @@ def test_rejection_requires_a_reason(console: Console, editor: httpx.Client) -> 
     expect(page.get_by_role("article", name="Decision 000000000002")).to_contain_text("Reason: The meter shows 7.")
 
 
-def test_second_decision_shows_the_first(console: Console, editor: httpx.Client) -> None:
+def test_a_second_decision_shows_the_first(console: Console, editor: httpx.Client) -> None:
     """If two users decide an amendment at the same time, the second user sees the first decision."""
     console.expected.append("409")
     made = create_amendment(editor, "raced")
@@ -128,8 +126,8 @@ def test_second_decision_shows_the_first(console: Console, editor: httpx.Client)
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
 
 
-def test_an_altered_amendment_is_unmistakable(console: Console, editor: httpx.Client) -> None:
-    """A banner marks an amendment whose content was edited in the database."""
+def test_an_altered_amendment_has_a_banner(console: Console, editor: httpx.Client) -> None:
+    """If an amendment's content was edited in the database, a banner marks it."""
     create_amendment(editor, "tampered", "B-7")
     edit_record(console.service, "tampered", 1, '"ph":7.2', '"ph":7.3', target="DomainAmendments")
     page = open_pending_amendments(console.sign_in(ADMIN), "tampered")
@@ -154,7 +152,7 @@ def test_invalid_json_is_reported_at_its_field(console: Console) -> None:
 
 
 def test_rejection_by_the_service_is_shown(console: Console) -> None:
-    """The page shows the code and request id of an error reply; the form keeps its values."""
+    """The page shows the code and request id of an error reply, and the form keeps its values."""
     console.expected.append("400")
     console.sign_in(EDITOR).open("amendments/refused/new", "Amendments")
     page = console.page
@@ -168,7 +166,7 @@ def test_rejection_by_the_service_is_shown(console: Console) -> None:
 
 
 def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.Client) -> None:
-    """If no scope is selected, the page requests a scope; for an entity without amendments it shows a message."""
+    """With a token that may only read, the page has no form for amendments, and its decision buttons are disabled."""
     create_amendment(editor, "reader")
     token = service.caller(ADMIN, "Workspace.Amendment.Read").headers["Authorization"].removeprefix("Bearer ")
     with open_console(service) as console:
@@ -188,7 +186,7 @@ def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.
 
 
 def test_empty_views_show_the_next_step(console: Console) -> None:
-    """Without a scope the page requests one; for an entity without amendments it shows a message."""
+    """Without a scope the page requests a scope; for an entity without amendments it shows a message."""
     console.sign_in().open("amendments", "Amendments")
     page = console.page
     expect(page.get_by_role("heading", name="Which scope?")).to_be_visible()

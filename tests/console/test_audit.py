@@ -17,12 +17,12 @@ EDITOR = "editor@plant-a.example"
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Return the caller that writes the events."""
+    """Return the client that writes the events."""
     return service.caller(EDITOR)
 
 
 def open_events(console: Console, scope: str, record: int | None = None) -> Page:
-    """Open the events of a scope, and optionally the panel of one record."""
+    """Open the events of a scope and, if given, the panel of a record."""
     console.open(f"audit/DomainEvents/{scope}" + (f"?record={record}" if record else ""), "Audit log")
     console.page.get_by_role("grid").wait_for()
     return console.page
@@ -39,7 +39,7 @@ def find_dialog(page: Page, title: str) -> Locator:
 
 
 def test_new_records_do_not_move_the_list(console: Console, editor: httpx.Client) -> None:
-    """Records that arrive while the list is open do not move its rows; a bar shows their number."""
+    """Records that arrive while the list is open do not move its rows; a bar shows how many have arrived."""
     append_events(editor, "arrivals", 3)
     page = open_events(console.sign_in(), "arrivals")
     before = ["000000000003", "000000000002", "000000000001"]
@@ -54,7 +54,7 @@ def test_new_records_do_not_move_the_list(console: Console, editor: httpx.Client
 
 
 def test_scrolling_loads_older_records(console: Console, editor: httpx.Client) -> None:
-    """Scrolling loads older records down to the first one; a filter starts the list at any record."""
+    """Scrolling down loads older records until the first one; a filter can start the list at any record."""
     append_events(editor, "long", 230)
     page = open_events(console.sign_in(), "long")
     expect(page.get_by_text("200 records shown")).to_be_visible()
@@ -69,8 +69,8 @@ def test_scrolling_loads_older_records(console: Console, editor: httpx.Client) -
     expect(page.get_by_text("15 records shown")).to_be_visible()
 
 
-def test_filters_are_part_of_the_address(console: Console, editor: httpx.Client) -> None:
-    """Filters narrow the list and survive a reload; a message says that no record matches."""
+def test_filters_survive_a_reload(console: Console, editor: httpx.Client) -> None:
+    """Filters narrow the list and survive a reload; if no record matches, the page says so."""
     append_events(editor, "filtered", 2)
     append_events(editor, "filtered", 1, ActionType="BatchReleased", EntityType="Batch")
     page = open_events(console.sign_in(), "filtered")
@@ -90,7 +90,7 @@ def test_filters_are_part_of_the_address(console: Console, editor: httpx.Client)
 
 
 def test_keyboard_opens_a_record(console: Console, editor: httpx.Client) -> None:
-    """Arrow keys and Enter open a record, with its change and verified links to the records before and after it."""
+    """Arrow keys and Enter open a record, which shows its change and the verified links to its neighbours."""
     append_events(editor, "keys", 3)
     page = open_events(console.sign_in("viewer@plant-a.example"), "keys")
     page.get_by_role("grid").focus()
@@ -110,7 +110,7 @@ def test_keyboard_opens_a_record(console: Console, editor: httpx.Client) -> None
 
 
 def test_verification_shows_the_position_of_a_break(console: Console, editor: httpx.Client) -> None:
-    """Verification accepts a valid chain; after an edit in the database file, the picture shows the broken position."""
+    """A valid chain is verified; after an edit in the database file, the picture shows the position of the break."""
     append_events(editor, "broken", 6)
     page = open_events(console.sign_in(), "broken")
     page.get_by_role("button", name="Verify chain").click()
@@ -135,7 +135,7 @@ def test_verification_shows_the_position_of_a_break(console: Console, editor: ht
 
 
 def test_damaged_record_is_marked(console: Console, editor: httpx.Client) -> None:
-    """The page shows a damaged record's stored content and broken links, and offers no proof."""
+    """For a damaged record, the page shows the stored content and broken links, and offers no proof."""
     append_events(editor, "damaged", 3)
     destroy_record(console.service, "damaged", 2)
     page = open_events(console.sign_in(), "damaged")
@@ -148,8 +148,8 @@ def test_damaged_record_is_marked(console: Console, editor: httpx.Client) -> Non
     console.check_appearance("audit-damaged")
 
 
-def test_an_altered_record_is_unmistakable(console: Console, editor: httpx.Client) -> None:
-    """A banner, the list and the picture mark an altered record; in the picture all links of the chain are intact."""
+def test_an_altered_record_is_marked(console: Console, editor: httpx.Client) -> None:
+    """An altered record is marked by a banner, in the list, and in the picture, whose links are intact."""
     append_events(editor, "altered", 4)
     edit_record(console.service, "altered", 2, '"setpoint":5.5', '"setpoint":5.6')
     page = open_events(console.sign_in(), "altered")
@@ -172,7 +172,7 @@ def test_an_altered_record_is_unmistakable(console: Console, editor: httpx.Clien
 
 
 def test_incomplete_export_is_marked(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
-    """An export contains the matching records; an incomplete export shows the command for the whole chain."""
+    """An export contains the matching records; if it is incomplete, the page shows the command for the whole chain."""
     made = append_events(editor, "export it", 4)
     page = open_events(console.sign_in(), "export it")
     page.get_by_role("button", name="Export", exact=True).click()
@@ -194,8 +194,8 @@ def test_incomplete_export_is_marked(console: Console, editor: httpx.Client, tmp
     console.check_appearance("audit-export")
 
 
-def test_event_is_written(console: Console, editor: httpx.Client) -> None:
-    """The form for an event marks missing and invalid values; a stored event is opened."""
+def test_the_form_writes_an_event(console: Console, editor: httpx.Client) -> None:
+    """The form marks missing and invalid values; a stored event is opened on the page."""
     append_events(editor, "by hand", 1)
     page = open_events(console.sign_in(EDITOR), "by hand")
     page.get_by_role("button", name="Write an event").click()
@@ -217,7 +217,7 @@ def test_event_is_written(console: Console, editor: httpx.Client) -> None:
 
 
 def test_read_only_token_reads_and_proves(service: Service, editor: httpx.Client) -> None:
-    """With a read-only token, records can be read and proved; the page hides other actions."""
+    """With a read-only token, a user can read and prove records; the page hides all other actions."""
     append_events(editor, "read only", 2)
     wait_for_checkpoint(editor, "read only", 2)
     token = service.caller(EDITOR, "Workspace.Provenance.Read").headers["Authorization"].removeprefix("Bearer ")
@@ -260,7 +260,7 @@ def test_recent_scopes_are_forgotten_at_sign_out(console: Console, editor: httpx
 
 
 def test_empty_scope_shows_the_next_step(console: Console) -> None:
-    """For an empty chain the page shows the next step, and a verification reports that nothing was checked."""
+    """For an empty chain the page shows the next step, and its verification says that nothing was checked."""
     console.sign_in().open("audit/DomainEvents/never-written", "Audit log")
     page = console.page
     expect(page.get_by_role("heading", name="No records yet")).to_be_visible()

@@ -20,7 +20,7 @@ def editor(service: Service) -> httpx.Client:
 
 
 def expect_steps(page: Page, *ends: str) -> None:
-    """Wait until the steps of a proof have these results."""
+    """Wait until the steps of the shown proof have these results."""
     headings = page.get_by_role("dialog").get_by_role("heading", level=3)
     expect(headings).to_have_text([re.compile(rf"{end}$") for end in ends])
 
@@ -33,7 +33,7 @@ def start_proof(console: Console, scope: str, sequence: int) -> Locator:
 
 
 def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> None:
-    """The proof of an unchanged record passes; that of an edited record fails, even with a recomputed Hash."""
+    """The proof of an unchanged record succeeds; the proof of an edited record fails, even with a new Hash."""
     append_events(editor, "proven", 5)
     wait_for_checkpoint(editor, "proven", 5)
     proof, page = start_proof(console.sign_in(), "proven", 3), console.page
@@ -55,7 +55,7 @@ def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> No
 
 
 def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:
-    """The proof fails if the key that the reader enters differs from the published key."""
+    """If the reader enters another key than the published one, the proof fails."""
     append_events(editor, "own key", 1)
     wait_for_checkpoint(editor, "own key", 1)
     proof = start_proof(console.sign_in(), "own key", 1)
@@ -76,7 +76,7 @@ def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) 
 
 
 def test_the_receipt_of_a_record_is_saved(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
-    """The receipt of a record that a checkpoint covers can be saved, and scitt-cose verifies the file."""
+    """If a checkpoint covers a record, its receipt can be saved, and scitt-cose verifies the file."""
     append_events(editor, "with receipts", 2)
     wait_for_checkpoint(editor, "with receipts", 2)
     page = console.sign_in().open("audit/DomainEvents/with receipts?record=2", "Audit log").page

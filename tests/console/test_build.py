@@ -29,7 +29,7 @@ needs_packages = pytest.mark.skipif(
 
 
 def test_roles_have_the_rights_of_the_service() -> None:
-    """The roles in the console's source have the same access rights as in the service."""
+    """The roles in the console's source have the same access rights as the roles of the service."""
     rights = re.findall(r'"(Workspace\.[\w.]+)"', (CONSOLE / "src/session/rights.ts").read_text(encoding="utf-8"))
     assert sorted(rights) == sorted(AccessRight)
     roles = (CONSOLE / "src/session/roles.ts").read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def test_roles_have_the_rights_of_the_service() -> None:
 
 @needs_build
 def test_build_is_small() -> None:
-    """All files of the console together have less than 250 kB when compressed."""
+    """All files of the console together are smaller than 250 kB when compressed."""
     sizes = [len(gzip.compress(path.read_bytes(), mtime=0)) for path in BUILT.rglob("*") if path.is_file()]
     assert 10_000 < sum(sizes) < MOST_BYTES
 
@@ -52,7 +52,7 @@ def test_build_is_small() -> None:
 @needs_build
 @pytest.mark.parametrize("first", ["Inbox", "Overview"])
 def test_first_page_is_small(first: str) -> None:
-    """The files that the first page loads have at most 150 kB when compressed."""
+    """The files that the first page loads are at most 150 kB when compressed."""
     page = (BUILT / "index.html").read_text(encoding="utf-8")
     files = {BUILT / name for name in re.findall(r'(?:src|href)="/console/([^"]+)"', page)}
     script = next(BUILT.glob(f"assets/{first}-*.js"))
@@ -81,7 +81,7 @@ def _find_imports(script: Path) -> set[Path]:
 
 @needs_build
 def test_no_file_contains_another_origin() -> None:
-    """No file contains an address of another origin or evaluates text as code."""
+    """No file contains the address of another origin or evaluates text as code."""
     for path in BUILT.rglob("*"):
         if path.suffix in {".js", ".css", ".html", ".svg"}:
             text = KNOWN.sub("", path.read_text(encoding="utf-8"))

@@ -33,7 +33,7 @@ WORKSPACE = ROOT / "tests" / "service" / "workspace.yaml"
 
 
 class Pages:
-    """HTTP server with the pages of a test client: its metadata, and the page to which browsers return.
+    """HTTP server of a test OAuth client: serves its metadata and receives the browser's redirects.
 
     Attributes:
         documents: JSON documents by path.
@@ -72,7 +72,7 @@ class Pages:
 
 @dataclass
 class Memory:
-    """Token storage of the MCP client."""
+    """Token storage for the MCP client, in memory."""
 
     tokens: OAuthToken | None = None
     info: OAuthClientInformationFull | None = None
@@ -98,7 +98,7 @@ class Memory:
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, ssl.SSLContext]]:
-    """Yield a service that trusts a certificate of this machine, and the TLS settings with that certificate."""
+    """Yield a service that trusts a local certificate, and the TLS settings with this certificate."""
     folder = tmp_path_factory.mktemp("consent")
     tls = create_certificate(folder, "client.test")
     environment = {"SSL_CERT_FILE": str(folder / "cert.pem")}
@@ -109,7 +109,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, s
 
 @pytest.fixture
 def returns() -> Iterator[Pages]:
-    """Yield the server with the page to which browsers return."""
+    """Yield the server to which the consent page redirects browsers."""
     pages = Pages("127.0.0.1")
     yield pages
     pages.close()
@@ -123,7 +123,9 @@ def create_link(service: Service, member: str) -> str:
     return build_sign_in_link(service.url, code)
 
 
-def test_the_mcp_client_signs_a_person_in(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
+def test_the_mcp_client_signs_a_person_in_through_the_browser(
+    plant: tuple[Service, ssl.SSLContext], returns: Pages
+) -> None:
     """The official MCP client signs a person in through the browser, lists the tools, and refreshes its token.
 
     Its id is the address of a metadata document, and the person signs in with a link while the page waits.
@@ -155,7 +157,7 @@ def test_the_mcp_client_signs_a_person_in(plant: tuple[Service, ssl.SSLContext],
 
 
 def wait_for(opened: "queue.Queue[str]", run: "Future[Any]") -> str:
-    """Return the address that the client opens, or raise the error of the client."""
+    """Return the URL that the client opens in the browser, or raise the client's error."""
     while True:
         try:
             return opened.get(timeout=1)
@@ -165,7 +167,7 @@ def wait_for(opened: "queue.Queue[str]", run: "Future[Any]") -> str:
 
 
 def allow_client(console: Console, address: str, service: Service) -> None:
-    """Open the client's address, sign in with a link, untick a right, and allow the client."""
+    """Open the client's URL, sign in with a link, deselect one right, and allow the client."""
     page = console.page
     page.goto(address)
     page.get_by_role("heading", name="Workspace console").wait_for()
@@ -204,8 +206,8 @@ async def list_tools_twice(
             return {tool.name for tool in (await client.list_tools()).tools}
 
 
-def test_a_person_declines_and_allows_a_declared_client(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
-    """The consent page names client and host; a person can decline access, allow it, and end it later."""
+def test_a_person_can_decline_allow_and_end_access(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
+    """The consent page shows client and host; a person can decline, allow and later end the access."""
     service, _ = plant
     client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
     with open_console(service) as console:
@@ -237,7 +239,7 @@ def test_the_command_signs_a_person_in(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`oi login --browser` signs in through the consent page, and `oi logout` ends the access."""
+    """`oi login --browser` signs in through the consent page; `oi logout` ends the access."""
     service, _ = plant
     opened: queue.Queue[str] = queue.Queue()
     monkeypatch.setattr("webbrowser.open", opened.put)
@@ -266,8 +268,8 @@ def test_the_command_signs_a_person_in(
     assert reply.status_code == 401
 
 
-def test_a_new_sign_in_is_demanded(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
-    """With `prompt=login` a person who is signed in must sign in again on the consent page."""
+def test_prompt_login_requires_a_new_sign_in(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
+    """With `prompt=login`, a person who is signed in must sign in again on the consent page."""
     service, _ = plant
     client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
     with open_console(service) as console:
@@ -282,8 +284,8 @@ def test_a_new_sign_in_is_demanded(plant: tuple[Service, ssl.SSLContext], return
     assert client.redeem(returned["code"]).status_code == 200
 
 
-def test_a_faulty_request_is_explained(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
-    """The page shows an error for an unknown client; for other faults it shows the reason before it returns."""
+def test_an_invalid_authorization_request_is_explained(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
+    """The page shows an error for an unknown client; for other errors it shows the reason and then redirects."""
     service, _ = plant
     client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
     with open_console(service) as console:

@@ -18,7 +18,7 @@ def _open_with_token(console: Console, scopes: str, address: str) -> None:
 
 
 def test_existing_container_cannot_be_removed(console: Console) -> None:
-    """The page can create a container; for an existing container it explains why it cannot delete it."""
+    """The page can create a container; it explains why an existing container cannot be deleted."""
     console.expected.extend(("400", "409"))
     page = console.sign_in().open("data", "Data").page
     name = f"inspections-{uuid.uuid4().hex[:6]}"
@@ -70,8 +70,8 @@ def test_document_is_created_edited_and_deleted(console: Console) -> None:
     expect(page.get_by_role("heading", name="No documents")).to_be_visible()
 
 
-def test_conflicting_document_edit(console: Console) -> None:
-    """After a concurrent edit of a document, the user chooses between both versions."""
+def test_a_conflicting_document_edit_offers_both_versions(console: Console) -> None:
+    """If a document was changed meanwhile, the user chooses between both versions."""
     console.expected.append("412")
     line = f"l-{uuid.uuid4().hex[:6]}"
     editor = console.service.caller("editor@plant-a.example")
@@ -97,7 +97,7 @@ def test_conflicting_document_edit(console: Console) -> None:
     expect(page.get_by_role("grid")).to_contain_text('"state":"mine"')
 
 
-def test_pages_of_documents(console: Console) -> None:
+def test_documents_are_listed_in_pages(console: Console) -> None:
     """The list of documents has pages, which the user can turn forwards and backwards."""
     line = f"l-{uuid.uuid4().hex[:6]}"
     editor = console.service.caller("editor@plant-a.example")
@@ -115,7 +115,7 @@ def test_pages_of_documents(console: Console) -> None:
     expect(pager).to_contain_text("Page 1, 50 documents")
 
 
-def test_database_by_its_lookup(console: Console) -> None:
+def test_a_database_is_opened_by_its_lookup(console: Console) -> None:
     """The user can open a database by its lookup (id in URLs); an unknown lookup shows an error."""
     console.expected.append("404")
     page = console.sign_in().open("data", "Data").page
@@ -126,7 +126,7 @@ def test_database_by_its_lookup(console: Console) -> None:
     expect(page.get_by_role("navigation", name="Databases").get_by_role("link")).to_have_count(2)
 
 
-def test_reader_of_documents_only(service: Service) -> None:
+def test_a_reader_of_documents_sees_tables_only(service: Service) -> None:
     """With only the right to read documents, the page shows tables and no other actions."""
     with open_console(service) as console:
         _open_with_token(console, "Workspace.Document.Read", "data")
@@ -140,7 +140,7 @@ def test_reader_of_documents_only(service: Service) -> None:
         console.check_no_errors()
 
 
-def test_reader_of_containers_only(service: Service) -> None:
+def test_a_reader_of_containers_sees_no_documents(service: Service) -> None:
     """With only the right to list containers, the page shows no documents."""
     with open_console(service) as console:
         _open_with_token(console, "Workspace.DataStore.Read", "data/orders")

@@ -13,7 +13,7 @@ ROWS = 40
 
 
 def _wait_until_archived(service: Service) -> None:
-    """Send messages, and wait until a download contains them."""
+    """Send messages and wait until a download contains them, so that they are archived."""
     editor = service.caller("editor@plant-a.example")
     messages = [{"messageId": f"dl-{number}", "torque": number / 4} for number in range(ROWS)]
     assert editor.post(f"/oi-api/telemetry/{CONNECTION}", json=messages).status_code == 202
@@ -29,7 +29,7 @@ def _wait_until_archived(service: Service) -> None:
 
 
 def test_download_is_started_and_saved(console: Console) -> None:
-    """A started download completes, and its file has the SHA-256 that the page shows."""
+    """A started download completes, and the saved file has the SHA-256 that the page shows."""
     _wait_until_archived(console.service)
     page = console.sign_in().open("downloads", "Downloads").page
     expect(page.get_by_role("heading", name="No downloads")).to_be_visible()
@@ -58,7 +58,7 @@ def test_rejected_range_is_reported_at_its_field(console: Console) -> None:
 
 
 def test_form_lists_connections_of_the_surface(console: Console) -> None:
-    """After a surface is selected, the form lists only the connections of this surface."""
+    """After a surface is selected, the form lists only its connections."""
     page = console.sign_in().open("downloads?surface=packaging", "Downloads").page
     expect(page.get_by_label("Surface")).to_have_value("packaging")
     page.get_by_label("Data").select_option("within")
@@ -67,7 +67,7 @@ def test_form_lists_connections_of_the_surface(console: Console) -> None:
     expect(page.get_by_label("Connection")).to_have_value("filler-sim")
 
 
-def test_token_without_the_catalog(service: Service) -> None:
+def test_a_connection_is_typed_without_the_catalog(service: Service) -> None:
     """Without the right to read the catalog, the user types the connection's id, and no request gets 403."""
     token = service.caller("editor@plant-a.example", "Workspace.ColdData.Export").headers["Authorization"]
     with open_console(service) as console:

@@ -25,7 +25,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def filled(service: Service, width: int) -> Iterator[Console]:
-    """Yield a console with the given width, signed in as editor; an error in it fails the test."""
+    """Yield a console of this width, signed in as editor; after the test, fail if it has reported an error."""
     with open_console(service, width=width) as made:
         yield made.sign_in()
         made.check_no_errors()
@@ -38,7 +38,7 @@ def check_page(console: Console, name: str, width: int) -> None:
 
 
 @WIDTHS
-def test_overview_with_charts_and_connections(filled: Console, width: int) -> None:
+def test_the_overview_with_data_is_accessible(filled: Console, width: int) -> None:
     """The overview with live charts and the table of connections is accessible."""
     page = filled.open("overview", "Overview").page
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
@@ -47,7 +47,7 @@ def test_overview_with_charts_and_connections(filled: Console, width: int) -> No
 
 
 @WIDTHS
-def test_imports_with_a_preview_and_a_finished_job(filled: Console, width: int) -> None:
+def test_imports_with_a_finished_job_are_accessible(filled: Console, width: int) -> None:
     """The mapping, the preview with its problems, and a finished import are accessible."""
     page = filled.open("imports", "Imports").page
     page.get_by_role("combobox", name="Connection", exact=True).select_option("line-gateway")
@@ -66,7 +66,7 @@ def test_imports_with_a_preview_and_a_finished_job(filled: Console, width: int) 
 
 
 @WIDTHS
-def test_data_with_a_document(filled: Console, service: Service, width: int) -> None:
+def test_data_pages_with_a_document_are_accessible(filled: Console, service: Service, width: int) -> None:
     """The page of a database with containers and the page of a table with a document are accessible."""
     made = service.caller(EDITOR).post(
         "/oi-api/data-stores/mes/databases/orders/tables/workorders", json={"id": f"filled-{width}", "line": "filled"}
@@ -81,7 +81,7 @@ def test_data_with_a_document(filled: Console, service: Service, width: int) -> 
 
 
 @WIDTHS
-def test_surfaces_and_tables_with_rows(filled: Console, width: int) -> None:
+def test_surfaces_and_tables_with_rows_are_accessible(filled: Console, width: int) -> None:
     """The list of surfaces and the list of tables are accessible while they have rows."""
     page = filled.open("surfaces", "Surfaces").page
     expect(page.get_by_role("grid", name="Surfaces")).to_contain_text("Cooling water")
@@ -92,8 +92,8 @@ def test_surfaces_and_tables_with_rows(filled: Console, width: int) -> None:
 
 
 @WIDTHS
-def test_workspace_document_with_its_text(filled: Console, width: int) -> None:
-    """The current workspace document with its text is accessible."""
+def test_a_workspace_document_is_accessible(filled: Console, width: int) -> None:
+    """The page of the workspace document is accessible while it shows the current text."""
     page = filled.open("document", "Workspace document").page
     expect(page.get_by_role("region", name="Current workspace document")).to_contain_text("id: plant-a")
     check_page(filled, "document", width)

@@ -27,12 +27,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Return the caller that creates drafts and amendments."""
+    """Return the client that creates drafts and amendments."""
     return service.caller(EDITOR)
 
 
 def create_draft(client: httpx.Client, lookup: str, name: str) -> None:
-    """Create or change a query, which makes it a draft."""
+    """Create or edit a query, which is a draft afterwards."""
     reply = client.put(f"{QUERIES}/{lookup}", json={"name": name, "surface": "cooling", "kql": KQL})
     assert reply.status_code in (200, 201), reply.text
 
@@ -48,7 +48,7 @@ def open_inbox(console: Console) -> Page:
 
 
 def read_badge(page: Page) -> int:
-    """Return the number of pending decisions that the navigation shows next to the inbox."""
+    """Return the number next to the inbox in the navigation, which counts pending decisions."""
     link = page.get_by_role("link", name=re.compile(r"^Inbox"))
     expect(link).to_have_accessible_name(re.compile(r"\d+ waiting"))
     found = re.search(r"\d+", link.inner_text())
@@ -56,8 +56,8 @@ def read_badge(page: Page) -> int:
     return int(found[0])
 
 
-def test_pending_amendments_of_all_scopes_wait(console: Console, editor: httpx.Client) -> None:
-    """The inbox lists the pending amendments of all scopes; a row opens the list of amendments of its scope."""
+def test_the_inbox_lists_pending_amendments_of_all_scopes(console: Console, editor: httpx.Client) -> None:
+    """The inbox lists the pending amendments of all scopes; a click on a row opens the amendments of its scope."""
     create_amendment(editor, "inbox-a", "Tank-1")
     create_amendment(editor, "inbox-b", "Tank-2")
     newest = create_amendment(editor, "inbox-b", "Tank-3")
@@ -82,7 +82,7 @@ def test_pending_amendments_of_all_scopes_wait(console: Console, editor: httpx.C
 
 
 def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, editor: httpx.Client) -> None:
-    """The comment of a rejection is shown at the draft until the editor changes the query."""
+    """If a draft is rejected with a comment, the page shows the comment until the editor changes the query."""
     create_draft(editor, "inbox-draft", "Draft of the inbox")
     page = open_inbox(console.sign_in(APPROVER))
     waiting = page.get_by_role("grid", name="Draft queries that wait for a decision")
@@ -112,10 +112,8 @@ def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, 
     remove_query(service, "inbox-draft")
 
 
-def test_a_draft_that_changed_meanwhile_is_not_rejected(
-    console: Console, service: Service, editor: httpx.Client
-) -> None:
-    """A draft that was changed after the approver opened it is not rejected; the page shows the newer text."""
+def test_a_changed_draft_is_not_rejected(console: Console, service: Service, editor: httpx.Client) -> None:
+    """If the draft changed after the approver opened it, it is not rejected, and the page shows the newer text."""
     console.expected += ["412"]
     create_draft(editor, "inbox-raced", "Raced draft")
     page = console.sign_in(APPROVER).open("queries/inbox-raced", "Raced draft").page
@@ -130,7 +128,7 @@ def test_a_draft_that_changed_meanwhile_is_not_rejected(
     remove_query(service, "inbox-raced")
 
 
-def test_a_viewer_reads_the_inbox_and_decides_nothing(console: Console, service: Service, editor: httpx.Client) -> None:
+def test_a_viewer_cannot_decide_in_the_inbox(console: Console, service: Service, editor: httpx.Client) -> None:
     """Without the right to approve queries, the inbox has no buttons for decisions about drafts."""
     create_draft(editor, "inbox-seen", "Draft for a viewer")
     page = open_inbox(console.sign_in(VIEWER))
@@ -143,7 +141,7 @@ def test_a_viewer_reads_the_inbox_and_decides_nothing(console: Console, service:
 
 
 def test_the_inbox_is_the_first_page(console: Console, service: Service, editor: httpx.Client) -> None:
-    """The console opens with the inbox, which lists the user's own drafts as waiting for another person."""
+    """The console opens with the inbox, where a user's own drafts are marked as waiting for another person."""
     create_draft(editor, "inbox-own", "Draft of the reader")
     page = console.sign_in(EDITOR).page
     expect(page.get_by_role("heading", level=1)).to_have_text("Inbox")
@@ -156,8 +154,8 @@ def test_the_inbox_is_the_first_page(console: Console, service: Service, editor:
     remove_query(service, "inbox-own")
 
 
-def test_a_failing_connection_needs_a_person(console: Console, service: Service) -> None:
-    """The inbox lists a connection with an error and its reason, and the navigation counts it."""
+def test_the_inbox_lists_a_failing_connection(console: Console, service: Service) -> None:
+    """The inbox lists a connection with an error and its reason; the number in the navigation includes it."""
     admin = service.caller("admin@plant-a.example")
     hub = {"name": "Unreachable hub", "type": "CLOUD_EVENT_HUB", "enabled": True, "source": {"eventHub": "nowhere"}}
     assert admin.put("/oi-api/connections/inbox-hub", json=hub).status_code == 201

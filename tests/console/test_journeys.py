@@ -1,6 +1,6 @@
-"""Tests of whole tasks of an engineer, an approver, an auditor and an administrator on screens of three widths.
+"""Tests of whole tasks of four roles (engineer, approver, auditor, administrator) on screens of three widths.
 
-Each step is checked in both themes; the table of screens decides the theme in which the journey is done.
+Each step is checked in both themes; the table of screens sets the theme of the task.
 """
 
 import re
@@ -28,7 +28,7 @@ DARK_FIRST: list[Screen] = [(1440, "dark"), (1024, "light"), (390, "dark")]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service of the sample plant whose simulators have sent messages; only these tests change it."""
+    """Yield a service of the sample plant with messages of its simulators, which only these tests change."""
     running = Service(tmp_path_factory.mktemp("journeys") / "data", WORKSPACE).start()
     reader = running.caller(EDITOR)
     activity = "/oi-api/warm-queries/device-activity?timeRange=PT1H"
@@ -39,7 +39,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @contextmanager
 def open_as_member(service: Service, screen: Screen, member: str, *, touch: bool = False) -> Iterator[Console]:
-    """Open the console and sign in as a member; errors and rejected requests fail the test."""
+    """Open the console and sign in as a member; errors and rejected requests fail the test at the end."""
     width, theme = screen
     with open_console(service, width, touch=touch) as console:
         # Before the page loads, because a change during its start can go unnoticed.
@@ -50,7 +50,7 @@ def open_as_member(service: Service, screen: Screen, member: str, *, touch: bool
 
 
 def open_page(console: Console, title: str) -> Page:
-    """Open a page by its link in the navigation, which a button opens on a narrow screen."""
+    """Open a page by its link in the navigation; on a narrow screen, open the menu first."""
     page = console.page
     menu = page.get_by_role("button", name="Menu")
     if menu.is_visible():
@@ -102,8 +102,8 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
 
 
 @pytest.mark.parametrize("screen", DARK_FIRST)
-def test_an_approver_decides_what_waits_in_the_inbox(service: Service, screen: Screen) -> None:
-    """An approver opens a query draft and an amendment from the inbox, approves the query and rejects the amendment."""
+def test_an_approver_decides_from_the_inbox(service: Service, screen: Screen) -> None:
+    """From the inbox, an approver opens and approves a draft query, and opens and rejects an amendment."""
     width, _ = screen
     editor, scope, entity = service.caller(EDITOR), f"approver-{width}", f"Tank-{width}"
     name = f"Waits, {width}"
@@ -136,7 +136,7 @@ def test_an_approver_decides_what_waits_in_the_inbox(service: Service, screen: S
 
 @pytest.mark.parametrize("screen", WIDE_FIRST)
 def test_an_auditor_finds_a_change_and_verifies_its_chain(service: Service, screen: Screen) -> None:
-    """An auditor filters a chain, reads a change, verifies the chain, and reads the amendments of an entity."""
+    """An auditor can filter a chain, read a change, verify the chain, and read the amendments of an entity."""
     width, _ = screen
     editor, scope = service.caller(EDITOR), f"auditor-{width}"
     append_events(editor, scope, 3)
@@ -173,7 +173,7 @@ def test_an_auditor_finds_a_change_and_verifies_its_chain(service: Service, scre
 
 @pytest.mark.parametrize("screen", DARK_FIRST)
 def test_an_administrator_adds_and_disables_a_member(service: Service, screen: Screen) -> None:
-    """An administrator adds a member, creates the member's key, disables the member, and sees who changed what."""
+    """An administrator can add a member, create its key, disable it, and see these changes in the audit log."""
     width, _ = screen
     member, name = f"clerk-{width}@plant-a.example", f"Clerk {width}"
     with open_as_member(service, screen, ADMIN) as console:

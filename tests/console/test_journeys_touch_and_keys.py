@@ -19,7 +19,7 @@ SHOWS_FOCUS = """document.activeElement.matches("body, [type=datetime-local]")
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_an_engineer_reads_the_plant_on_a_phone(service: Service, theme: Theme) -> None:
-    """On a phone, charts, a query, alerts and the inbox can be used by touch without scrolling sideways."""
+    """On a phone, charts, a query, alerts and the inbox can be used by touch, without sideways scrolling."""
     with open_as_member(service, (390, theme), EDITOR, touch=True) as console:
         page = console.page
         open_page_by_touch(page, "Overview")
@@ -89,7 +89,7 @@ def test_an_auditor_uses_the_keyboard_alone(service: Service, screen: Screen) ->
 
 
 def open_by_keyboard(page: Page, title: str) -> None:
-    """Open a page from the navigation, which a button opens on a narrow screen."""
+    """Open a page from the navigation with the keyboard; on a narrow screen, open the menu first."""
     menu = page.get_by_role("button", name="Menu")
     if menu.is_visible():
         press_tab_until(page, menu, backwards=True)
@@ -102,7 +102,7 @@ def open_by_keyboard(page: Page, title: str) -> None:
 
 
 def press_tab_until(page: Page, wanted: Locator, *, backwards: bool = False) -> None:
-    """Press Tab until an element has the focus, and check that each focused element has a visible focus mark."""
+    """Press Tab until the wanted element has the focus; check that each focused element has a visible focus mark."""
     wanted.wait_for()
     for _ in range(MAX_TABS):
         if wanted.evaluate("element => element === document.activeElement"):

@@ -1,4 +1,4 @@
-"""Tests of keys and tokens: creation, list, revocation; and the caller's usage."""
+"""Tests of keys and tokens (creation, list, revocation) and of the caller's usage."""
 
 import os
 import re
@@ -29,22 +29,22 @@ def sign_in_with_key(console: Console, member: str) -> Page:
 
 
 def request_whoami(service: Service, credential: str) -> httpx.Response:
-    """Return the reply with the identity of a credential."""
+    """Request whoami with a credential and return the reply."""
     return service.anonymous(bearer=credential).get("/workspace/api/keys/whoami")
 
 
 def read_secret(page: Page, label: str | re.Pattern[str]) -> str:
-    """Return the credential on the page."""
+    """Return the credential that the page shows."""
     return page.get_by_role("region", name=label).inner_text().strip()
 
 
 def confirm_copied(page: Page) -> None:
-    """Confirm that the credential was copied; the page then removes it."""
+    """Confirm that the credential was copied, so that the page removes it."""
     page.get_by_role("button", name="I have copied it").click()
 
 
 def test_token_is_shown_once(console: Console) -> None:
-    """A new token has the chosen rights and lifetime, is shown once, and is not stored."""
+    """A new token has the selected rights and lifetime, is shown once, and is not stored."""
     page = sign_in_with_key(console, VIEWER)
     console.open("keys", "Keys and tokens")
     expect(page.get_by_role("radio", name=re.compile("30 days"))).to_be_enabled()
@@ -71,7 +71,7 @@ def test_token_is_shown_once(console: Console) -> None:
 
 
 def test_keyboard_selects_rights(console: Console) -> None:
-    """The tree of access rights can be used by keyboard, and lists only the caller's rights."""
+    """The tree of access rights can be used by keyboard and contains only the caller's rights."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("treeitem", name="Keys", exact=True)).to_have_count(0)
@@ -93,7 +93,7 @@ def test_keyboard_selects_rights(console: Console) -> None:
 
 
 def test_token_cannot_outlive_its_issuer(console: Console) -> None:
-    """After sign-in by a link, lifetimes longer than the session are disabled with a reason."""
+    """After a sign-in by link, lifetimes longer than the session are disabled and the reason is shown."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("status")).to_contain_text("Sign in with an API key")
@@ -113,7 +113,7 @@ def test_token_cannot_outlive_its_issuer(console: Console) -> None:
     )
 
 
-def test_token_is_revoked(console: Console) -> None:
+def test_a_token_is_revoked_after_a_confirmation(console: Console) -> None:
     """A pasted token is revoked after a confirmation; an unknown token id shows an error."""
     console.expected.append("404")
     token = console.service.caller(EDITOR, "Workspace.Catalog.Read").headers["authorization"].removeprefix("Bearer ")
@@ -133,7 +133,7 @@ def test_token_is_revoked(console: Console) -> None:
 
 @pytest.mark.parametrize(("member", "owner"), [(VIEWER, ""), (ADMIN, EDITOR)])
 def test_key_is_created_listed_and_revoked(console: Console, member: str, owner: str) -> None:
-    """A key for oneself or another member is shown once after its creation, then listed, and can be revoked."""
+    """A new key, for oneself or another member, is shown once, then listed, and can be revoked."""
     console.sign_in(member).open("keys/keys", "Keys and tokens")
     page, name = console.page, f"dashboard of {owner or member}"
     page.get_by_role("button", name="Create an API key").click()
@@ -162,7 +162,7 @@ def test_key_is_created_listed_and_revoked(console: Console, member: str, owner:
 
 
 def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
-    """The curl command that the page shows sends telemetry with the new key of a device."""
+    """The new key of a device can send telemetry with the curl command that the page shows."""
     console.sign_in(EDITOR).open("keys/keys", "Keys and tokens")
     page = console.page
     page.get_by_role("button", name="Create an API key").click()
@@ -197,7 +197,7 @@ def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
 
 
 def test_viewer_cannot_create_a_device_key(console: Console) -> None:
-    """Without the right to write telemetry, the page offers no key for a device."""
+    """Without the right to write telemetry, the page does not offer to create a key for a device."""
     console.sign_in(VIEWER).open("keys/keys", "Keys and tokens")
     console.page.get_by_role("button", name="Create an API key").click()
     expect(console.page.get_by_label("Name")).to_be_visible()
@@ -230,8 +230,8 @@ def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:
     expect(page.get_by_label("Belongs to")).to_have_attribute("aria-invalid", "true")
 
 
-def test_usage_meter_changes_with_each_reply(console: Console) -> None:
-    """After each reply, the meter shows the caller's number of requests and the limit."""
+def test_the_usage_meter_counts_each_request(console: Console) -> None:
+    """After each reply, the meter shows the number of the caller's requests and the limit."""
     console.sign_in("approver@plant-a.example").open("keys", "Keys and tokens")
     meter = console.page.get_by_role("meter", name="Your usage")
     expect(meter).to_have_attribute("aria-valuemax", re.compile("^[0-9]+$"))
@@ -245,8 +245,8 @@ def _read_used_requests(meter: Any) -> int:
     return int(meter.get_attribute("aria-valuenow"))
 
 
-def test_narrow_screen(service: Service) -> None:
-    """A narrow screen needs no horizontal scrolling."""
+def test_a_narrow_screen_does_not_scroll_sideways(service: Service) -> None:
+    """On a narrow screen the page does not scroll sideways."""
     with open_console(service, width=390) as console:
         console.sign_in()
         for view in ("token", "keys", "revoke"):
@@ -258,7 +258,7 @@ def test_narrow_screen(service: Service) -> None:
 
 
 def test_a_key_of_a_disabled_member_is_not_usable(console: Console) -> None:
-    """The list shows that the service rejects the key of a disabled member; the key can still be revoked."""
+    """The list shows that the key of a disabled member is rejected; the key can still be revoked."""
     page = console.sign_in().open("keys/keys", "Keys and tokens").page
     row = page.get_by_role("row", name=re.compile("former@plant-a.example"))
     expect(row).to_contain_text("owner disabled")

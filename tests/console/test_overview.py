@@ -31,8 +31,8 @@ def _read_chart_picture(page: Page, lane: str) -> str:
     return drawn
 
 
-def test_connections_and_their_newest_values(console: Console) -> None:
-    """The overview shows live charts, and every connection with its message rate."""
+def test_the_overview_shows_charts_and_connections(console: Console) -> None:
+    """The overview shows live charts, and each connection with its message rate."""
     page = console.sign_in().open("overview", "Overview").page
     table = page.get_by_role("grid", name="Connections")
     expect(table.get_by_role("row")).to_have_count(8)
@@ -45,7 +45,7 @@ def test_connections_and_their_newest_values(console: Console) -> None:
 
 
 def test_chart_moves_and_pauses(console: Console) -> None:
-    """A new field of a message appears in the list and the chart; a paused chart stands still and loses no data."""
+    """A new field appears in the list and the chart; a paused chart does not move and loses no data."""
     service = console.service
     page = console.sign_in().open(f"overview?connection={RIG}&window=60", "Overview").page
     expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
@@ -97,7 +97,7 @@ def test_page_processes_a_thousand_events_a_second(console: Console) -> None:
     console.save_screenshot("overview-load")
 
 
-def test_closed_stream_reconnects(console: Console) -> None:
+def test_a_closed_stream_reconnects(console: Console) -> None:
     """After the service closes the live stream, the page shows the reason, reconnects and continues."""
     sockets: list[WebSocketRoute] = []
     page = console.page
@@ -121,7 +121,7 @@ def test_closed_stream_reconnects(console: Console) -> None:
 
 
 def test_unknown_source_shows_an_error(console: Console) -> None:
-    """An unknown source of a live chart shows an error and is not requested again and again."""
+    """An unknown source of a live chart shows an error, and the page does not request it again."""
     console.expected.append("404")
     page = console.sign_in().open("overview?surface=nowhere", "Overview").page
     expect(page.get_by_role("alert")).to_contain_text("SURFACE_NOT_FOUND")
@@ -129,8 +129,8 @@ def test_unknown_source_shows_an_error(console: Console) -> None:
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
 
 
-def test_charts_come_before_the_table_and_follow_a_connection(console: Console) -> None:
-    """The live charts are above the table and can show one connection; the counts by status equal the total."""
+def test_charts_are_above_the_table(console: Console) -> None:
+    """The live charts are above the table and can show a single connection; the counts by status equal the total."""
     page = console.sign_in().open("overview?window=60", "Overview").page
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
     headings = page.get_by_role("heading", level=2).all_inner_texts()
@@ -153,7 +153,7 @@ def test_charts_come_before_the_table_and_follow_a_connection(console: Console) 
 
 
 def test_chart_is_read_and_zoomed_by_keyboard(console: Console) -> None:
-    """Arrow keys select values of a live chart, zooming pauses it, and a table lists the values."""
+    """Arrow keys select values of a live chart; zooming pauses the chart; a table lists the values."""
     _send_message(console.service, {"Zoomed": 17.5}, device="rig-keys")
     page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
     page.get_by_label("rig-keys Zoomed").check(timeout=STREAM_MS)
@@ -172,8 +172,8 @@ def test_chart_is_read_and_zoomed_by_keyboard(console: Console) -> None:
     expect(values.get_by_role("row").filter(has_text="rig-keys")).to_contain_text("17.5")
 
 
-def test_past_messages_are_awaited(console: Console) -> None:
-    """While the page loads past messages for a live chart, it does not show "No data yet"."""
+def test_no_data_is_not_shown_while_past_messages_load(console: Console) -> None:
+    """While past messages of a live chart load, the page does not show "No data yet"."""
     page = console.page
     seen = "window.texts = new Set(); new MutationObserver(() => window.texts.add(document.body.innerText)).observe("
     page.add_init_script(f"addEventListener('DOMContentLoaded', () => {{ {seen}document, {ALL_CHANGES}) }})")
@@ -183,7 +183,7 @@ def test_past_messages_are_awaited(console: Console) -> None:
 
 
 def test_values_are_outdated_without_the_service(console: Console) -> None:
-    """Without the service the page marks its values as outdated."""
+    """If the service is unreachable, the page marks its values as outdated."""
     console.expected.extend(["ERR_", "Failed to load"])
     page = console.sign_in().open("overview", "Overview").page
     expect(page.get_by_role("grid", name="Connections")).to_contain_text("chiller-sim")
@@ -207,7 +207,7 @@ def test_values_are_outdated_without_the_service(console: Console) -> None:
 
 
 def test_token_without_the_live_stream(service: Service) -> None:
-    """With only the right to read the catalog, the page shows connections and names the right for live charts."""
+    """With only the right to read the catalog, the page shows connections and the name of the right for live charts."""
     token = service.caller("viewer@plant-a.example", "Workspace.Catalog.Read").headers["Authorization"]
     with open_console(service) as console:
         page = console.page

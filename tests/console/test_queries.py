@@ -11,7 +11,7 @@ TEN_THOUSAND = """range i from 1 to 10000 step 1
 
 
 def run_query(page: Page) -> None:
-    """Run the query of the page and wait for the summary of its result."""
+    """Run the page's query and wait until its result has a summary."""
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("region", name="About the result").wait_for()
 
@@ -22,7 +22,10 @@ def enter_kql(page: Page, kql: str) -> None:
 
 
 def test_queries_are_found_by_words_and_state(console: Console) -> None:
-    """The list can be filtered by words and state; the filters are in the address, and rows show the approver."""
+    """The list of queries can be filtered by words and state; the address contains the filters.
+
+    Rows show the approver.
+    """
     page = console.sign_in("viewer@plant-a.example").open("queries", "Queries").page
     grid = page.get_by_role("grid", name="Queries")
     expect(grid.get_by_role("row", name="Pressure per five minutes")).to_contain_text("admin@plant-a.example")
@@ -39,7 +42,7 @@ def test_queries_are_found_by_words_and_state(console: Console) -> None:
 
 
 def test_a_query_is_run_and_charted(console: Console) -> None:
-    """A run shows a chart, a table and the approver; opening its address repeats the run."""
+    """The result has a chart, a table and the approver; opening its address runs the query again."""
     page = console.sign_in().open("queries/chiller-temperature-5m", "Chiller supply temperature").page
     page.get_by_label("Time range").select_option("P1D")
     run_query(page)
@@ -76,7 +79,7 @@ def test_invalid_parameter_is_reported_at_its_field(console: Console) -> None:
     expect(page.get_by_label("low")).not_to_have_attribute("aria-invalid", "true")
 
 
-def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
+def test_an_engine_error_is_marked_in_the_editor(console: Console) -> None:
     """The editor marks a syntax error at its line and column; Ctrl+Enter runs the text."""
     console.expected.append("400")
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
@@ -96,7 +99,7 @@ def test_engine_error_is_marked_in_the_editor(console: Console) -> None:
 
 
 def test_ten_thousand_rows_scroll(console: Console) -> None:
-    """A result with 10,000 rows can be scrolled to its last row, and only the visible rows are rendered."""
+    """A result with 10,000 rows can be scrolled to the last row, and only visible rows are rendered."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     enter_kql(page, TEN_THOUSAND)
     page.get_by_label("Row limit").fill("10000")

@@ -1,4 +1,4 @@
-"""Test of the console's way from raw vibration to an approved query that marks anomalies."""
+"""Test of the steps in the console from raw vibration data to an approved query that marks anomalies."""
 
 import re
 
@@ -24,7 +24,7 @@ def check_chart(page: Page) -> None:
 
 
 def test_a_chart_marks_anomalies_and_the_approved_query_returns_them(console: Console, service: Service) -> None:
-    """A chart marks the anomalies of a series, and the saved query returns them to everybody after its approval."""
+    """A chart marks the anomalies of a series, and the saved query returns them after its approval."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill(KQL)
     page.get_by_role("button", name="Run", exact=True).click()

@@ -31,7 +31,7 @@ def cached_query(service: Service) -> Iterator[str]:
 
 
 def run_ad_hoc(console: Console, kql: str, limit: str = "") -> Page:
-    """Run a KQL text as an ad-hoc query on its page."""
+    """Run a KQL text on the page for ad-hoc queries."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill(kql)
     page.get_by_label("Row limit").fill(limit)
@@ -41,7 +41,7 @@ def run_ad_hoc(console: Console, kql: str, limit: str = "") -> Page:
 
 
 def test_chart_lines_can_be_selected(console: Console) -> None:
-    """A chart draws at most twelve lines, measurements first, and the user can select the lines."""
+    """A chart draws at most twelve lines, measurements first, and the user can select which."""
     page = run_ad_hoc(console, WAVES)
     legend = page.get_by_role("list", name="Lines").get_by_role("listitem")
     expect(legend).to_have_count(8)
@@ -57,7 +57,7 @@ def test_chart_lines_can_be_selected(console: Console) -> None:
 
 
 def test_chart_has_tooltip_zoom_and_table(console: Console) -> None:
-    """A chart shows the values at the pointer, zooms by dragging, hides lines by its legend, and has a table."""
+    """A chart shows the values at the pointer, zooms by dragging, can hide lines, and has a table."""
     page = run_ad_hoc(console, WAVES)
     over = page.locator(".u-over")
     over.scroll_into_view_if_needed()
@@ -109,7 +109,7 @@ def test_truncated_result_is_marked_and_downloaded(console: Console, tmp_path: P
 
 
 def test_cached_result_shows_its_age(console: Console, cached_query: str) -> None:
-    """The second run of a query with a cached result shows the time of the first run."""
+    """If a result comes from the cache, the page shows the time of the first run."""
     page = console.sign_in("viewer@plant-a.example").open(f"queries/{cached_query}", "Kept").page
     about = page.get_by_role("region", name="About the result")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -147,7 +147,7 @@ def test_results_fit_a_narrow_screen(service: Service) -> None:
 
 
 def test_absolute_range_is_sent_and_in_the_address(console: Console) -> None:
-    """A run between two times sends both in UTC; the address repeats the run, and the fields follow the time zone."""
+    """A run between two times sends them in UTC; its address repeats the run; the fields use the selected time zone."""
     page = console.sign_in().open("queries/latest-readings", "Latest readings").page
     page.get_by_label("Time range").select_option("between")
     page.get_by_label("From (UTC+1)").fill("2026-01-05T09:00")

@@ -10,7 +10,7 @@ from tests.service.local_service import Service
 
 
 def test_invisible_characters_are_escaped(console: Console) -> None:
-    """The editor and the approver of a query see a warning and escapes for invisible characters."""
+    """If a query has invisible characters, its editor and its approver see a warning and the escaped characters."""
     mine = console.sign_in().open("queries/-/new", "New query").page
     mine.get_by_label("KQL", exact=True).fill(f"{KQL}\n// \u202elevel\u2066")
     expect(mine.get_by_role("status")).to_contain_text("\\u202e, \\u2066")
@@ -27,7 +27,7 @@ def test_invisible_characters_are_escaped(console: Console) -> None:
 
 
 def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
-    """Leaving a page with unsaved input needs a confirmation; without it the text is unchanged."""
+    """Leaving a page with unsaved input requires a confirmation; if the user cancels, the text stays."""
     page = console.sign_in().open("queries", "Queries").page
     page.get_by_role("button", name="New query").click()
     page.get_by_label("Name", exact=True).fill("Not saved yet")
@@ -46,7 +46,7 @@ def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
 
 
 def test_conflicting_edit_needs_a_confirmation(console: Console) -> None:
-    """If two users edit a query, the second user sees the first user's version and must confirm to overwrite it."""
+    """If two users edit a query, the second user sees the first user's version and must confirm the overwrite."""
     first = console.sign_in().open("queries/-/new", "New query").page
     save_draft(first, "two-editors", "Two editors")
     expect(first.get_by_role("heading", level=1)).to_have_text("Two editors")

@@ -20,7 +20,7 @@ def save_draft(page: Page, lookup: str, name: str, kql: str = KQL) -> None:
 
 
 def test_another_user_approves_a_draft(console: Console) -> None:
-    """The author of a draft cannot approve it; another user can, and then it runs."""
+    """The author of a draft cannot approve it; after another user's approval the query runs."""
     mine = console.sign_in().open("queries", "Queries").page
     mine.get_by_role("button", name="New query").click()
     expect(mine.get_by_role("heading", level=1)).to_be_focused()
@@ -87,7 +87,7 @@ def test_draft_errors_are_reported_at_their_fields(console: Console) -> None:
 
 
 def test_a_query_is_edited_and_removed(console: Console) -> None:
-    """The form for an edit has the stored values; removing the query needs a confirmation."""
+    """The form for an edit contains the stored values; removing the query requires a confirmation."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     save_draft(page, "short-lived", "Short-lived")
     page.get_by_role("button", name="Edit").click()
@@ -127,7 +127,7 @@ def test_approval_shows_the_changes(console: Console, service: Service) -> None:
 
 
 def test_an_approver_runs_the_draft_before_the_decision(console: Console, service: Service) -> None:
-    """An approver with the right to ad-hoc queries can run the draft's text before the decision."""
+    """With the right to ad-hoc queries, an approver can run the text of a draft before deciding."""
     editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/tried"
     least = {"name": "least", "type": "long", "default": 5}
     body = {"name": "Tried", "surface": "cooling", "kql": "print readings = least", "parameters": [least]}
@@ -145,8 +145,8 @@ def test_an_approver_runs_the_draft_before_the_decision(console: Console, servic
     assert editor.delete(path).status_code == 204
 
 
-def test_an_imported_approval_is_named_so(console: Console, service: Service) -> None:
-    """The page states whether an approval comes from the workspace document; otherwise it links to the audit record."""
+def test_an_approval_of_the_document_is_marked(console: Console, service: Service) -> None:
+    """The page says whether an approval comes from the workspace document; if not, it links to the audit record."""
     page = console.sign_in("viewer@plant-a.example").open("queries/pressure-5m", "Pressure per five minutes").page
     expect(page.get_by_role("main")).to_contain_text("imported with the workspace document")
     editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/decided"
@@ -159,7 +159,7 @@ def test_an_imported_approval_is_named_so(console: Console, service: Service) ->
 
 
 def test_outdated_text_is_not_approved(console: Console, service: Service) -> None:
-    """Approving a text that was edited meanwhile fails and links to the newer text."""
+    """If a text was edited meanwhile, its approval fails and the page links to the newer text."""
     console.expected += ["403", "412"]
     body = {"name": "Moving", "surface": "cooling", "kql": KQL}
     path = "/oi-api/warm-queries/moving"
@@ -192,7 +192,7 @@ def test_outdated_text_is_not_approved(console: Console, service: Service) -> No
 
 
 def test_approver_can_approve_the_newer_text(console: Console, service: Service) -> None:
-    """After a conflict the approver can approve the newer text."""
+    """After a conflict, the approver can approve the newer text."""
     console.expected.append("412")
     body, path = {"name": "Looked at", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/looked-at"
     editor = service.caller("editor@plant-a.example")
@@ -210,7 +210,7 @@ def test_approver_can_approve_the_newer_text(console: Console, service: Service)
 
 
 def test_outdated_query_is_not_deleted(console: Console, service: Service) -> None:
-    """Deleting a query that was edited meanwhile fails, and the page shows the newer text."""
+    """If a query was edited meanwhile, its deletion fails and the page shows the newer text."""
     console.expected.append("412")
     body, path = {"name": "Kept", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/kept"
     admin = service.caller("admin@plant-a.example")
@@ -235,7 +235,7 @@ def approve_query(page: Page) -> None:
 
 
 def test_a_text_runs_inside_its_form(console: Console) -> None:
-    """The form for a query can run the typed text as an ad-hoc query, and saves nothing."""
+    """The form for a query can run its text as an ad-hoc query, which saves nothing."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     expect(page.get_by_role("heading", name="Choose a surface first")).to_be_visible()
     page.get_by_label("Surface", exact=True).select_option("cooling")

@@ -1,4 +1,4 @@
-"""Tests of the KQL editor, the table of a result, and connection parameters in the console."""
+"""Tests of the KQL editor, the result table, and parameters that are connections."""
 
 import re
 
@@ -36,7 +36,7 @@ def test_editor_colours_and_completes_kql(console: Console) -> None:
 
 
 def test_result_columns_are_filtered_and_resized_and_json_opens(console: Console) -> None:
-    """Columns of a result can be filtered and resized, also by keyboard, and a cell with JSON can be opened."""
+    """Columns of a result can be filtered and resized, also by keyboard; a cell with JSON can be opened."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill(BAGS)
     page.get_by_role("button", name="Run", exact=True).click()
@@ -62,7 +62,7 @@ def test_result_columns_are_filtered_and_resized_and_json_opens(console: Console
 
 
 def test_connection_parameter_is_a_list(console: Console) -> None:
-    """For a parameter that is a connection, the page lists the connections of the surface."""
+    """If a parameter of a query is a connection, the page offers a list of the surface's connections."""
     page = console.sign_in("viewer@plant-a.example").open("queries/latest-readings", "Latest readings").page
     choice = page.get_by_label("connection", exact=True)
     expect(choice.get_by_role("option", name="chiller-sim")).to_be_attached()

@@ -17,8 +17,8 @@ def sign_in_with_rights(console: Console, service: Service, *scopes: str) -> Pag
     return page
 
 
-def test_token_without_the_list_runs_by_lookup(console: Console, service: Service) -> None:
-    """With only the right Execute, a user runs a query by its id or API path, and sees the missing right."""
+def test_a_query_runs_by_lookup_without_the_list(console: Console, service: Service) -> None:
+    """With only the right Execute, a user runs a query by id or API path, and sees which right the list needs."""
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.Execute")
     console.open("queries", "Queries")
     page.get_by_label("ID or API path").fill("cooling/pressure")
@@ -35,7 +35,7 @@ def test_token_without_the_list_runs_by_lookup(console: Console, service: Servic
 
 
 def test_token_without_execute_reads_definitions(console: Console, service: Service) -> None:
-    """With only the right to read the catalog, a user sees definitions, and which rights runs and history need."""
+    """With only the right to read the catalog, a user sees definitions, and which rights runs and history require."""
     page = sign_in_with_rights(console, service, "Workspace.Catalog.Read")
     console.open("queries/pressure-5m", "Pressure per five minutes")
     expect(page.get_by_role("tab")).to_have_text(["Definition", "History"])
@@ -44,8 +44,8 @@ def test_token_without_execute_reads_definitions(console: Console, service: Serv
     assert page.get_by_role("button", name="Edit").count() == 0
 
 
-def test_tokens_without_the_catalog(console: Console, service: Service) -> None:
-    """A token with the rights for ad-hoc queries and drafts, but not for the catalog, can run and save a query."""
+def test_queries_can_be_saved_without_the_catalog(console: Console, service: Service) -> None:
+    """Users with the rights for ad-hoc queries and drafts can run and save queries without reading the catalog."""
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.AdHoc", "Workspace.WarmQuery.Manage")
     console.open("queries", "Queries")
     page.get_by_role("button", name="Ad-hoc query").click()

@@ -1,4 +1,4 @@
-"""Tests of the snippets with which other programs run a query."""
+"""Tests of the code snippets that run a query from other programs."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def run_program(command: list[str], token: str, **more: str) -> str:
 
 
 def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_path: Path) -> None:
-    """The snippets for curl, Python and TypeScript run, and a value with special characters arrives unchanged."""
+    """The snippets for curl, Python and TypeScript run; a parameter with special characters arrives unchanged."""
     token = service.caller("viewer@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}&limit=5", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
@@ -76,7 +76,7 @@ def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_pat
 
 
 def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo: str) -> None:
-    """The snippet for Grafana is JSON with the whole address; the one for Power BI escapes the value."""
+    """The snippet for Grafana is JSON with the whole address; the snippet for Power BI escapes the value."""
     page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
     query = json.loads(copy_snippet(page, "Grafana"))

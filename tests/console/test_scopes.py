@@ -19,7 +19,7 @@ WARNING = "Altered after it was recorded. Do not rely on these values."
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Return the caller that writes the records."""
+    """Return the client that writes the records."""
     return service.caller(EDITOR)
 
 
@@ -31,7 +31,7 @@ def open_scopes(console: Console, query: str = "") -> Page:
 
 
 def test_every_chain_is_listed_and_leads_to_its_records(console: Console, editor: httpx.Client) -> None:
-    """Each row shows a chain's counts and opens the chain in the audit log."""
+    """Each row shows the counts of a chain and opens the chain in the audit log."""
     append_events(editor, "listed scope", 3)
     page = open_scopes(console.sign_in(VIEWER))
     chains = page.get_by_role("grid", name="Chains of the audit log")
@@ -63,7 +63,7 @@ def test_chains_are_listed_in_pages(console: Console, editor: httpx.Client) -> N
 
 
 def show_as_broken(page: Page, scope: str) -> None:
-    """Change replies of the service so that the list shows a scope as broken at its last verification."""
+    """Replace replies of the service so that the list shows a scope as broken."""
 
     def change_reply(route: Route) -> None:
         reply = route.fetch()
@@ -76,8 +76,8 @@ def show_as_broken(page: Page, scope: str) -> None:
     page.route("**/oi-api/provenance/scopes*", change_reply)
 
 
-def test_a_chain_that_was_found_broken_is_unmistakable(console: Console, editor: httpx.Client) -> None:
-    """A red banner names each broken chain, on the list with any filter and on the chain's audit page."""
+def test_a_broken_chain_has_a_banner(console: Console, editor: httpx.Client) -> None:
+    """A red banner names each broken chain, on the list with any filter and on the audit page of the chain."""
     append_events(editor, "found broken", 2)
     append_events(editor, "sound", 1)
     page = console.sign_in(VIEWER).page
@@ -100,7 +100,7 @@ def test_a_chain_that_was_found_broken_is_unmistakable(console: Console, editor:
 def test_a_verification_on_the_audit_page_shows_the_banner(
     console: Console, service: Service, editor: httpx.Client
 ) -> None:
-    """If a verification on the audit page finds a chain broken, the banner appears at once."""
+    """If a verification on the audit page finds a broken chain, the banner appears at once."""
     append_events(editor, "altered meanwhile", 4)
     edit_record(service, "altered meanwhile", 2, '"setpoint":5.5', '"setpoint":5.0')
     console.sign_in(VIEWER).open("audit/DomainEvents/altered meanwhile", "Audit log")
@@ -116,7 +116,7 @@ def test_a_verification_on_the_audit_page_shows_the_banner(
 
 
 def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
-    """The user can download the selected chains as one zip file with receipts; the page shows the progress."""
+    """A user can download the selected chains as one zip file with receipts; the page shows the progress."""
     append_events(editor, "bundled", 3)
     page = console.sign_in(EDITOR).open("scopes/bundles", "Audit scopes").page
     expect(page.get_by_role("button", name="Start bundle")).to_be_disabled()
@@ -140,7 +140,7 @@ def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client,
 
 
 def test_a_bundle_with_a_wrong_range_is_not_started(console: Console, editor: httpx.Client) -> None:
-    """An error about the date range is shown at its field, and the form keeps the user's choices."""
+    """An error in the date range is shown at its field, and the form keeps the other input."""
     console.expected += ["400"]
     append_events(editor, "ranged", 1)
     page = console.sign_in(EDITOR).open("scopes/bundles", "Audit scopes").page

@@ -1,4 +1,4 @@
-"""Tests of the shell of the web console: session, navigation, themes and keyboard."""
+"""Tests of the console's frame: session, navigation, themes and keyboard."""
 
 import re
 
@@ -17,7 +17,7 @@ TITLES = [
 
 
 def test_sign_in_link_opens_all_pages(console: Console) -> None:
-    """The printed link signs in, its code is removed from the address, and each page opens and is accessible."""
+    """The printed link signs the user in and is removed from the address; each page opens and is accessible."""
     page = console.follow(console.service.sign_in_link).page
     assert "sign-in" not in page.url
     expect(page.get_by_role("banner")).to_contain_text("Plant A")
@@ -32,7 +32,7 @@ def test_sign_in_link_opens_all_pages(console: Console) -> None:
 
 
 def test_pasted_key_signs_in_and_out(console: Console) -> None:
-    """A pasted key signs in and is not stored; the session survives a reload until sign-out."""
+    """A pasted key signs the user in and is not stored; the session survives a reload until the sign-out."""
     page, key = console.page, console.service.key("viewer@plant-a.example")
     page.goto(f"{console.service.url}/console/")
     page.get_by_label("API key or token").wait_for()
@@ -63,7 +63,7 @@ def test_rejected_credential_shows_an_error(console: Console) -> None:
 
 
 def test_used_link_shows_an_error(console: Console) -> None:
-    """A sign-in link that was used before shows an error that says how to create a new link."""
+    """If a sign-in link was used before, an error says how to create a new one."""
     console.expected.append("401")
     console.page.goto(f"{console.service.url}/console/")
     console.page.goto(f"{console.service.url}/console/#sign-in=used-code-used-code-used-code")
@@ -71,15 +71,15 @@ def test_used_link_shows_an_error(console: Console) -> None:
     assert "sign-in=" not in console.page.url
 
 
-def test_page_without_its_right(console: Console) -> None:
-    """A page whose access right the user lacks names the right and sends no request."""
+def test_a_page_without_its_right_sends_no_request(console: Console) -> None:
+    """If the user lacks the right of a page, the page names the right and sends no request."""
     console.sign_in("viewer@plant-a.example").open("downloads", "Downloads")
     expect(console.page.get_by_role("main")).to_contain_text("Workspace.ColdData.Export")
     console.open("nothing", "Page not found")
 
 
-def test_keyboard_alone(console: Console) -> None:
-    """The first tab stop is the link that skips the navigation."""
+def test_the_first_tab_stop_skips_the_navigation(console: Console) -> None:
+    """The first tab stop is a link that skips the navigation."""
     console.sign_in()
     page = console.page
     page.keyboard.press("Tab")
@@ -89,7 +89,7 @@ def test_keyboard_alone(console: Console) -> None:
     assert "#main" not in page.url
 
 
-def test_narrow_screen(service: Service) -> None:
+def test_a_narrow_screen_folds_the_navigation(service: Service) -> None:
     """On a narrow screen the navigation is folded, and the page does not scroll sideways."""
     with open_console(service, width=390) as console:
         page = console.sign_in().page
@@ -107,7 +107,7 @@ def test_narrow_screen(service: Service) -> None:
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_every_page_fits_the_screen(service: Service, width: int) -> None:
-    """No page of the navigation scrolls sideways on a desktop, a tablet or a phone."""
+    """No page in the navigation scrolls sideways on a desktop, a tablet or a phone."""
     with open_console(service, width=width) as console:
         page = console.sign_in().page
         links = page.locator("#navigation a")
@@ -139,8 +139,8 @@ def test_the_menu_closes_on_escape_and_outside(service: Service) -> None:
         console.check_no_errors()
 
 
-def test_theme_is_chosen(console: Console) -> None:
-    """The toggle switches the theme, and the choice survives a reload."""
+def test_the_theme_survives_a_reload(console: Console) -> None:
+    """A button switches the theme, and the choice survives a reload."""
     console.sign_in().set_theme("light")
     console.page.get_by_role("button", name="Dark theme").click()
     console.page.locator("html[data-theme=dark]").wait_for()

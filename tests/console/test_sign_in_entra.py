@@ -1,4 +1,4 @@
-"""Tests of the sign-in with Entra ID, for which a stand-in serves the OpenID endpoints."""
+"""Tests of the sign-in with Entra ID; a fake serves the OpenID endpoints."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ MEMBER = "aaaaaaaa-0000-0000-0000-000000000001"
 
 
 class StandInEntra:
-    """Stand-in of Entra ID that signs in one account; each code is valid once, and only with its PKCE verifier.
+    """Fake Entra ID that signs in one account; each code works once, and only with its PKCE verifier.
 
     Attributes:
         asked: parameters of the requests for a code.
@@ -52,7 +52,7 @@ class StandInEntra:
         return {"keys": [{**jwk, "kid": "first", "use": "sig"}]}
 
     def way_back(self, query: str) -> str:
-        """Return the redirect with the authorization code in the fragment of the address."""
+        """Return the redirect address with the authorization code in its fragment."""
         asked = dict(parse_qsl(query))
         self.asked.append(asked)
         assert (asked["client_id"], asked["response_type"], asked["code_challenge_method"]) == (CLIENT, "code", "S256")
@@ -62,7 +62,7 @@ class StandInEntra:
         return f"{asked['redirect_uri']}#{urlencode(answer)}"
 
     def exchange(self, body: str) -> tuple[int, dict[str, Any]]:
-        """Reply to a token request: exchange an authorization code for tokens."""
+        """Reply to a token request: return tokens for a valid authorization code."""
         given = {name: values[0] for name, values in parse_qs(body).items()}
         asked = self.codes.pop(given["code"], {})
         digest = hashlib.sha256(given["code_verifier"].encode()).digest()
@@ -119,7 +119,7 @@ def _build_handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture(scope="module")
 def entra() -> Iterator[StandInEntra]:
-    """Yield a running stand-in of Entra ID."""
+    """Yield a running fake of Entra ID."""
     running = StandInEntra()
     yield running
     running.close()
@@ -127,7 +127,7 @@ def entra() -> Iterator[StandInEntra]:
 
 @pytest.fixture(scope="module")
 def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service whose console uses the stand-in."""
+    """Yield a service whose console signs in with the fake Entra ID."""
     folder = tmp_path_factory.mktemp("console-entra")
     ann = {"id": "ann@plant.example", "name": "Ann", "role": "Viewer", "oid": MEMBER}
     document = {
@@ -150,7 +150,7 @@ def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
-    """Yield a browser that may call the service and the stand-in."""
+    """Yield a browser that may call the service and the fake Entra ID."""
     entra.changed = {}
     with open_console(entra_service) as console:
         yield console
@@ -159,14 +159,14 @@ def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
 
 
 def open_sign_in(console: Console, hash_part: str = "") -> Page:
-    """Open the sign-in page at the address of another page of the console."""
+    """Open the console at the given hash, which shows the sign-in page first."""
     console.page.goto(f"{console.service.url}/console/{hash_part}")
     console.page.get_by_role("button", name="Sign in with Entra ID").wait_for()
     return console.page
 
 
 def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
-    """After the sign-in the browser shows the first page, and stores neither the code nor the Entra ID token."""
+    """After the sign-in, the browser shows the first page and has not stored the code or the Entra ID token."""
     page = open_sign_in(visit, "#/keys")
     visit.check_appearance("sign-in-entra")
     page.get_by_role("button", name="Sign in with Entra ID").click()
@@ -202,7 +202,7 @@ def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
     ids=str,
 )
 def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, changed: dict[str, Any], told: str) -> None:
-    """A reply that does not match the request is rejected, and the page shows errors of Entra ID or the service."""
+    """A redirect that does not match the request is rejected; errors of Entra ID or the service are shown."""
     visit.expected += ["400", "401"]
     entra.changed = changed
     page = open_sign_in(visit)
@@ -213,7 +213,7 @@ def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, chan
 
 
 def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandInEntra) -> None:
-    """After the end of a session Entra ID opens in a new tab, so that a form keeps the typed values."""
+    """After a session has ended, Entra ID opens in a new tab, so that a form keeps its typed values."""
     visit.expected.append("401")
     page = open_sign_in(visit, "#/keys/keys")
     page.get_by_role("button", name="Sign in with Entra ID").click()
@@ -231,7 +231,7 @@ def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandIn
 
 
 def test_unrequested_code_is_rejected(visit: Console) -> None:
-    """A code that the console did not request is removed from the address and rejected."""
+    """A code that the console did not request is rejected and removed from the address."""
     page = visit.page
     page.goto(f"{visit.service.url}/console/#code=stolen&state=guessed")
     expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in")

@@ -1,4 +1,4 @@
-"""Tests with tokens that have a single access right: the navigation contains only pages that work."""
+"""Tests that, with a token of a single access right, the navigation contains only pages that work."""
 
 import re
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ OPEN_TO_ALL = ["Keys and tokens", "Developers"]
 
 @pytest.fixture(scope="module")
 def browser(service: Service) -> Iterator[Console]:
-    """Yield one browser for the tests of all rights."""
+    """Yield a browser that the tests of all rights share."""
     with open_console(service) as made:
         yield made
 
 
 @pytest.mark.parametrize("right", AccessRight, ids=str)
 def test_one_right_opens_whole_pages(browser: Console, service: Service, right: AccessRight) -> None:
-    """With any single right, every page in the navigation has content, no error and no 403 reply."""
+    """For each single right, every page in the navigation has content, without errors or 403 replies."""
     browser.forbidden.clear()
     browser.complaints.clear()
     page = browser.page

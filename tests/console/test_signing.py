@@ -1,4 +1,4 @@
-"""Tests of electronic signatures in the console: the dialog, the repeated sign-in, and the view of signed records."""
+"""Tests of electronic signatures in the console: the dialog, the new sign-in, and the page of signatures."""
 
 import json
 import re
@@ -41,7 +41,7 @@ WORKSPACE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def entra() -> Iterator[StandInEntra]:
-    """Yield a stand-in of Entra ID."""
+    """Yield a fake of Entra ID."""
     running = StandInEntra()
     yield running
     running.close()
@@ -65,7 +65,7 @@ def signing(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def visit(signing: Service, entra: StandInEntra) -> Iterator[Console]:
-    """Yield a browser that may call the service and the stand-in."""
+    """Yield a browser that may call the service and the fake Entra ID."""
     entra.changed = {}
     with open_console(signing) as console:
         yield console
@@ -74,7 +74,7 @@ def visit(signing: Service, entra: StandInEntra) -> Iterator[Console]:
 
 
 def open_dialog(console: Console, scope: str, button: str) -> Locator:
-    """Open the dialog that decides the only amendment of a scope."""
+    """Open the dialog for a decision about the only amendment of a scope."""
     page = open_pending_amendments(console, scope)
     page.get_by_role("button", name=button, exact=True).click()
     dialog = page.get_by_role("dialog", name=f"{button} amendment 000000000001")
@@ -83,14 +83,14 @@ def open_dialog(console: Console, scope: str, button: str) -> Locator:
 
 
 def open_entity(page: Page) -> Locator:
-    """Open the timeline of the decided amendment's entity, and return the entry of the decision."""
+    """Open the timeline of the decided amendment's entity, and return the entry with the decision."""
     page.get_by_role("tab", name="All amendments").click()
     page.get_by_role("gridcell", name=re.compile("of 000000000001")).click()
     return page.get_by_role("article", name="Decision 000000000002")
 
 
 def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_path: Path) -> None:
-    """The user types the key again to sign; the page, the audit log and the report show the signature."""
+    """After the user types the key again, the decision is signed; page, audit log and report show the signature."""
     create_amendment(visit.service.caller(EDITOR), "typed again", ReasonText="Misread.")
     dialog = open_dialog(visit.sign_in(ANN), "typed again", "Approve")
     expect(dialog.get_by_role("row", name="ph")).to_contain_text("7.2")
@@ -127,8 +127,8 @@ def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_pat
     assert visit.service.key(ANN) not in json.dumps(page.evaluate("({...sessionStorage, ...localStorage})"))
 
 
-def test_the_fifth_refused_attempt_locks(visit: Console) -> None:
-    """After five refused attempts the dialog shows for how long the member cannot sign."""
+def test_the_fifth_rejected_attempt_locks_the_member_out(visit: Console) -> None:
+    """After five rejected attempts, the dialog shows how long the member cannot sign."""
     editor, token = visit.service.caller(EDITOR), visit.service.caller(BOB)
     for scope in ("lock first", "lock second"):
         create_amendment(editor, scope)
@@ -150,8 +150,8 @@ def sign_approval(client: httpx.Client, scope: str) -> httpx.Response:
     return client.post(path, params={"scopeKey": scope}, json={"signature": {"meaning": "approval"}})
 
 
-def test_a_draft_is_signed(visit: Console) -> None:
-    """A draft can be rejected with a signature, which the page of the query shows."""
+def test_the_rejection_of_a_draft_is_signed(visit: Console) -> None:
+    """A draft can be rejected with a signature, which the query's page shows."""
     body = {"name": "Newest", "surface": "hall", "kql": "Telemetry | take 10"}
     assert visit.service.caller(EDITOR).put("/oi-api/warm-queries/newest", json=body).status_code == 201
     page = visit.sign_in(ANN).open("queries/newest", "Newest").page
@@ -166,7 +166,7 @@ def test_a_draft_is_signed(visit: Console) -> None:
 
 
 def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: StandInEntra) -> None:
-    """After the repeated sign-in with Entra ID, the dialog still has the typed text, and the decision is signed."""
+    """After a new sign-in with Entra ID, the dialog still has the typed text, and the decision is signed."""
     create_amendment(visit.service.caller(EDITOR), "by account")
     entra.changed = {"claims": {"auth_time": int(time.time()) - 7200, "amr": ["pwd"]}}
     page = open_sign_in(visit)
@@ -189,8 +189,8 @@ def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: St
         expect(decision).to_contain_text(part)
 
 
-def test_the_policy_changes_while_the_dialog_is_open(visit: Console) -> None:
-    """If a signature becomes required while the dialog is open, the dialog requests it and keeps the typed text."""
+def test_a_policy_change_keeps_the_typed_text(visit: Console) -> None:
+    """If a signature becomes required while the dialog is open, the dialog asks for it and keeps its text."""
     create_amendment(visit.service.caller(EDITOR), "switched")
     visit.expected.append("400")
     set_policy(visit.service.caller(BOB))
@@ -213,8 +213,8 @@ def test_the_policy_changes_while_the_dialog_is_open(visit: Console) -> None:
         expect(decision).to_contain_text(part)
 
 
-def test_an_account_without_a_time_cannot_sign(visit: Console, entra: StandInEntra) -> None:
-    """If the Entra ID token has no time of the sign-in, the console shows this reason and keeps the typed text."""
+def test_an_account_without_a_sign_in_time_cannot_sign(visit: Console, entra: StandInEntra) -> None:
+    """If the Entra ID token contains no sign-in time, the dialog shows this reason and keeps the typed text."""
     create_amendment(visit.service.caller(EDITOR), "without time")
     page = open_sign_in(visit)
     page.get_by_role("button", name="Sign in with Entra ID").click()
@@ -227,7 +227,7 @@ def test_an_account_without_a_time_cannot_sign(visit: Console, entra: StandInEnt
 
 
 def test_signatures_are_listed_and_filtered(visit: Console) -> None:
-    """The page lists all signatures with filters for member and time; a row opens the signed record."""
+    """The page lists all signatures, with filters for member and time; a click on a row opens the signed record."""
     create_amendment(visit.service.caller(EDITOR), "listed", ReasonText="Misread.")
     approver = visit.service.caller(ANN)
     body = {"signature": {"meaning": "review", "statement": "Read twice."}}

@@ -1,4 +1,4 @@
-"""Tests of the shading at the edge of a table, which shows that more columns are hidden beyond this edge."""
+"""Tests of the shadow at the edge of a table, which shows that columns are hidden beyond the edge."""
 
 import base64
 
@@ -23,7 +23,7 @@ EDGE = """async ([picture, side]) => {
 
 
 def is_shaded(table: Locator, side: str) -> bool:
-    """Return whether the background at an edge of the table differs from that in the middle."""
+    """Return whether a table has a shadow at this edge."""
     # Without rows only the background is visible, which is what the shade is a part of.
     hide = "element => { element.firstElementChild.style.opacity = 0; element.style.minHeight = '80px'; }"
     table.evaluate(hide)
@@ -32,8 +32,8 @@ def is_shaded(table: Locator, side: str) -> bool:
     return shaded
 
 
-def test_a_table_is_shaded_only_where_columns_are_hidden(service: Service) -> None:
-    """A table is shaded only at an edge beyond which columns are hidden."""
+def test_a_table_has_a_shadow_only_where_columns_are_hidden(service: Service) -> None:
+    """A table has a shadow only at an edge beyond which columns are hidden."""
     with open_console(service, width=1024) as console:
         page = run_ad_hoc(console, "print one = 1")
         table = page.get_by_role("region", name="Rows of the result")

@@ -16,12 +16,12 @@ EDITOR, ADMIN = "editor@plant-a.example", "admin@plant-a.example"
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Return the caller that writes the events."""
+    """Return the client that writes the events."""
     return service.caller(EDITOR)
 
 
 def accept_dialogs(page: Page, *answers: bool) -> list[str]:
-    """Answer the next confirmation dialogs of the page; return the list that collects their texts."""
+    """Accept the next confirmation dialogs of the page; return a list that collects their texts."""
     asked: list[str] = []
     left = list(answers)
 
@@ -37,13 +37,13 @@ def accept_dialogs(page: Page, *answers: bool) -> list[str]:
 
 
 def end_session(route: Route) -> None:
-    """Reply as the service does to an expired token."""
+    """Replace a reply by the one that the service sends for an expired token."""
     body = {"status": 401, "code": "TOKEN_EXPIRED", "detail": "Token has expired; request a new one."}
     route.fulfill(status=401, content_type="application/problem+json", body=json.dumps(body))
 
 
 def test_escape_does_not_discard_typed_text(console: Console, editor: httpx.Client) -> None:
-    """Escape or an outside click in a dialog with typed text asks for a confirmation; Cancel does not."""
+    """In a dialog with typed text, Escape or an outside click asks for a confirmation; the button Cancel does not."""
     append_events(editor, "escape", 1)
     page = console.sign_in(EDITOR).open("audit/DomainEvents/escape", "Audit log").page
     asked = accept_dialogs(page, False, False, False, True)
@@ -67,7 +67,7 @@ def test_escape_does_not_discard_typed_text(console: Console, editor: httpx.Clie
 
 
 def test_the_back_button_asks_while_a_dialog_has_typed_text(console: Console, editor: httpx.Client) -> None:
-    """The back button asks for a confirmation while a dialog has typed text."""
+    """If a dialog has typed text, the back button asks for a confirmation."""
     append_events(editor, "back", 1)
     console.sign_in(EDITOR).open("keys", "Keys and tokens")
     page = console.open("audit/DomainEvents/back", "Audit log").page
@@ -80,7 +80,7 @@ def test_the_back_button_asks_while_a_dialog_has_typed_text(console: Console, ed
 
 
 def test_a_form_survives_the_end_of_the_session(console: Console) -> None:
-    """If the session ends, a form keeps its text until the same user has signed in again."""
+    """If the session ends, a form keeps its text until the same user signs in again."""
     console.expected.append("401")
     page = console.sign_in(EDITOR).open("queries/-/new", "New query").page
     page.get_by_label("Name", exact=True).fill("Outlives its session")
@@ -106,7 +106,7 @@ def test_a_form_survives_the_end_of_the_session(console: Console) -> None:
 
 
 def test_a_dialog_survives_the_end_of_the_session(console: Console, editor: httpx.Client) -> None:
-    """If the session ends, an open dialog is open again with its text after the sign-in."""
+    """If the session ends, an open dialog opens again with its text after the sign-in."""
     console.expected.append("401")
     append_events(editor, "ended", 1)
     page = console.sign_in(EDITOR).open("audit/DomainEvents/ended", "Audit log").page
@@ -125,8 +125,8 @@ def test_a_dialog_survives_the_end_of_the_session(console: Console, editor: http
     expect(page.get_by_role("region", name="Record 000000000002")).to_contain_text("LevelRead")
 
 
-def test_another_user_starts_anew(console: Console) -> None:
-    """If another user signs in after the end of a session, the form of the first user is empty."""
+def test_another_user_gets_an_empty_form(console: Console) -> None:
+    """If another user signs in after the end of a session, the form is empty."""
     console.expected.append("401")
     page = console.sign_in(EDITOR).open("queries/-/new", "New query").page
     page.get_by_label("Name", exact=True).fill("The editor's")

@@ -28,7 +28,7 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 @pytest.fixture
 def admin(service: Service) -> Iterator[httpx.Client]:
-    """Return a client of an administrator; afterwards the workspace has no webhooks."""
+    """Return a client of an administrator; after the test, remove all webhooks."""
     client = service.caller(ADMIN)
     yield client
     for webhook in client.get(WEBHOOKS).json()["webhooks"]:
@@ -36,14 +36,14 @@ def admin(service: Service) -> Iterator[httpx.Client]:
 
 
 def add_webhook(console: Console, url: str) -> str:
-    """Add a webhook for alerts in the console, and return the secret, which is still visible."""
+    """Add a webhook for alerts in the console, and return its secret, which the page still shows."""
     page = console.open("webhooks", "Webhooks").page
     page.get_by_role("button", name="Add webhook").click()
     return submit_webhook(page, url)
 
 
 def submit_webhook(page: Page, url: str) -> str:
-    """Submit the form of a new webhook, and return the secret, which is still visible."""
+    """Submit the form for a webhook, and return the new secret, which the page still shows."""
     page.get_by_label("URL", exact=True).fill(url)
     page.get_by_label("Description", exact=True).fill("Shift leader")
     page.get_by_role("main").get_by_role("button", name="Add webhook").click()
@@ -52,14 +52,14 @@ def submit_webhook(page: Page, url: str) -> str:
 
 
 def confirm_copied(page: Page) -> None:
-    """Confirm that the secret was copied; the page then removes it."""
+    """Confirm that the secret was copied, so that the page removes it."""
     page.get_by_role("button", name="I have copied it").click()
 
 
 def test_a_webhook_is_added_tested_and_rotated(
     service: Service, admin: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """A new secret is shown once; after a rotation both secrets sign; a failed delivery can be sent again."""
+    """A secret is shown once; after a rotation, messages have two signatures; a failed delivery can be sent again."""
     receiver.replies["/hook"] = (503, {}, b"maintenance until noon")
     with open_console(service) as console:
         page = console.sign_in(ADMIN).page
@@ -111,7 +111,7 @@ def test_a_webhook_is_added_tested_and_rotated(
 
 
 def test_a_webhook_is_changed_and_removed(console: Console, admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A change is stored and audited; the page states why the service disabled a webhook."""
+    """A change is stored and audited; if the service disabled a webhook, the page shows why."""
     receiver.replies["/gone"] = (410, {}, b"")
     body = {"url": receiver.get_url("/gone"), "eventTypes": ["download.completed"], "filter": {"surfaces": ["cooling"]}}
     made = admin.post(WEBHOOKS, json=body).json()
@@ -149,13 +149,13 @@ def test_events_do_not_overlap_on_a_phone(service: Service) -> None:
 
 
 def test_editors_have_no_page_of_webhooks(console: Console) -> None:
-    """Without the right to manage webhooks, the navigation has no entry for the page of webhooks."""
+    """Without the right to manage webhooks, the navigation has no link to the webhooks."""
     page = console.sign_in(EDITOR).open("overview", "Overview").page
     expect(page.get_by_role("link", name="Webhooks")).to_have_count(0)
 
 
 class PrintingReceiver:
-    """Local webhook receiver as a process, and the text that the process has printed.
+    """Local webhook receiver in a separate process, whose output the test reads.
 
     Args:
         secret_file: file with the secret.
@@ -191,10 +191,10 @@ def printing(tmp_path: Path) -> Iterator[PrintingReceiver]:
     started.stop()
 
 
-def test_an_alert_on_the_chiller_reaches_the_receiver(
+def test_an_alert_of_the_chiller_reaches_the_receiver(
     service: Service, admin: httpx.Client, printing: PrintingReceiver, tmp_path: Path
 ) -> None:
-    """An alert of a rule that was added in the console reaches a local receiver, which verifies the message."""
+    """The alert of a rule that was added in the console reaches a local receiver, which verifies it."""
     rows = "/oi-api/warm-queries/chiller-temperature-5m?timeRange=PT15M"
     wait_until(lambda: admin.get(rows).json()["results"], bool, 60)
     with open_console(service) as console:

@@ -1,4 +1,4 @@
-"""Tests of the page of the workspace document: display, errors, plan and application."""
+"""Tests of the page for the workspace document: display, errors, plan and application."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ YAML = {"Accept": "application/yaml"}
 
 @pytest.fixture(scope="module")
 def admin(service: Service) -> httpx.Client:
-    """Return the caller that applies documents."""
+    """Return the client that applies documents."""
     return service.caller(ADMIN)
 
 
@@ -28,7 +28,7 @@ def read_current(admin: httpx.Client) -> str:
 
 
 def add_surface(document: str, lookup: str) -> str:
-    """Return the document with one more surface."""
+    """Return a document with one surface more."""
     assert SURFACE in document
     return document.replace(
         SURFACE, f"{SURFACE}- {{lookup: {lookup}, name: Surface of {lookup}, connections: []}}\n", 1
@@ -36,7 +36,7 @@ def add_surface(document: str, lookup: str) -> str:
 
 
 def open_editor(console: Console) -> Page:
-    """Open the page at the editor of a document."""
+    """Open the page with the document editor."""
     page = console.open("document/apply", "Workspace document").page
     page.get_by_label("YAML or JSON").wait_for()
     return page
@@ -62,7 +62,7 @@ def apply_document(admin: httpx.Client, text: str) -> None:
 
 
 def test_the_current_document_is_shown_and_saved(console: Console, tmp_path: Path, admin: httpx.Client) -> None:
-    """A viewer can read and download the current workspace as YAML, but not apply a document."""
+    """A viewer can read and save the current workspace as YAML, but not apply a document."""
     page = console.sign_in(VIEWER).open("document", "Workspace document").page
     expect(page.get_by_role("region", name="Current workspace document")).to_contain_text("id: plant-a")
     expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
@@ -76,7 +76,7 @@ def test_the_current_document_is_shown_and_saved(console: Console, tmp_path: Pat
 
 
 def test_errors_are_shown_at_the_text(console: Console) -> None:
-    """Each error of the document is marked at its line and column, and a link moves the focus there."""
+    """Each error is marked at its line and column of the document, and a link moves the focus there."""
     console.expected += ["400"]
     page = open_editor(console.sign_in(ADMIN))
     create_plan(page, "workspace: {id: plant-a, name: Plant A}\nsurfaces:\n  - {lookup: a b, name: A}\nother: 1\n")
@@ -92,7 +92,7 @@ def test_errors_are_shown_at_the_text(console: Console) -> None:
 
 
 def test_a_document_is_planned_and_applied(console: Console, admin: httpx.Client) -> None:
-    """The plan shows each change with the states before and after, and applying stores exactly these changes."""
+    """The plan shows each change with the states before and after; applying it makes exactly these changes."""
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
     create_plan(page, before)
@@ -123,7 +123,7 @@ def test_a_document_is_planned_and_applied(console: Console, admin: httpx.Client
 
 
 def test_items_of_the_api_are_kept_with_a_reason(console: Console, admin: httpx.Client) -> None:
-    """The plan lists an item that was created over the API among the items that stay, and states the reason."""
+    """If an item was created over the API, the plan says that it stays, and why."""
     before = read_current(admin)
     body = {"name": "Made by the API", "connections": []}
     assert admin.put("/oi-api/surfaces/api-made", json=body).status_code == 201
@@ -135,8 +135,8 @@ def test_items_of_the_api_are_kept_with_a_reason(console: Console, admin: httpx.
     assert admin.delete("/oi-api/surfaces/api-made").status_code == 204
 
 
-def test_a_plan_that_is_outdated_is_made_again(console: Console, admin: httpx.Client) -> None:
-    """If the workspace has changed since the plan, nothing is applied, and the text can be planned again."""
+def test_an_outdated_plan_is_not_applied(console: Console, admin: httpx.Client) -> None:
+    """If the workspace has changed since the plan, the plan is not applied, and the text can be planned again."""
     console.expected += ["412"]
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
@@ -153,8 +153,8 @@ def test_a_plan_that_is_outdated_is_made_again(console: Console, admin: httpx.Cl
     apply_document(admin, before)
 
 
-def test_refusals_are_explained(console: Console, admin: httpx.Client) -> None:
-    """The page explains why a document of another workspace, or one without an administrator, is rejected."""
+def test_rejected_documents_are_explained(console: Console, admin: httpx.Client) -> None:
+    """The page explains the rejection of a document for another workspace or without an administrator."""
     console.expected += ["409", "403"]
     before = read_current(admin)
     page = open_editor(console.sign_in(ADMIN))
@@ -167,7 +167,7 @@ def test_refusals_are_explained(console: Console, admin: httpx.Client) -> None:
 
 
 def test_a_file_is_chosen_or_dropped(console: Console, admin: httpx.Client, tmp_path: Path) -> None:
-    """A selected or dropped text file fills the editor; typed text is replaced only after a confirmation."""
+    """A selected or dropped file fills the editor; if the editor has typed text, a confirmation comes first."""
     page = open_editor(console.sign_in(ADMIN))
     editor = page.get_by_label("YAML or JSON")
     chosen = tmp_path / "chosen.yaml"

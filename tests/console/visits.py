@@ -32,7 +32,7 @@ _COLOUR_RULES = ("color-contrast", "link-in-text-block")
 
 @dataclass
 class Console:
-    """A browser with the console, and its recorded errors and requests.
+    """Browser with the console, which records errors and requests.
 
     Attributes:
         page: Playwright's page.
@@ -51,7 +51,7 @@ class Console:
     forbidden: list[str] = field(default_factory=list)
 
     def sign_in(self, member: str = "") -> "Console":
-        """Sign in with a new link as the given member, or else as the first administrator."""
+        """Sign in with a new link, as the given member or else as the first administrator."""
         codes = open_sign_in_codes(self.service.data_dir)
         # Another thread, because Playwright's event loop occupies this one.
         with ThreadPoolExecutor(1) as thread:
@@ -66,7 +66,7 @@ class Console:
 
     @contextmanager
     def open_second(self) -> "Iterator[Console]":
-        """Yield a second, separate browser context for another user."""
+        """Yield a second browser context for another user."""
         browser = self.page.context.browser
         assert browser is not None
         made = _open_page(browser, self.service, 1400)
@@ -82,12 +82,12 @@ class Console:
         return self
 
     def set_theme(self, wanted: Theme) -> None:
-        """Set the machine's preferred theme, and wait until the page uses it."""
+        """Set the preferred theme of the browser, and wait until the page uses it."""
         self.page.emulate_media(color_scheme=wanted, reduced_motion="reduce")
         self.page.locator(f"html[data-theme={wanted}]").wait_for()
 
     def find_barriers(self, rules: Sequence[str] | None = None) -> list[str]:
-        """Return axe's serious and critical findings on the current page, of the given rules or all rules."""
+        """Return the serious and critical findings of axe on the page, for the given rules or all."""
         return find_barriers(self.page, rules)
 
     def save_screenshot(self, name: str) -> None:
@@ -112,7 +112,7 @@ class Console:
         assert page_width <= screen_width, f"{name} is {page_width} px wide on a screen of {screen_width} px"
 
     def check_fits_a_phone(self, name: str) -> None:
-        """Check on a narrow screen that the page does not scroll sideways; then restore the screen's size."""
+        """Check on a phone's width that the page does not scroll sideways; restore the width."""
         size = self.page.viewport_size
         assert size is not None
         self.page.set_viewport_size({"width": 390, "height": 900})
@@ -128,7 +128,7 @@ class Console:
             self.check_fits(f"{name}-{theme}")
 
     def check_no_errors(self) -> None:
-        """Fail on requests to other origins, unexpected errors, and 403 replies."""
+        """Fail if the browser has requested other origins, reported unexpected errors, or got 403 replies."""
         assert self.origins <= {urlsplit(self.service.url).netloc, ""}
         unexpected = [each for each in self.complaints if not any(text in each for text in self.expected)]
         assert unexpected == [], unexpected

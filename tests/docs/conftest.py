@@ -9,7 +9,7 @@ from tests.service.local_service import ROOT, Service, wait_until
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return the running sample plant after its simulators' first readings are in the table."""
+    """Return the running sample plant as soon as its table has the first readings."""
     # The tour must work with a space in the path of the data folder, and on any port.
     running = Service(tmp_path_factory.mktemp("readme") / "a plant", ROOT / "samples" / "workspace.yaml").start()
     viewer = running.caller("viewer@plant-a.example")

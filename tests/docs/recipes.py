@@ -14,12 +14,12 @@ CLIENTS = ROOT / ".venv-clients" / "bin" / "python"
 
 
 def find_missing_clients() -> str:
-    """Return the reason why the programs of API users cannot run, empty if they can."""
+    """Return why the programs of API users cannot run, or an empty text."""
     return "" if CLIENTS.exists() else "the programs of API users are not installed: run `make .venv-clients/installed`"
 
 
 def read_blocks(page: str, language: str) -> list[str]:
-    """Return the code blocks of a language on a page, in their order."""
+    """Return the code blocks of a page in one language, in order."""
     text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 

@@ -16,7 +16,7 @@ STEPS = [(path, tuple(_NAME.findall(names))) for path, names in _STEP.findall(TE
 
 
 def _read_defined_names(node: ast.AST, prefix: str = "") -> set[str]:
-    """Return the functions, methods (with their class) and classes of a module."""
+    """Return the functions, methods (with their class) and classes that a module defines."""
     found: set[str] = set()
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
@@ -30,13 +30,13 @@ def _read_defined_names(node: ast.AST, prefix: str = "") -> set[str]:
 
 @pytest.mark.parametrize(("path", "names"), STEPS, ids=[path for path, _ in STEPS])
 def test_each_step_names_an_existing_function(path: str, names: tuple[str, ...]) -> None:
-    """The file of a step exists and defines the functions that the step names."""
+    """The file of each step exists and defines the functions that the step names."""
     assert names or path in _WITHOUT_FUNCTION
     assert set(names) <= _read_defined_names(ast.parse((ROOT / path).read_text(encoding="utf-8")))
 
 
 def test_each_path_is_described() -> None:
-    """The page has steps and a diagram for each path, and a diagram calls only functions of the steps."""
+    """Each path of a request has steps and a diagram, and the diagram calls only functions of the steps."""
     assert len(STEPS) > 40
     assert TEXT.count("sequenceDiagram") == 4
     called = {
@@ -47,5 +47,5 @@ def test_each_path_is_described() -> None:
 
 
 def test_no_file_is_named_outside_a_step() -> None:
-    """Each Python file in backticks belongs to a step of the page, so that the test of the steps checks it."""
+    """Each Python file in backticks belongs to a step, because only steps are tested."""
     assert len(re.findall(r"`[\w./]+\.py`", TEXT)) == len(STEPS)

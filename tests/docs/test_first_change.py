@@ -45,7 +45,7 @@ class Insertion:
     text: str
 
     def apply(self, folder: Path) -> None:
-        """Insert the lines after the only occurrence of the line."""
+        """Insert the lines after the line, which must occur once."""
         target = folder / self.path
         text = target.read_text(encoding="utf-8")
         assert text.count(f"\n{self.line}\n") == 1, f"{self.path} does not contain exactly one line {self.line!r}"
@@ -94,7 +94,7 @@ def list_steps() -> Iterator[NewFile | Insertion | Commands]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Return a copy of the repository's files, with links to the folders that the page does not change."""
+    """Return a copy of the repository's files, with links to the folders that the steps do not change."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -117,14 +117,14 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_each_code_block_belongs_to_a_step() -> None:
-    """Each block of the page, except shell commands that prepare or finish, is a file, an insertion or a command."""
+    """Each code block is a file, an insertion or a command; shell commands that prepare or finish are excepted."""
     steps = list(list_steps())
     blocks = re.findall(r"^```(\w+)$", PAGE, re.MULTILINE)
     assert len(steps) == len(blocks) - blocks.count("sh")
     assert {type(step) for step in steps} == {NewFile, Insertion, Commands}
 
 
-def test_the_steps_work(copy: Path) -> None:
-    """If the steps are applied in order, each file fits and each command prints the output that the page shows."""
+def test_the_steps_of_the_tutorial_work(copy: Path) -> None:
+    """If the steps are applied in order, each change fits its file, and each command prints the shown output."""
     for step in list_steps():
         step.apply(copy)

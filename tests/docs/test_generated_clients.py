@@ -27,7 +27,7 @@ EXPECTED = [
 
 
 def save_document(plant: Service, folder: Path) -> dict[str, str]:
-    """Save the OpenAPI document that a member with the role Editor receives; return the programs' environment."""
+    """Save the OpenAPI document that an Editor receives; return environment variables for the programs."""
     caller = plant.caller("editor@plant-a.example")
     # The service learns the columns of a query after its start.
     reply = wait_until(lambda: caller.get("/oi-api/openapi").raise_for_status(), lambda one: KNOWN_COLUMN in one.text)
@@ -36,13 +36,13 @@ def save_document(plant: Service, folder: Path) -> dict[str, str]:
 
 
 def check_output(printed: str) -> None:
-    """Check that each task printed the expected output, in the order of the tasks."""
+    """Check that the program printed the expected output of each task, in order."""
     assert re.fullmatch("\n(?:1\n)*".join(EXPECTED) + "\n", printed), printed
 
 
 @pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
 def test_python_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path) -> None:
-    """The output of openapi-python-client passes mypy --strict, and its client runs the program of the page."""
+    """The client of openapi-python-client passes mypy --strict and runs the program on the page."""
     variables = save_document(plant, tmp_path)
     (tmp_path / "generator.yaml").write_text(read_blocks(PAGE, "yaml")[0], encoding="utf-8")
     [program] = read_blocks(PAGE, "python")
@@ -68,7 +68,7 @@ def test_python_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path
 
 @pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 def test_typescript_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path) -> None:
-    """The output of openapi-typescript passes tsc --strict, and openapi-fetch runs the program of the page with it."""
+    """The types of openapi-typescript pass tsc --strict and, with openapi-fetch, run the program on the page."""
     variables = save_document(plant, tmp_path)
     (tmp_path / "node_modules").symlink_to(running.PACKAGES)
     [program] = read_blocks(PAGE, "typescript")

@@ -1,4 +1,4 @@
-"""Tests that docs/reference/kql-language.md and the names of KQL match the engine and the language service."""
+"""Tests that kql-language.md and the lists of KQL names match the engine and the KQL language service."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ _MAX_DIFFERENCES = 40
 
 
 def test_the_page_matches_the_engine() -> None:
-    """The page lists exactly what the engine supports."""
+    """The page lists exactly the parts of KQL that the engine supports."""
     # A process of its own, because the engine changes the translator library.
     code = "from scripts.kql_language import *; install_engine(); print(build_page(read_language()), end='')"
     page = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -32,14 +32,14 @@ def test_the_page_matches_the_engine() -> None:
 
 
 def test_the_editor_has_the_names() -> None:
-    """The console's editor highlights and completes the names of the KQL language service."""
+    """The console's editor highlights and completes the names that the KQL language service knows."""
     assert build_editor_names(read_language()) == EDITOR.read_text(encoding="utf-8"), (
         "run: .venv/bin/python -m scripts.kql_language"
     )
 
 
 def test_the_names_equal_those_of_the_language_service() -> None:
-    """The file of names has the functions, aggregates, plugins and operators of the language service."""
+    """The file of KQL names has the functions, aggregates, plugins and operators of the language service."""
     if reason := find_missing("@kusto/language-service-next"):
         pytest.skip(reason)
     language = request_language(find_node() or "node")
@@ -47,7 +47,7 @@ def test_the_names_equal_those_of_the_language_service() -> None:
 
 
 def test_every_exclusion_and_example_names_a_part_of_kql() -> None:
-    """An exclusion or example that names something that KQL does not have is an error."""
+    """Each exclusion and each example names an existing part of KQL."""
     language = read_language()
     names = {symbol["name"] for kind in ("functions", "aggregates", "plugins") for symbol in language[kind]}
     assert set(EXCLUSIONS) <= names | set(language["operators"])

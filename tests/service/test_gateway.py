@@ -1,4 +1,4 @@
-"""Tests of the edge gateway as a process, between a real broker and a running service."""
+"""Tests of the edge gateway process between a real MQTT broker and a running service."""
 
 import json
 import os

@@ -26,8 +26,8 @@ def free_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     assert running.stop() == 0
 
 
-def test_rate_limit_headers_and_429(free_service: Service) -> None:
-    """Every reply has rate-limit headers; the 61st request of a minute gets 429, but other principals do not."""
+def test_the_61st_request_of_a_minute_gets_429(free_service: Service) -> None:
+    """Every reply has rate-limit headers; the 61st request of a minute gets 429, other principals are not affected."""
     caller = free_service.caller("one@f")
     for remaining in range(58, -1, -1):
         reply = caller.get("/oi-api/warm-queries")
@@ -42,8 +42,8 @@ def test_rate_limit_headers_and_429(free_service: Service) -> None:
     assert free_service.anonymous().get("/healthz").status_code == 200
 
 
-def test_limit_comes_after_the_credential_and_before_the_right(free_service: Service) -> None:
-    """Over the rate limit the reply is 429 even if the access right is missing; without a credential it is 401."""
+def test_the_limit_is_checked_after_the_credential_and_before_the_right(free_service: Service) -> None:
+    """A request over the rate limit gets 429 even if its access right is missing, but 401 if it has no credential."""
     caller = free_service.caller("three@f")
     forbidden = caller.delete("/oi-api/warm-queries/none")
     check_problem(forbidden, 403, "ACCESS_RIGHT_MISSING")
@@ -58,7 +58,7 @@ def test_limit_comes_after_the_credential_and_before_the_right(free_service: Ser
 
 
 def test_service_tokens_count_towards_the_limit(free_service: Service) -> None:
-    """Rejected requests of a service token count towards its rate limit; beyond the limit, 401 becomes 429."""
+    """Rejected requests of a service token also count towards its rate limit; over the limit they get 429, not 401."""
     caller = free_service.caller("link")
     routes = [
         "/oi-api/provenance/events",

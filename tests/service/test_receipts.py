@@ -33,7 +33,7 @@ def write_events(editor: httpx.Client, scope: str, count: int) -> list[dict[str,
 
 
 def create_checkpoint(editor: httpx.Client, scope: str) -> None:
-    """Start a bundle, because this creates a checkpoint of the chain at once."""
+    """Start an audit bundle, because the service creates a checkpoint of its chains at once."""
     body = {"scopes": [{"target": "DomainEvents", "scopeKey": scope}]}
     reply = editor.post("/oi-api/provenance/bundles", json=body, headers={"Prefer": "wait=30"})
     assert reply.status_code == 200, reply.text
@@ -66,7 +66,7 @@ def read_hashes(plant: Service) -> list[str]:
 
 
 def test_scitt_cose_verifies_a_receipt(plant: Service) -> None:
-    """A receipt is a file that another implementation verifies with a key of the published set."""
+    """The package scitt-cose accepts a receipt with a key of the published set."""
     key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
     for sequence, size in ((1, 3), (5, 5), (2, None)):
         named = {} if size is None else {"size": size}
@@ -85,7 +85,7 @@ def test_scitt_cose_verifies_a_receipt(plant: Service) -> None:
 
 
 def test_scitt_cose_verifies_growth(plant: Service) -> None:
-    """A receipt of growth proves that the newest checkpoint extends an earlier checkpoint."""
+    """A consistency receipt proves to scitt-cose that the newest checkpoint extends an earlier checkpoint."""
     reply = request_receipt(plant, **{"from": 3})
     key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
     assert verify_growth(reply.content, read_hashes(plant), key_set) == (3, 5)
@@ -93,8 +93,8 @@ def test_scitt_cose_verifies_growth(plant: Service) -> None:
     assert request_receipt(plant, **{"from": 3, "size": 5}).content == reply.content
 
 
-def test_a_known_receipt_is_not_sent_again(plant: Service) -> None:
-    """A request with the ETag of the receipt gets a 304 without a body."""
+def test_a_request_with_the_etag_of_a_receipt_gets_304(plant: Service) -> None:
+    """A request with the ETag of the receipt gets 304 without a body."""
     first = request_receipt(plant, recordId="000000000001")
     known = {"If-None-Match": f'"other", {first.headers["etag"]}'}
     again = plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, "recordId": "000000000001"}, headers=known)
@@ -102,8 +102,11 @@ def test_a_known_receipt_is_not_sent_again(plant: Service) -> None:
     assert again.headers["etag"] == first.headers["etag"]
 
 
-def test_the_sets_of_keys(plant: Service) -> None:
-    """Both key sets contain the key that signs checkpoints; without `format` the reply is this key as a text line."""
+def test_both_key_sets_contain_the_signing_key(plant: Service) -> None:
+    """Both key sets contain the key that signs checkpoints.
+
+    Without `format` the reply is this key as a line of text.
+    """
     anonymous = plant.anonymous()
     line, cose, jwks = (anonymous.get(KEYS, params=each) for each in ({}, {"format": "cose"}, {"format": "jwks"}))
     key_id = line.text.split("+")[1]
@@ -140,8 +143,8 @@ def test_the_sets_of_keys(plant: Service) -> None:
         ("from=3&size=-3", ["from"]),
     ],
 )
-def test_invalid_parameters(plant: Service, query: str, fields: list[str]) -> None:
-    """A missing, malformed, contradictory or unknown parameter is rejected with its name."""
+def test_invalid_parameters_are_named(plant: Service, query: str, fields: list[str]) -> None:
+    """A missing, malformed, contradictory or unknown parameter is rejected with the parameter's name."""
     reply = plant.caller("viewer@t").get(f"{RECEIPT}?scopeKey={SCOPE}&{query}")
     assert check_failing_fields(reply) == fields
 
@@ -157,13 +160,13 @@ def test_invalid_parameters(plant: Service, query: str, fields: list[str]) -> No
         ({"from": "1", "scopeKey": "never"}, "CHECKPOINT_NOT_FOUND"),
     ],
 )
-def test_missing_records_and_checkpoints(plant: Service, parameters: dict[str, str], code: str) -> None:
-    """A record that is not in the chain and a size without a checkpoint are not found."""
+def test_unknown_records_and_sizes_are_not_found(plant: Service, parameters: dict[str, str], code: str) -> None:
+    """A record that is not in the chain, and a chain size without a checkpoint, get 404."""
     check_problem(request_receipt(plant, **parameters), 404, code)
 
 
-def test_targets_and_rights(plant: Service) -> None:
-    """Receipts have the same rules for target and scope as other audit routes, and require the right to read."""
+def test_receipts_require_a_valid_target_and_the_right_to_read(plant: Service) -> None:
+    """Requests for receipts require a valid pair of target and scope and the right to read the audit log."""
     viewer = plant.caller("viewer@t")
     wanted = {"recordId": "000000000001"}
     for parameters, code in (
@@ -176,7 +179,7 @@ def test_targets_and_rights(plant: Service) -> None:
 
 
 def test_a_new_record_has_no_receipt_yet(plant: Service) -> None:
-    """A record that no checkpoint covers yet gets a 404 with the seconds after which to retry."""
+    """Until a checkpoint covers a record, its receipt gets 404 with the number of seconds to wait."""
     editor = plant.caller("editor@t")
     write_events(editor, "new receipt", 1)
     reply = editor.get(RECEIPT, params={"scopeKey": "new receipt", "recordId": "000000000001"})
@@ -186,7 +189,7 @@ def test_a_new_record_has_no_receipt_yet(plant: Service) -> None:
 
 
 def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
-    """A changed record has no receipt; after a verification finds the change, no record of the chain has a receipt."""
+    """A changed record has no receipt; after a verification finds the change, no record of its chain has a receipt."""
     editor = plant.caller("editor@t")
     records = write_events(editor, "broken receipts", 4)
     create_checkpoint(editor, "broken receipts")
@@ -202,7 +205,7 @@ def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
 
 
 def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
-    """The page contains the receipt of each covered amendment and decision, if the token may read the audit log."""
+    """The page of an entity has receipts of its amendments and decisions if the token may read the audit log."""
     editor, admin, scope = plant.caller("editor@t"), plant.caller("admin@t"), "receipts of a page"
     first = create_amendment(editor, scope).json()["RecordID"]
     assert approve_amendment(admin, scope, first).status_code == 200
@@ -231,7 +234,7 @@ def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
 
 @pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 def test_a_reader_in_node_verifies_receipts(plant: Service, tmp_path: Path) -> None:
-    """A CBOR package of npm and WebCrypto verify both kinds of receipts with the JWK set, and reject another record."""
+    """In Node.js, a CBOR package and WebCrypto accept both kinds of receipts and reject a receipt of another record."""
     hashes = read_hashes(plant)
     inclusion = request_receipt(plant, recordId="000000000002").content.hex()
     growth = request_receipt(plant, **{"from": 3}).content.hex()

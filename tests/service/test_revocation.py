@@ -1,4 +1,4 @@
-"""Tests that other processes reject a revoked credential within 15 seconds."""
+"""Tests that all processes reject a revoked credential within 15 seconds."""
 
 import subprocess
 import sys
@@ -55,14 +55,14 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service with the refresh interval of deployments."""
+    """Return a service that refreshes its revocation list as often as a deployment does."""
     running = Service(tmp_path_factory.mktemp("revocation") / "data", WORKSPACE).start()
     yield running
     running.stop()
 
 
 class Instance:
-    """Second process over the same store, which checks credentials."""
+    """Second service process over the same store, which checks credentials."""
 
     def __init__(self, data_dir: Path) -> None:
         command = [sys.executable, "-c", OTHER, str(data_dir)]
@@ -95,8 +95,8 @@ def _request_whoami(client: httpx.Client) -> int:
 
 
 @pytest.mark.parametrize("kind", ["key", "token"])
-def test_a_revocation_by_another_process_is_applied(plant: Service, kind: str) -> None:
-    """A service that has accepted a credential rejects it after another process revoked it in the store."""
+def test_a_revocation_by_another_process_takes_effect(plant: Service, kind: str) -> None:
+    """The service rejects a credential that it accepted before, after another process has revoked it in the store."""
     created = plant.anonymous(plant.key("editor@t")).post("/workspace/api/keys", json={"name": f"lost {kind}"}).json()
     by_key = plant.anonymous(created["apiKey"])
     token = by_key.get("/workspace/api/keys/jwt").json()["Token"]
@@ -114,8 +114,8 @@ def test_a_revocation_by_another_process_is_applied(plant: Service, kind: str) -
         assert _request_whoami(by_key) == 200
 
 
-def test_a_revocation_is_applied_by_another_process(plant: Service, other_process: Instance) -> None:
-    """Another process that has cached a token rejects it after the service has revoked it."""
+def test_another_process_rejects_a_revoked_token(plant: Service, other_process: Instance) -> None:
+    """Another process rejects a token that it accepted before, after the service has revoked the token."""
     client = plant.caller("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
     assert other_process.check(token) == "LET_IN"

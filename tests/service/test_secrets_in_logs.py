@@ -19,7 +19,7 @@ DEAD = "http://127.0.0.1:9"
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service without engine and Web PubSub, with the most detailed log level."""
+    """Return a service without query engine and Web PubSub that logs at the most detailed level."""
     environment = {
         "LOG_LEVEL": "DEBUG",
         "KUSTO_URI": DEAD,
@@ -34,7 +34,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def _send_failing_requests(plant: Service, secrets: list[str]) -> None:
-    """Send failing requests with credentials in all places that may contain them."""
+    """Send failing requests that contain credentials wherever a request can contain them."""
     key, token = secrets[0], secrets[1]
     good = plant.anonymous(token)
     tampered = token[:-6] + ("AAAAAA" if not token.endswith("AAAAAA") else "BBBBBB")
@@ -113,7 +113,7 @@ def test_error_replies_do_not_reveal_internals(plant: Service) -> None:
 
 
 def test_ids_of_credentials_are_logged(plant: Service) -> None:
-    """The ids of credentials, which are not secret, are logged, so that operators can find actions in the audit log."""
+    """Ids of credentials, which are not secret, are logged so that operators can find them in the audit log."""
     caller = plant.caller("admin@t")
     bearer = caller.headers["Authorization"].removeprefix("Bearer ")
     records = caller.get("/oi-api/provenance/events/query", params={"target": "AccessControl", "limit": "1000"}).json()

@@ -1,4 +1,4 @@
-"""Tests of the signals of data connections over HTTP."""
+"""Tests of the signals (declared message fields) of data connections over HTTP."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ PATH = "/oi-api/connections/signal-rig"
 
 @pytest.fixture(scope="module")
 def admin(service: Service) -> Iterator[httpx.Client]:
-    """Return a client of the administrator; during the test the workspace has a connection with signals."""
+    """Return a client of the administrator; during the test, the workspace has a connection with signals."""
     client = service.caller("admin@t")
     assert client.put(PATH, json=RIG).status_code == 201
     yield client
@@ -25,7 +25,7 @@ def admin(service: Service) -> Iterator[httpx.Client]:
 
 
 def test_signals_are_declared_and_listed(admin: httpx.Client) -> None:
-    """A connection's signals are in its definition, in the list of signals and in the exported document."""
+    """A connection's signals are in its definition, in the list of signals, and in the exported document."""
     declared = [{**DEFAULTS, **PRESSURE}, {**DEFAULTS, **RUNNING}]
     assert admin.get(PATH).json()["signals"] == declared
     assert admin.get(f"{PATH}/signals").json() == {"signals": declared}
@@ -38,7 +38,7 @@ def test_signals_are_declared_and_listed(admin: httpx.Client) -> None:
 
 
 def test_invalid_signals_are_rejected(admin: httpx.Client) -> None:
-    """A PUT names each failing field of each signal; an unknown member is rejected."""
+    """The error about a PUT names each invalid field of each signal, and each unknown member."""
     wrong = [PRESSURE, {**PRESSURE, "max": 0}, {"name": "", "pointer": "p", "type": "int", "colour": "red"}]
     fields = check_failing_fields(admin.put(PATH, json={**RIG, "signals": wrong}))
     assert {"signals[2].name", "signals[2].pointer", "signals[2].type"} <= set(fields)
@@ -47,7 +47,7 @@ def test_invalid_signals_are_rejected(admin: httpx.Client) -> None:
 
 
 def test_type_mismatches_are_counted(admin: httpx.Client) -> None:
-    """A message whose value has another type than its signal is accepted, stored unchanged, and counted."""
+    """A message is accepted, stored unchanged and counted if a value has another type than its signal declares."""
     messages = [{"p": 4.5, "motor": {"on": True}}, {"p": "high"}, {"p": None, "motor": {"on": 1}}, {"q": []}]
     assert admin.post("/oi-api/telemetry/signal-rig", json=messages).json() == {"accepted": 4}
     stats = wait_until(lambda: admin.get(PATH).json()["stats"], lambda found: found["messagesReceived"] >= 4)
@@ -60,7 +60,7 @@ def test_type_mismatches_are_counted(admin: httpx.Client) -> None:
 
 
 def test_signals_are_inferred(admin: httpx.Client) -> None:
-    """The service proposes signals from a connection's messages of any time and stores nothing."""
+    """The service infers signals from the stored messages of a connection, and stores nothing."""
     lookup = "/oi-api/connections/inferred-rig"
     assert admin.put(lookup, json={**RIG, "signals": []}).status_code == 201
     try:
@@ -80,8 +80,11 @@ def test_signals_are_inferred(admin: httpx.Client) -> None:
         admin.delete(lookup)
 
 
-def test_refusals(service: Service, admin: httpx.Client) -> None:
-    """Requests for the signals of an unknown connection get 404; inference requires the right to manage the catalog."""
+def test_signal_requests_require_a_connection_and_a_right(service: Service, admin: httpx.Client) -> None:
+    """Requests for the signals of an unknown connection get 404.
+
+    Inferring signals requires the right to manage the catalog.
+    """
     check_problem(admin.get("/oi-api/connections/none/signals"), 404, "CONNECTION_NOT_FOUND")
     check_problem(admin.post("/oi-api/connections/none/signals/infer"), 404, "CONNECTION_NOT_FOUND")
     viewer = service.caller("viewer@t")
@@ -91,7 +94,7 @@ def test_refusals(service: Service, admin: httpx.Client) -> None:
 
 
 def test_signals_are_part_of_the_openapi_document(admin: httpx.Client) -> None:
-    """A connection with signals has a path of its own, whose schema has the types and units."""
+    """The OpenAPI document has a path for each connection with signals, whose schema has their types and units."""
     paths = admin.get("/oi-api/openapi").json()["paths"]
     content = paths["/oi-api/telemetry/signal-rig"]["post"]["requestBody"]["content"]["application/json"]
     message = content["schema"]["oneOf"][0]["properties"]

@@ -37,7 +37,7 @@ SCOPE = "signatures"
 
 @pytest.fixture(scope="module")
 def entra() -> Iterator[Provider]:
-    """Return a running OpenID provider in the role of Entra ID."""
+    """Return a running OpenID provider that plays the role of Entra ID."""
     running = Provider()
     yield running
     running.close()
@@ -45,7 +45,7 @@ def entra() -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def signing(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service whose workspace requires signatures, and that has further approvers."""
+    """Return a service whose workspace requires signatures and has additional approvers."""
     folder = tmp_path_factory.mktemp("signatures")
     workspace = folder / "workspace.yaml"
     approvers = [f"  - {{id: {name}@t, name: {name.title()}, role: Admin}}" for name in NAMES]
@@ -61,7 +61,7 @@ def signing(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def required(signing: Service) -> Iterator[Service]:
-    """Return the service; after the test, restore the policy that requires both kinds of signatures."""
+    """Return the service; after the test, require both kinds of signatures again."""
     yield signing
     set_policy(signing.caller("admin@t"), amendments="required", queries="required")
 
@@ -81,7 +81,7 @@ def make_key(admin: httpx.Client, member: str) -> str:
 
 
 def sign_in(service: Service, key: str, **parameters: Any) -> httpx.Client:
-    """Return a client with a new token that is issued with the given API key or token."""
+    """Return a client with a token that was issued with the given API key or token."""
     with service.anonymous(bearer=key) as client:
         reply = client.get("/workspace/api/keys/jwt", params=parameters)
         assert reply.status_code == 200, reply.text
@@ -116,8 +116,8 @@ def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def test_signed_approval(required: Service) -> None:
-    """A signed approval contains a signature with name, meaning, times and the Hash of the amendment."""
+def test_a_signed_approval_contains_the_signature(required: Service) -> None:
+    """A signed approval contains a signature with the name, the meaning, the times and the Hash of the amendment."""
     created = create_amendment(required.caller("editor@t"), SCOPE, EntityID="signed-approval").json()
     statement = "Checked against the logbook, é."
     reply = send_decision(
@@ -146,8 +146,8 @@ def test_signed_approval(required: Service) -> None:
     assert verdict.json()["ChainValid"] is True
 
 
-def test_signed_rejection(required: Service) -> None:
-    """A signed rejection has the meaning `rejection`; a missing statement is stored as null."""
+def test_a_signed_rejection_has_the_meaning_rejection(required: Service) -> None:
+    """A signed rejection has the meaning `rejection`, and the statement null if none was sent."""
     reply = send_decision(required.caller("admin@t"), propose_amendment(required), REJECTION, "reject")
     assert reply.status_code == 200, reply.text
     signature = reply.json()["Signature"]
@@ -155,8 +155,8 @@ def test_signed_rejection(required: Service) -> None:
     assert signature["SignedAt"] == reply.json()["RejectedAt"]
 
 
-def test_amendments_are_pending_where_signatures_are_required(required: Service) -> None:
-    """If signatures are required, every new amendment is pending, even without `requireApproval`."""
+def test_amendments_are_pending_if_signatures_are_required(required: Service) -> None:
+    """If signatures are required, each new amendment is pending, even without `requireApproval`."""
     admin = required.caller("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": {"requireApproval": False}}
@@ -183,8 +183,10 @@ def test_amendments_are_pending_where_signatures_are_required(required: Service)
         ({**APPROVAL, "Meaning": "review"}, "approve", "INVALID_REQUEST", ["signature.Meaning"]),
     ],
 )
-def test_invalid_signatures(required: Service, signature: Any, verb: str, code: str, fields: list[str]) -> None:
-    """An invalid signature is rejected with the names of its fields, and the amendment stays pending."""
+def test_invalid_signatures_are_rejected(
+    required: Service, signature: Any, verb: str, code: str, fields: list[str]
+) -> None:
+    """An invalid signature is rejected with the names of its invalid fields, and the amendment stays pending."""
     amendment, admin = propose_amendment(required), required.caller("admin@t")
     reply = send_decision(admin, amendment, signature, verb)
     assert check_failing_fields(reply, code=code) == fields
@@ -193,7 +195,7 @@ def test_invalid_signatures(required: Service, signature: Any, verb: str, code: 
     assert send_decision(admin, amendment).status_code == 200
 
 
-def test_a_long_statement(required: Service) -> None:
+def test_the_length_of_a_statement_is_limited(required: Service) -> None:
     """The statement of a signature may have at most 1,000 characters."""
     reply = send_decision(
         required.caller("admin@t"), propose_amendment(required), {**APPROVAL, "statement": "é" * 1000}
@@ -202,7 +204,7 @@ def test_a_long_statement(required: Service) -> None:
 
 
 def test_other_refusals_have_priority(required: Service) -> None:
-    """If a decision is impossible for another reason than its signature, this reason is reported first."""
+    """If a decision is impossible for other reasons than its signature, such a reason is reported first."""
     amendment, admin = propose_amendment(required), required.caller("admin@t")
     check_problem(send_decision(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
     check_problem(send_decision(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
@@ -230,8 +232,8 @@ def test_the_current_policy_applies(required: Service) -> None:
     check_problem(send_decision(admin, amendment, None), 400, "SIGNATURE_REQUIRED")
 
 
-def test_renamed_members(required: Service) -> None:
-    """The printed name of a signature is the member's name at the time of the signature."""
+def test_a_signature_contains_the_name_of_its_time(required: Service) -> None:
+    """A signature contains the member's name at the time of the signature, also after the member is renamed."""
     admin = required.caller("admin@t")
     signer = sign_in(required, required.key("admin@t"))
     amendments = [propose_amendment(required) for _ in range(2)]
@@ -247,8 +249,8 @@ def test_renamed_members(required: Service) -> None:
         admin.put("/oi-api/team/admin@t", json={"name": member["name"], "role": member["role"]})
 
 
-def test_keys_of_another_person(required: Service) -> None:
-    """A token of an API key that another person created cannot sign, and such attempts do not lock the member."""
+def test_a_key_that_another_person_created_cannot_sign(required: Service) -> None:
+    """A token cannot sign if another person created its API key; such attempts do not lock the member out."""
     key = make_key(required.caller("admin@t"), "given@t")
     signer, amendment = sign_in(required, key), propose_amendment(required)
     for _ in range(6):
@@ -257,8 +259,8 @@ def test_keys_of_another_person(required: Service) -> None:
     check_problem(send_decision(inherited, amendment), 403, "SIGNATURE_NOT_PERSONAL")
 
 
-def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
-    """A token inherits the sign-in of the token with which it was issued and can sign; OAuth tokens cannot sign."""
+def test_a_token_inherits_the_sign_in(required: Service) -> None:
+    """A token that is issued with another token has its sign-in and can sign; OAuth tokens cannot sign."""
     key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
     first = sign_in(required, key)
     second = sign_in(required, read_token(first))
@@ -276,8 +278,8 @@ def test_tokens_that_descend_from_a_sign_in(required: Service) -> None:
     assert send_decision(first, amendment).status_code == 200
 
 
-def test_one_sign_in_signs_once(required: Service) -> None:
-    """With maxAgeSeconds 0, a member can sign one decision after each sign-in, with any of the sign-in's tokens."""
+def test_a_sign_in_signs_once_if_max_age_is_0(required: Service) -> None:
+    """With maxAgeSeconds 0, a member can sign one decision after each sign-in, whichever of its tokens is used."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer = sign_in(required, required.key("once@t"))
     heir = sign_in(required, read_token(signer))
@@ -288,7 +290,7 @@ def test_one_sign_in_signs_once(required: Service) -> None:
 
 
 def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
-    """If several decisions are signed at the same time with one sign-in, exactly one succeeds."""
+    """If several decisions are signed at once with the same sign-in, exactly one succeeds."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer = sign_in(required, required.key("busy@t"))
     amendments = [propose_amendment(required) for _ in range(3)]
@@ -299,7 +301,7 @@ def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
 
 
 def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
-    """If a decision is rejected, the member can use the same sign-in to sign again."""
+    """If a signed decision is rejected, its sign-in can sign another decision."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = sign_in(required, required.key("admin@t")), propose_amendment(required)
     check_problem(send_decision(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
@@ -308,7 +310,7 @@ def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
 
 
 def test_repeats_get_the_first_reply(required: Service) -> None:
-    """A repeat with the same Idempotency-Key gets the first successful reply; rejections are not stored."""
+    """A repeated request with the same Idempotency-Key gets the first successful reply; rejections are not stored."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = sign_in(required, required.key("admin@t")), propose_amendment(required)
     key = {"Idempotency-Key": f"signed-{amendment}"}
@@ -326,7 +328,7 @@ def test_repeats_get_the_first_reply(required: Service) -> None:
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> None:
-    """A rejected signature is not stored under the Idempotency-Key; a repeat of a stored decision gets its reply."""
+    """For decisions about queries, a repeated request gets the stored reply; a rejected signature is not stored."""
     set_policy(required.caller("admin@t"), queries="required", maxAgeSeconds=0)
     signer, lookup = sign_in(required, required.key("heir@t")), store_draft_query(required)
     used = store_draft_query(required)
@@ -343,8 +345,8 @@ def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> Non
     assert signer.post(address, json=body, headers=key).json() == first.json()
 
 
-def test_a_kill_after_the_decision(required: Service, entra: Provider) -> None:
-    """If the service is killed after a decision, a repeat gets the first reply, and the sign-in counts as used."""
+def test_a_repeat_after_a_kill_gets_the_first_reply(required: Service, entra: Provider) -> None:
+    """If the service is killed after a signed decision, a repeat gets the first reply; the sign-in counts as used."""
     set_policy(required.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0)
     amendments, lookup = [propose_amendment(required) for _ in range(2)], store_draft_query(required)
     # The clock of Entra ID may be ahead, so this sign-in is still recent after a slow start of the service.
@@ -362,7 +364,7 @@ def test_a_kill_after_the_decision(required: Service, entra: Provider) -> None:
 
 
 def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
-    """Refused attempts with an API key that another person created do not count towards the member's lock-out."""
+    """Rejected attempts with an API key that another person created do not count towards the lock-out of the member."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     stranger = sign_in(required, make_key(required.caller("admin@t"), "victim@t"))
     amendment = propose_amendment(required)
@@ -376,8 +378,8 @@ def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
     assert send_decision(sign_in(required, required.key("victim@t")), amendment).status_code == 200
 
 
-def test_the_fifth_refused_attempt_locks(required: Service) -> None:
-    """After five refused attempts the member cannot sign; an audit event and a webhook event report the lock-out."""
+def test_the_fifth_rejected_attempt_locks_the_member_out(required: Service) -> None:
+    """After five rejected attempts, a member cannot sign; an audit event and a webhook event report the lock-out."""
     with run_receiver() as receiver:
         webhook = create_webhook(required.caller("admin@t"), receiver, "/locked", eventTypes=["signature.suspicious"])
         check_lock_out(required)
@@ -386,7 +388,7 @@ def test_the_fifth_refused_attempt_locks(required: Service) -> None:
 
 
 def check_lock_out(required: Service) -> None:
-    """Cause a lock-out of a member, and check the refusal and the audit event."""
+    """Cause the lock-out of a member, and check the rejection and the audit event."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = required.caller("locked@t"), propose_amendment(required)
     assert send_decision(signer, propose_amendment(required)).status_code == 200
@@ -401,8 +403,8 @@ def check_lock_out(required: Service) -> None:
     assert send_decision(required.caller("admin@t"), amendment).status_code == 200
 
 
-def test_refused_keys_count_as_attempts(required: Service) -> None:
-    """If the sign-in is too old, creating an API key is refused; each further refusal counts as a failed attempt."""
+def test_rejected_key_creations_count_as_attempts(required: Service) -> None:
+    """Creating an API key is rejected if the sign-in is too old; each further rejection counts as a failed attempt."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
     maker = required.caller("maker@t")
     wait_until(lambda: is_recent(maker), lambda recent: not recent)
@@ -427,7 +429,7 @@ def test_refused_keys_count_as_attempts(required: Service) -> None:
     ],
     ids=["now", "little ahead", "recent", "future", "old", "milliseconds", "text", "true", "missing"],
 )
-def test_sign_ins_with_entra_id(
+def test_a_signature_has_the_entra_id_sign_in(
     required: Service, entra: Provider, change: Callable[[int], Any], *, is_accepted: bool
 ) -> None:
     """A signature has the time and methods of the Entra ID sign-in; an old, future or malformed time is rejected."""
@@ -443,7 +445,7 @@ def test_sign_ins_with_entra_id(
 
 
 def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider) -> None:
-    """With maxAgeSeconds 0, all tokens of one sign-in with Entra ID together can sign only one decision."""
+    """With maxAgeSeconds 0, all tokens of one sign-in with Entra ID together can sign one decision."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     at, amendments = int(datetime.now(UTC).timestamp()), [propose_amendment(required) for _ in range(2)]
     first, second, next_sign_in, old = (
@@ -459,7 +461,7 @@ def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider
 
 
 def test_a_policy_without_audit_log_is_rejected(required: Service) -> None:
-    """Signatures cannot be required in a workspace without provenance."""
+    """A workspace without a provenance policy cannot require signatures."""
     admin = required.caller("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": None}
@@ -467,7 +469,7 @@ def test_a_policy_without_audit_log_is_rejected(required: Service) -> None:
     assert set(check_failing_fields(reply)) >= {"policies.signatures.amendments"}
 
 
-def test_old_sign_ins(required: Service) -> None:
+def test_an_old_sign_in_cannot_sign(required: Service) -> None:
     """A decision with a token of an old or unknown sign-in is rejected with the challenge of RFC 9470."""
     set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
     signer, amendment = required.caller("admin@t"), propose_amendment(required)
@@ -481,7 +483,7 @@ def test_old_sign_ins(required: Service) -> None:
 
 
 def is_recent(client: httpx.Client) -> bool:
-    """Return whether the sign-in of a client's token is at most a second old."""
+    """Return whether the sign-in of a client's token is at most one second old."""
     return datetime.now(UTC).timestamp() - float(read_claims(client)["auth_time"]) <= 1
 
 
@@ -491,16 +493,16 @@ def read_claims(client: httpx.Client) -> dict[str, Any]:
     return dict(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))))
 
 
-def test_a_member_who_lost_the_right(required: Service) -> None:
-    """A member who lost the right to decide after the sign-in cannot sign."""
+def test_a_member_without_the_right_cannot_sign(required: Service) -> None:
+    """A member cannot sign after losing the right to decide, even if the sign-in was before the loss."""
     admin, amendment = required.caller("admin@t"), propose_amendment(required)
     signer = required.caller("moving@t")
     assert admin.put("/oi-api/team/moving@t", json={"name": "Moving", "role": "Editor"}).status_code == 200
     check_problem(send_decision(signer, amendment), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_disabled_members(required: Service) -> None:
-    """A member who was disabled after the sign-in cannot sign."""
+def test_a_disabled_member_cannot_sign(required: Service) -> None:
+    """A disabled member cannot sign, even if the sign-in was before."""
     admin, amendment = required.caller("admin@t"), propose_amendment(required)
     signer = required.caller("leaving@t")
     body = {"name": "Leaving", "role": "Admin", "enabled": False}
@@ -532,8 +534,8 @@ def find_approval(admin: httpx.Client, lookup: str) -> dict[str, Any]:
     return dict(event)
 
 
-def test_signed_queries(required: Service) -> None:
-    """A query's approval contains a signature over text and parameters, which is also in the audit event."""
+def test_the_approval_of_a_query_is_signed(required: Service) -> None:
+    """The approval of a query contains a signature over its text and parameters, as does the audit event."""
     admin, lookup = required.caller("admin@t"), store_draft_query(required)
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve"), 400, "SIGNATURE_REQUIRED")
     reply = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": {**APPROVAL, "statement": "Looks right."}})
@@ -560,7 +562,7 @@ def test_signed_queries(required: Service) -> None:
     assert listed[lookup]["approval"] == query["approval"]
 
 
-def test_signed_rejection_of_a_query(required: Service) -> None:
+def test_the_rejection_of_a_query_is_signed(required: Service) -> None:
     """The rejection of a draft query contains its signature."""
     admin, lookup = required.caller("admin@t"), store_draft_query(required)
     body = {"comment": "Pressure must be in bar."}
@@ -573,7 +575,7 @@ def test_signed_rejection_of_a_query(required: Service) -> None:
 
 
 def test_refusals_of_queries_have_priority(required: Service) -> None:
-    """If a decision about a query is impossible for another reason than its signature, this is reported first."""
+    """If a decision about a query is impossible for a reason other than its signature, this is reported first."""
     admin, lookup = required.caller("admin@t"), store_draft_query(required)
     check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")
     stale = admin.post(f"{QUERIES}/{lookup}/approve", headers={"If-Match": '"stale"'})
@@ -581,7 +583,7 @@ def test_refusals_of_queries_have_priority(required: Service) -> None:
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve", json={"sign": 1}), 400, "INVALID_REQUEST")
 
 
-def test_one_sign_in_signs_one_query(required: Service) -> None:
+def test_one_sign_in_signs_one_decision_about_a_query(required: Service) -> None:
     """With maxAgeSeconds 0, a member can sign only one decision after each sign-in, about a query or an amendment.
 
     A repeated request with the same Idempotency-Key gets the first reply.
@@ -597,8 +599,8 @@ def test_one_sign_in_signs_one_query(required: Service) -> None:
     check_problem(signer.post(f"{QUERIES}/{other}/approve", json=body), 409, "SIGNATURE_TOKEN_USED")
 
 
-def test_workspace_documents_with_signed_approvals(required: Service) -> None:
-    """An exported document with signed approvals plans no change; its approval of a new query is ignored."""
+def test_a_document_with_signed_approvals_plans_no_change(required: Service) -> None:
+    """An exported document with signed approvals plans no change; an approval in it is ignored for a new query."""
     admin, lookup = required.caller("admin@t"), store_draft_query(required)
     assert admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).status_code == 200
     document = admin.get("/oi-api/workspace/document").json()
@@ -615,8 +617,8 @@ def test_workspace_documents_with_signed_approvals(required: Service) -> None:
 SIGNATURES = "/oi-api/provenance/signatures"
 
 
-def test_list_of_signatures(required: Service) -> None:
-    """The list contains the signatures of decisions about amendments and queries, as in their records, newest first."""
+def test_signatures_are_listed_newest_first(required: Service) -> None:
+    """The list contains each signature of a decision about an amendment or a query, newest first."""
     admin, lookup = required.caller("admin@t"), store_draft_query(required)
     first = send_decision(admin, propose_amendment(required)).json()
     query = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).json()["approval"]["signature"]
@@ -639,7 +641,7 @@ def test_list_of_signatures(required: Service) -> None:
     } == query
 
 
-def test_pages_of_signatures(required: Service) -> None:
+def test_signatures_are_listed_in_pages(required: Service) -> None:
     """The list of signatures has pages; its time range includes the start and excludes the end."""
     admin = required.caller("admin@t")
     signed = [send_decision(admin, propose_amendment(required)).json()["Signature"]["SignedAt"] for _ in range(3)]
@@ -665,14 +667,16 @@ def test_pages_of_signatures(required: Service) -> None:
         ({"user": "admin@t"}, ["user"]),
     ],
 )
-def test_invalid_parameters_of_the_list(required: Service, parameters: dict[str, str], fields: list[str]) -> None:
+def test_invalid_parameters_of_the_list_are_rejected(
+    required: Service, parameters: dict[str, str], fields: list[str]
+) -> None:
     """Invalid and unknown parameters of the list are rejected."""
     assert check_failing_fields(required.caller("viewer@t").get(SIGNATURES, params=parameters)) == fields
 
 
 @pytest.mark.parametrize("writer", ["editor@t", "admin@t"])
 def test_forged_events_are_not_listed(required: Service, writer: str) -> None:
-    """An audit event that a member writes in the form of a signed approval is not in the list of signatures."""
+    """The list of signatures leaves out an audit event that a member wrote in the form of a signed approval."""
     admin, lookup = required.caller("admin@t"), store_draft_query(required)
     admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     event = find_approval(admin, lookup)

@@ -33,7 +33,7 @@ def open_raw_connection(service: Service) -> Iterator[socket.socket]:
 
 
 def read_all(connection: socket.socket) -> httpx.Response:
-    """Return all bytes until the host closes the connection."""
+    """Return all bytes that arrive until the host closes the connection."""
     received = b"".join(iter(lambda: connection.recv(65_536), b""))
     head, _, body = received.partition(b"\r\n\r\n")
     status, *lines = head.decode("latin-1").split("\r\n")
@@ -49,14 +49,14 @@ def read_all(connection: socket.socket) -> httpx.Response:
     ],
 )
 def test_too_many_parameters_are_rejected(admin: httpx.Client, method: str, path: str) -> None:
-    """A request with more than 200 query parameters is rejected on every route, also on routes without parameters."""
+    """More than 200 query parameters are rejected on each route, also on routes that have no parameters."""
     parameters = "&".join(f"a{number}=1" for number in range(201))
     assert admin.request(method, f"{path}?{parameters}").status_code == 400
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity, gzip", "x", "br"])
 def test_encoded_bodies_are_rejected(admin: httpx.Client, encoding: str) -> None:
-    """A body with a Content-Encoding is rejected, and the reply states what is accepted."""
+    """A body with a Content-Encoding is rejected with the list of accepted encodings."""
     reply = admin.post(EVENTS, content=gzip.compress(EVENT % b"1"), headers={"Content-Encoding": encoding})
     check_problem(reply, 415, "CONTENT_ENCODING_UNSUPPORTED")
     assert reply.headers["accept-encoding"] == "identity"
@@ -75,7 +75,7 @@ def test_the_length_of_a_target_is_limited(service: Service) -> None:
 
 
 def test_the_number_of_headers_is_limited(service: Service) -> None:
-    """A request with 100 headers is accepted; more headers are rejected with 431, even if all have the same name."""
+    """A request with 100 headers is accepted; with more headers it gets 431, even if all have the same name."""
     client = service.anonymous()
     own = len(client.build_request("GET", "/healthz").headers.raw)
     fitting = [(f"x-{number}", "1") for number in range(MAX_HEADERS - own)]
@@ -86,7 +86,7 @@ def test_the_number_of_headers_is_limited(service: Service) -> None:
 
 @pytest.mark.parametrize("size", [MAX_HEADER_BYTES, 300_000, 3_000_000])
 def test_the_size_of_headers_is_limited(service: Service, size: int) -> None:
-    """A header below 128 KiB is accepted; a larger header is rejected with 431 before it is completely received."""
+    """Headers below 128 KiB are accepted; larger headers get 431 before they are completely received."""
     client = service.anonymous()
     assert client.get("/healthz", headers={"x-large": "a" * (MAX_HEADER_BYTES - 1024)}).status_code == 200
     check_problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")
@@ -102,7 +102,7 @@ def test_the_size_of_headers_is_limited(service: Service, size: int) -> None:
     ],
 )
 def test_an_endless_head_is_rejected(service: Service, begin: bytes, status: int) -> None:
-    """An endless target, header name or header value is rejected while it is received."""
+    """A target, header name or header value without an end is rejected while it is received."""
     with open_raw_connection(service) as connection:
         connection.sendall(begin)
         sent = 0
@@ -121,7 +121,7 @@ def test_an_endless_head_is_rejected(service: Service, begin: bytes, status: int
 
 
 def test_trailers_and_chunk_extensions_are_limited(service: Service) -> None:
-    """Trailers and chunk extensions are limited like headers."""
+    """Trailers and chunk extensions have the same limits as headers."""
     begin = b"POST /oi-api/mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1"
     for flood in (
         b";a=" + b"b" * 600_000,
@@ -160,7 +160,7 @@ def test_trailers_are_ignored(service: Service, admin: httpx.Client) -> None:
     ],
 )
 def test_unsupported_protocols_are_named(service: Service, head: str, status: int, code: str) -> None:
-    """An unsupported encoding, version, port or scheme in a request is rejected with its own error."""
+    """An unsupported encoding, version, port or scheme is rejected with an error that names it."""
     with open_raw_connection(service) as connection:
         connection.sendall(f"{head}\r\n\r\n".encode())
         check_problem(read_all(connection), status, code)
@@ -174,7 +174,7 @@ def test_other_callers_are_served_during_a_flood(service: Service) -> None:
 
 
 def test_the_number_of_parameters_is_limited(admin: httpx.Client) -> None:
-    """200 query parameters are accepted; more are rejected with 400 and the limit."""
+    """200 query parameters are accepted; more parameters get 400 and the limit."""
     address = "/oi-api/openapi"
     assert admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(200))).status_code == 200
     reply = admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(201)))
@@ -183,7 +183,7 @@ def test_the_number_of_parameters_is_limited(admin: httpx.Client) -> None:
 
 
 def test_the_size_of_a_body_is_limited(admin: httpx.Client) -> None:
-    """Up to 1 MiB of JSON and 2 MiB of a document are accepted; larger bodies are rejected with 413."""
+    """1 MiB of JSON and 2 MiB of a document are accepted; larger bodies get 413."""
     padding = b" " * (MIB - len(EVENT % b"1"))
     assert admin.post(EVENTS, content=EVENT % b"1" + padding).status_code == 201
     check_problem(admin.post(EVENTS, content=EVENT % b"1" + padding + b" "), 413, "BODY_TOO_LARGE")
@@ -212,14 +212,14 @@ def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, ser
     ],
 )
 def test_json_errors_name_the_rule(admin: httpx.Client, value: bytes, rule: str) -> None:
-    """JSON that violates a rule on depth, digits, range, keys or characters is rejected with the name of the rule."""
+    """JSON that breaks a rule about depth, digits, range, keys or characters is rejected with the name of the rule."""
     reply = admin.post(EVENTS, content=EVENT % value)
     assert check_failing_fields(reply, 400, "BODY_NOT_JSON") == ["body"]
     assert rule in reply.json()["detail"]
 
 
 def test_json_within_the_limits_is_stored(admin: httpx.Client) -> None:
-    """An event with 98 nested levels, or with a string as large as the body may be, is stored."""
+    """An event with 98 nested levels is stored, and so is an event with a string as large as the body may be."""
     assert admin.post(EVENTS, content=EVENT % (b"[" * 98 + b"]" * 98)).status_code == 201
     assert admin.post(EVENTS, content=EVENT % (b'"' + b"a" * 1_000_000 + b'"')).status_code == 201
 
@@ -264,7 +264,7 @@ def test_replies_without_content_have_no_content_type(admin: httpx.Client) -> No
 
 @pytest.mark.parametrize("headers", [{"Upgrade": "websocket"}, {"Upgrade": "websocket", "Connection": "keep-alive"}])
 def test_an_upgrade_must_be_named_by_connection(admin: httpx.Client, headers: dict[str, str]) -> None:
-    """The header Upgrade has an effect only if the header Connection names it; otherwise the stream returns 426."""
+    """The header Upgrade has an effect only if the header Connection lists it; otherwise the stream returns 426."""
     reply = admin.get("/oi-api/live-stream", headers=headers)
     check_problem(reply, 426, "UPGRADE_REQUIRED")
     assert reply.headers["upgrade"] == "websocket"

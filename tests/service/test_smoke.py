@@ -1,4 +1,4 @@
-"""Tests of the smoke test of deployments against the local host."""
+"""Tests of the smoke test for deployments, run against the local host."""
 
 import json
 import subprocess
@@ -39,14 +39,14 @@ def test_the_smoke_test_passes(plant: Service) -> None:
 
 
 def test_the_smoke_test_can_be_repeated(plant: Service) -> None:
-    """Data of an earlier run does not affect a later run."""
+    """The data of an earlier run of the smoke test does not affect a later run."""
     for _ in range(2):
         done = run_smoke_test(plant.url, str(plant.data_dir / "keys.json"))
         assert done.returncode == 0, done.stdout
 
 
 def test_a_failed_check_is_reported(plant: Service, tmp_path: Path) -> None:
-    """With invalid API keys the run fails, and the output contains the reason."""
+    """With invalid API keys the smoke test fails, and its output contains the reason."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"somebody": "oik_aaaaaaaa_wrong"}))
     done = run_smoke_test(plant.url, str(keys))
@@ -55,7 +55,7 @@ def test_a_failed_check_is_reported(plant: Service, tmp_path: Path) -> None:
 
 
 def test_checks_without_rights_are_skipped_and_listed(plant: Service, tmp_path: Path) -> None:
-    """With the key of a viewer, checks that need more rights are listed as skipped."""
+    """With the API key of a viewer, checks that need more rights are listed as skipped."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"viewer@plant-a.example": plant.key("viewer@plant-a.example")}))
     done = run_smoke_test(plant.url, str(keys))
@@ -76,7 +76,7 @@ def test_a_check_can_be_skipped(plant: Service) -> None:
 
 
 def test_the_keys_can_be_in_any_order(plant: Service, tmp_path: Path) -> None:
-    """If only the first key may approve, the amendment is created with the second key."""
+    """If only the first of the two API keys may approve, the smoke test creates the amendment with the second key."""
     editor = plant.caller("editor@plant-a.example")
     granted = set(editor.get("/workspace/api/keys/whoami").json()["accessRights"])
     expected = {"name": "maker", "rights": sorted(granted - {"Workspace.Amendment.Approve"})}
@@ -91,7 +91,7 @@ def test_the_keys_can_be_in_any_order(plant: Service, tmp_path: Path) -> None:
 
 
 def test_an_unreachable_address_fails(tmp_path: Path) -> None:
-    """An unreachable address fails at once; missing arguments print the usage."""
+    """The smoke test fails at once for an unreachable address; without arguments it prints its usage."""
     keys = tmp_path / "keys.json"
     keys.write_text("{}")
     assert run_smoke_test("http://127.0.0.1:9", str(keys)).returncode == 1

@@ -24,8 +24,8 @@ def create_document(client: httpx.Client, table: str = "workorders", **document:
     return client.post(f"{BASE}/{table}", json=document)
 
 
-def test_lifecycle_of_a_document(editor: httpx.Client) -> None:
-    """A document is created, read by its Location, replaced, read conditionally and deleted."""
+def test_a_document_is_created_replaced_and_deleted(editor: httpx.Client) -> None:
+    """A document can be created, read by its Location, replaced, read conditionally and deleted."""
     created = create_document(editor, id="life", line="l1", n=1)
     assert created.status_code == 201, created.text
     assert created.json() == {"id": "life", "line": "l1", "n": 1}
@@ -50,7 +50,7 @@ def test_lifecycle_of_a_document(editor: httpx.Client) -> None:
 
 
 def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
-    """A document without an id gets a generated id; a table that is partitioned by `id` needs no partition key."""
+    """A document without an id gets a generated id; in a table partitioned by `id` it needs no partition key."""
     created = create_document(editor, "notes", text="x")
     assert created.status_code == 201
     document_id = created.json()["id"]
@@ -60,7 +60,7 @@ def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
 
 
 def test_system_members_are_ignored(editor: httpx.Client) -> None:
-    """A document may contain Cosmos DB's system members, which are ignored."""
+    """Cosmos DB's system members in a document are accepted and ignored."""
     sent = {"id": "bare", "_own": 1, **dict.fromkeys(OWN, "x")}
     assert create_document(editor, "notes", **sent).json() == {"id": "bare", "_own": 1}
     assert editor.get(f"{BASE}/notes/bare").json() == {"id": "bare", "_own": 1}
@@ -68,7 +68,7 @@ def test_system_members_are_ignored(editor: httpx.Client) -> None:
 
 @pytest.mark.parametrize("value", ["a b/ü", "", "null", 7, -0.5, True, False, None])
 def test_partition_keys_of_each_type_are_distinct(editor: httpx.Client, value: Any) -> None:
-    """A text, number, boolean and null are different partition keys, and the header Location contains the key."""
+    """A text, a number, a boolean and null are different partition keys; the header Location contains the key."""
     created = create_document(editor, "nested", id="typed", site={"line": value})
     assert created.status_code == 201, created.text
     assert editor.get(created.headers["location"]).json()["site"] == {"line": value}
@@ -146,15 +146,17 @@ def test_invalid_ids_are_rejected(editor: httpx.Client, document_id: Any) -> Non
         ("?partitionKey=l1&partitionKeyType=text", {"line": "l1"}, ["partitionKeyType"]),
     ],
 )
-def test_bodies_must_match_the_url(editor: httpx.Client, query: str, body: dict[str, Any], fields: list[str]) -> None:
-    """Id and partition key in a body must equal those of the URL and have a valid type."""
+def test_id_and_partition_key_must_equal_those_of_the_url(
+    editor: httpx.Client, query: str, body: dict[str, Any], fields: list[str]
+) -> None:
+    """The id and partition key in a body must equal those of the URL and have a valid type."""
     create_document(editor, id="put", line="l1")
     assert check_failing_fields(editor.put(f"{BASE}/workorders/put{query}", json=body)) == fields
 
 
 @pytest.mark.parametrize("text", ["[1]", "{}", "x", "", "NaN", "1e999", '"a', "9" * 400, "9" * 5000])
 def test_a_json_partition_key_must_be_a_scalar(editor: httpx.Client, text: str) -> None:
-    """With partitionKeyType=json, a partition key that is not a scalar is rejected with 400."""
+    """With partitionKeyType=json, a partition key that is not a scalar gets 400."""
     params = {"partitionKey": text, "partitionKeyType": "json"}
     for path in ("workorders", "workorders/x"):
         assert check_failing_fields(editor.get(f"{BASE}/{path}", params=params)) == ["partitionKey"]
@@ -200,8 +202,8 @@ def test_a_new_document_needs_a_partition_key(editor: httpx.Client) -> None:
     check_problem(create_document(editor, "nested", id="keyless", site="l1"), 400, "PARTITION_KEY_REQUIRED")
 
 
-def test_conditional_writes(editor: httpx.Client) -> None:
-    """A write with an old or weak ETag is rejected with 412, and one with a malformed ETag with 400."""
+def test_conditional_writes_require_the_current_etag(editor: httpx.Client) -> None:
+    """A write with an old or weak ETag gets 412, and a write with a malformed ETag gets 400."""
     path = f"{BASE}/notes/conditional"
     stale = create_document(editor, "notes", id="conditional", n=0).headers["etag"]
     etag = editor.put(path, json={"n": 1}).headers["etag"]
@@ -225,7 +227,7 @@ def test_conditional_writes(editor: httpx.Client) -> None:
 
 
 def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
-    """If 16 writers repeatedly replace a document with If-Match, no successful write is overwritten unseen."""
+    """If 16 writers replace a document repeatedly with If-Match, each successful write builds on the previous one."""
     path = f"{BASE}/notes/counter"
     create_document(editor, "notes", id="counter", n=0)
     clients = [service.caller("admin@t") for _ in range(16)]
@@ -245,7 +247,7 @@ def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
 
 
 def test_lists_are_paged(editor: httpx.Client) -> None:
-    """Continuation tokens return all pages, of the whole table or of one partition."""
+    """Continuation tokens lead through all pages of a table or of one partition."""
     created = [create_document(editor, "nested", id=f"p{n}", site={"line": f"page{n % 2}"}).json() for n in range(7)]
     seen: list[dict[str, Any]] = []
     token: str | None = None
@@ -263,7 +265,7 @@ def test_lists_are_paged(editor: httpx.Client) -> None:
 
 
 def test_continuation_tokens_belong_to_one_list(editor: httpx.Client) -> None:
-    """A continuation token that was changed, or belongs to another list, is rejected with 400 and the parameter."""
+    """A continuation token that was changed or belongs to another list gets 400 and the parameter's name."""
     for n in range(3):
         create_document(editor, id=f"t{n}", line="tokens")
         create_document(editor, "notes", id=f"t{n}")
@@ -312,13 +314,13 @@ def test_an_invalid_limit_is_rejected(editor: httpx.Client, limit: str) -> None:
         ("DELETE", "mes/databases/locked/tables/recipes/x?partitionKey=l", 403, "DATA_PLANE_FORBIDDEN"),
     ],
 )
-def test_the_order_of_checks(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
-    """A request for a document is checked in order: database, store, table, exposure, verb, partition key, access."""
+def test_checks_have_a_fixed_order(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
+    """Errors are checked in the order database, store, table, exposure, verb, partition key, access right."""
     check_problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
 
 
 def test_reading_and_writing_are_two_rights(service: Service) -> None:
-    """GET needs Document.Read and all other methods need Document.Write, before the table's rules are checked."""
+    """GET requires Document.Read and other methods require Document.Write, before the table's rules are checked."""
     caller = {
         "GET": service.caller("admin@t", scopes="Workspace.Document.Read"),
         "WRITE": service.caller("admin@t", scopes="Workspace.Document.Write"),
@@ -333,7 +335,7 @@ def test_reading_and_writing_are_two_rights(service: Service) -> None:
 
 
 def test_documents_survive_a_kill(own_service: Service) -> None:
-    """Acknowledged documents are stored after a kill, and continuation tokens stay valid."""
+    """After a kill, acknowledged documents are stored and continuation tokens are valid."""
     caller = own_service.start().caller("admin@t")
     etags = {create_document(caller, "notes", id=f"k{n}").json()["id"]: n for n in range(3)}
     token = caller.get(f"{BASE}/notes", params={"limit": "1"}).json()["continuationToken"]

@@ -10,7 +10,7 @@ from tests.service.local_service import Service, check_failing_fields, check_pro
 
 
 def test_a_message_is_stored_unchanged(service: Service) -> None:
-    """Metadata members become columns; all other members become the payload, with unchanged numbers."""
+    """Metadata members of a message become columns; all other members become the payload, with unchanged numbers."""
     editor = service.caller("editor@t")
     payload = {"a": {"b": [1, 2.5, None, True, "ü\u20ac"]}, "big": 9007199254740993, "small": 1e-300, "": "empty name"}
     message = {"ts": "2026-02-01T01:00:00+01:00", "messageId": "whole", "deviceId": "rig-7", **payload}
@@ -29,7 +29,7 @@ def test_a_message_is_stored_unchanged(service: Service) -> None:
 
 
 def test_members_without_a_pointer_are_payload(service: Service) -> None:
-    """Only members that the connection's pointers select are metadata; a replaced default name is payload."""
+    """Only members to which the connection's pointers lead are metadata; a replaced default name is payload."""
     editor = service.caller("editor@t")
     message = {"ts": "2026-02-02T00:00:00Z", "timestamp": "yesterday", "messageId": "pointers"}
     assert editor.post("/oi-api/telemetry/pump-rig", json=message).status_code == 202
@@ -42,7 +42,7 @@ def test_members_without_a_pointer_are_payload(service: Service) -> None:
 
 
 def test_missing_metadata_has_defaults(service: Service) -> None:
-    """Missing metadata gets the time of receipt, a new id and the connection's lookup."""
+    """A message without metadata gets the time of receipt, a new id and the connection's lookup."""
     editor = service.caller("editor@t")
     assert editor.post("/oi-api/telemetry/press", json={"mark": "bare"}).status_code == 202
     [row] = wait_until(lambda: query_rows(editor, "Telemetry | where Payload.mark == 'bare'"), bool)
@@ -52,7 +52,7 @@ def test_missing_metadata_has_defaults(service: Service) -> None:
 
 
 def test_duplicates_are_stored_once(service: Service) -> None:
-    """Messages of a connection with the same id are stored once."""
+    """If messages of a connection have the same id, only one is stored."""
     editor = service.caller("editor@t")
     batch = [{"messageId": f"dup-{number}", "mark": "dup"} for number in range(20)]
     for _ in range(3):
@@ -91,7 +91,7 @@ def test_duplicates_are_stored_once(service: Service) -> None:
 def test_invalid_telemetry_is_rejected_as_a_whole(
     service: Service, body: bytes, status: int, code: str, fields: list[str] | None
 ) -> None:
-    """A request with an invalid message is rejected with status, code and fields, and stores none of its messages."""
+    """If one message is invalid, the request is rejected with status, code and fields, and no message is stored."""
     editor = service.caller("editor@t")
     reply = editor.post("/oi-api/telemetry/press", content=body)
     check_problem(reply, status, code)
@@ -99,7 +99,7 @@ def test_invalid_telemetry_is_rejected_as_a_whole(
         assert sorted(check_failing_fields(reply, status, code)) == sorted(fields)
 
 
-def test_unknown_and_disabled_connections(service: Service) -> None:
+def test_telemetry_of_unknown_and_disabled_connections_is_rejected(service: Service) -> None:
     """Telemetry for an unknown connection is rejected with 404, for a disabled connection with 409."""
     editor = service.caller("editor@t")
     check_problem(editor.post("/oi-api/telemetry/nothing", json={}), 404, "CONNECTION_NOT_FOUND")
@@ -107,7 +107,7 @@ def test_unknown_and_disabled_connections(service: Service) -> None:
     check_problem(editor.post("/oi-api/telemetry/stopped", json={}), 409, "CONNECTION_DISABLED")
 
 
-def test_sending_telemetry_requires_its_right(service: Service) -> None:
+def test_sending_telemetry_requires_the_right(service: Service) -> None:
     """A viewer cannot send telemetry."""
     check_problem(service.caller("viewer@t").post("/oi-api/telemetry/press", json={}), 403, "ACCESS_RIGHT_MISSING")
 
@@ -123,7 +123,7 @@ def test_five_hundred_messages_are_accepted(service: Service) -> None:
 
 @pytest.mark.parametrize("encoding", ["", "gzip", "zstd"])
 def test_lines_are_accepted_with_each_encoding(service: Service, encoding: str) -> None:
-    """Each line of an NDJSON body becomes a message, with any supported Content-Encoding and with none."""
+    """Each line of an NDJSON body becomes a message, whether the body has a supported Content-Encoding or none."""
     editor = service.caller("editor@t")
     mark = f"lines-{encoding}"
     lines = "".join(f'{{"messageId":"{mark}-{number}","mark":"{mark}"}}\n' for number in range(600)).encode()
@@ -147,7 +147,10 @@ def test_one_invalid_line_rejects_the_request(service: Service) -> None:
 
 
 def test_encoded_bodies_have_limits(service: Service) -> None:
-    """Size limits count decoded bytes: 1 MiB of JSON, 16 MiB of lines; an unknown Content-Encoding gets 415."""
+    """Size limits count decoded bytes: 1 MiB for JSON, 16 MiB for lines.
+
+    An unknown Content-Encoding gets 415.
+    """
     editor = service.caller("editor@t")
     bomb = gzip.compress(bytes(64 * 1024 * 1024))
     for headers in ({}, {"Content-Type": "application/x-ndjson"}):

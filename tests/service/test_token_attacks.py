@@ -29,7 +29,7 @@ type Sign = Callable[[bytes], bytes]
 
 
 class Forger:
-    """Helper that makes forged tokens from a valid token and the service's signing key."""
+    """Helper that forges tokens from a valid token and the service's published keys."""
 
     def __init__(self, service: Service) -> None:
         self.good = service.caller("viewer@t").headers["Authorization"].removeprefix("Bearer ")
@@ -41,11 +41,11 @@ class Forger:
         self.claims: Json = jwt.decode(self.good, options={"verify_signature": False})
 
     def sign(self, message: bytes) -> bytes:
-        """Return the valid signature of a message."""
+        """Return the valid signature of a message by the service's key."""
         return jwt.utils.der_to_raw_signature(self.key.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1())
 
     def create_token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
-        """Return the valid token with changed members; ``...`` removes a member."""
+        """Return the valid token with changed members; the value ``...`` removes a member."""
         created = [
             encode_part({name: value for name, value in (members | (changes or {})).items() if value is not ...})
             for members, changes in ((self.header, header), (self.claims, claims))
@@ -140,7 +140,7 @@ def forger(service: Service) -> Forger:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_forged_tokens_are_rejected_by_every_route(service: Service, forger: Forger, attack: str) -> None:
-    """REST, live stream and MCP reject each forged token with the same 401 reply, which does not state the reason."""
+    """Each forged token gets the same 401 reply from REST, live stream and MCP, without a reason."""
     token = ATTACKS[attack](forger)
     client = service.anonymous(token)
     for method, path in ROUTES:

@@ -37,7 +37,7 @@ def collector() -> Iterator[Collector]:
 
 @pytest.fixture(scope="module")
 def traced_service(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Service]:
-    """Return a service that exports to the collector at short intervals."""
+    """Return a service that exports traces and metrics to the collector at short intervals."""
     settings = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.address,
         "OTEL_BSP_SCHEDULE_DELAY": "200",
@@ -52,7 +52,7 @@ def traced_service(tmp_path_factory: pytest.TempPathFactory, collector: Collecto
 
 
 class Traces:
-    """Spans that the collector has received."""
+    """Access to the spans (steps of a trace) that the collector has received."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -63,7 +63,7 @@ class Traces:
         return found[0]
 
     def wait_for_descendant(self, span: Span, name: str) -> Span:
-        """Wait for a span with a name below the given span, and return it."""
+        """Wait for a descendant span with this name, and return it."""
         return wait_until(lambda: [one for one in self._find_descendants(span) if one.name == name], bool)[0]
 
     def wait_for_links(self, span: Span) -> list[Span]:
@@ -93,7 +93,7 @@ def traces(collector: Collector) -> Traces:
     return Traces(collector)
 
 
-def test_spans_of_an_audit_event(traced_service: Service, traces: Traces) -> None:
+def test_the_span_of_an_audit_event_links_to_its_batch(traced_service: Service, traces: Traces) -> None:
     """The span of an audit event contains the wait for its append, and the span of the batch links to this wait."""
     caller = traced_service.caller("admin@t")
     reply = caller.post("/oi-api/provenance/events", json=EVENT, headers={"traceparent": TRACEPARENT})
@@ -111,7 +111,7 @@ def test_spans_of_an_audit_event(traced_service: Service, traces: Traces) -> Non
     }
 
 
-def test_spans_of_a_document(traced_service: Service, traces: Traces) -> None:
+def test_the_span_of_a_document_links_to_its_commit(traced_service: Service, traces: Traces) -> None:
     """The span of a new document contains the wait for its commit, and the span of the commit links to this wait."""
     reply = traced_service.caller("admin@t").post(ORDERS, params={"partitionKey": "a"}, json={"line": "a"})
     assert reply.status_code == 201, reply.text
@@ -122,15 +122,17 @@ def test_spans_of_a_document(traced_service: Service, traces: Traces) -> None:
     assert traces.wait_for_descendant(commit, "write documents").kind == CLIENT
 
 
-def test_spans_of_telemetry(traced_service: Service, traces: Traces) -> None:
+def test_the_span_of_telemetry_contains_the_send(traced_service: Service, traces: Traces) -> None:
     """The span of a telemetry request contains the send to the Event Hub with the number of messages."""
     reply = traced_service.caller("admin@t").post("/oi-api/telemetry/press", json=[{"value": 1}, {"value": 2}])
     sent = traces.wait_for_descendant(traces.wait_for_request(reply.headers["x-request-id"]), "send telemetry")
     assert read_attributes(sent)["messaging.batch.message_count"] == 2
 
 
-def test_spans_of_a_trigger(traced_service: Service, traces: Traces, collector: Collector) -> None:
-    """The span of a trigger's batch contains the sending of impulses to clients."""
+def test_the_span_of_a_trigger_contains_the_send_to_clients(
+    traced_service: Service, traces: Traces, collector: Collector
+) -> None:
+    """The span of a trigger's batch contains the sending of messages to live streams."""
     assert traced_service.caller("admin@t").post("/oi-api/telemetry/press", json={"value": 1}).status_code == 202
     batch = wait_until(lambda: [one for one in collector.read_spans() if one.name == "process telemetry"], bool)[0]
     assert (batch.kind, batch.parent_span_id) == (Span.SPAN_KIND_CONSUMER, b"")
@@ -139,8 +141,8 @@ def test_spans_of_a_trigger(traced_service: Service, traces: Traces, collector: 
     )
 
 
-def test_spans_of_rejected_requests(traced_service: Service, traces: Traces) -> None:
-    """The span of a request that is rejected early has status and error code, and does not count as failed."""
+def test_rejected_requests_have_a_span(traced_service: Service, traces: Traces) -> None:
+    """If a request is rejected early, its span has status and error code and is not marked as failed."""
     for method, path, status, code in (
         ("GET", "/oi-api/warm-queries", 401, "UNAUTHENTICATED"),
         ("GET", "/nowhere", 404, "ROUTE_NOT_FOUND"),
@@ -154,8 +156,8 @@ def test_spans_of_rejected_requests(traced_service: Service, traces: Traces) -> 
         assert (details.status.code, list(details.events)) == (Span().status.code, [])
 
 
-def test_spans_of_requests_that_the_host_rejects(traced_service: Service, traces: Traces) -> None:
-    """The host's rejection of a body over 100 MB has a span, although the app does not receive the request."""
+def test_requests_that_the_host_rejects_have_a_span(traced_service: Service, traces: Traces) -> None:
+    """If the host rejects a body over 100 MB before the app receives it, the request still has a span."""
     host, port = traced_service.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(
@@ -167,7 +169,7 @@ def test_spans_of_requests_that_the_host_rejects(traced_service: Service, traces
 
 
 async def _append_from_another_instance(folder: Path) -> None:
-    """Append a record to a chain from another instance of the service."""
+    """Append a record to a chain from another process of the service."""
 
     async def workspace() -> str:
         return "plant-t"
@@ -178,7 +180,7 @@ async def _append_from_another_instance(folder: Path) -> None:
 
 
 def test_every_metric_is_exported(traced_service: Service, collector: Collector, traces: Traces) -> None:
-    """Each documented metric is exported, except the rejections under overload, which need high load."""
+    """Each documented metric is exported, except the one for rejections under overload, which needs high load."""
     caller = traced_service.caller("admin@t")
     asyncio.run(_append_from_another_instance(traced_service.data_dir))
     assert caller.post("/oi-api/provenance/events", json=EVENT).status_code == 201
@@ -218,7 +220,7 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
 
 
 def _use_later_features(service: Service, caller: httpx.Client) -> None:
-    """Send a webhook, import a file, refuse an OAuth client, and send a message that contradicts its signals."""
+    """Use features that have metrics of their own: webhook, import, OAuth rejection, signal mismatch."""
     unreachable = {"url": "http://127.0.0.1:65533/", "eventTypes": ["webhook.test"]}
     created = caller.post("/oi-api/webhooks", json=unreachable)
     assert created.status_code == 201, created.text

@@ -1,4 +1,4 @@
-"""Tests of misspelt parameters and misspelt members of bodies over HTTP."""
+"""Tests of misspelt parameters and misspelt body members over HTTP."""
 
 import re
 from typing import Any
@@ -19,13 +19,13 @@ DAY = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
 
 
 def group_messages_by_field(reply: Any) -> dict[str, str]:
-    """Return the message of each invalid field of an error reply."""
+    """Return the messages of an error reply by field."""
     return {error["field"]: error["message"] for error in check_problem(reply, 400, "INVALID_REQUEST")["errors"]}
 
 
 @pytest.mark.parametrize("operation", REFUSING, ids=[f"{one.method} /{one.route}" for one in REFUSING])
 def test_rejecting_operations_list_unknown_names(service: Service, operation: Operation) -> None:
-    """An unknown parameter and an unknown body member are both listed in one 400 reply."""
+    """A 400 reply lists unknown parameters and unknown body members together."""
     path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
     body = {"zzMember": 1} if operation.takes_body else None
     reply = service.caller("admin@t").request(operation.method, f"/{path}", params={"zzParameter": "1"}, json=body)
@@ -38,7 +38,7 @@ def test_rejecting_operations_list_unknown_names(service: Service, operation: Op
 
 
 def test_misspelt_rights_create_no_credential(service: Service) -> None:
-    """If the parameter with the access rights is misspelt, the request is rejected and no key or token is issued."""
+    """A request for a key or token is rejected if the parameter with the access rights is misspelt."""
     admin = service.caller("admin@t")
     before = len(admin.get(KEYS).json()["keys"])
     reply = admin.post(KEYS, json={"name": "p2", "accessRights": ["Workspace.Catalog.Read"]})
@@ -55,8 +55,8 @@ def test_misspelt_rights_create_no_credential(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries/newest", "/api/workspaces/explorer/warm-queries/newest"])
-def test_unknown_parameters_of_warm_queries(service: Service, path: str) -> None:
-    """Parameters with the prefix `p.` belong to the query; any other unknown parameter is rejected."""
+def test_unknown_parameters_of_warm_queries_are_rejected(service: Service, path: str) -> None:
+    """Parameters with the prefix `p.` belong to the query; other unknown parameters are rejected."""
     viewer = service.caller("viewer@t")
     assert viewer.get(path, params={"p.connection": "press", "limit": 1}).status_code == 200
     assert check_failing_fields(viewer.get(path, params={"p.conection": "press"})) == ["p.conection", "p.connection"]
@@ -65,7 +65,7 @@ def test_unknown_parameters_of_warm_queries(service: Service, path: str) -> None
 
 
 def test_aliases_are_accepted(service: Service) -> None:
-    """Bodies may use the aliases `Query`, `from` and `to`, but not together with the names that they replace."""
+    """A body may contain the alias `Query`, `from` or `to`, but not together with the name that it replaces."""
     editor = service.caller("editor@t")
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
     reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})
@@ -90,7 +90,7 @@ def test_aliases_are_accepted(service: Service) -> None:
     ],
 )
 def test_many_unknown_members_are_rejected(service: Service, method: str, path: str) -> None:
-    """A body with more unknown members than an error reply can list is rejected."""
+    """If a body has more unknown members than an error reply can list, it is rejected."""
     body = {f"k{number}": 1 for number in range(1_000)}
     reply = service.caller("admin@t").request(method, path, json=body)
     assert "body" in group_messages_by_field(reply) or len(group_messages_by_field(reply)) >= 1_000
@@ -98,14 +98,14 @@ def test_many_unknown_members_are_rejected(service: Service, method: str, path: 
 
 @pytest.mark.parametrize("name", ["scopeKey", "ScopeKey"])
 def test_a_rejection_accepts_both_names_of_its_scope(service: Service, name: str) -> None:
-    """To reject an amendment, the query string may contain the scope as `scopeKey` or `ScopeKey`."""
+    """For the rejection of an amendment, the query string may name the scope `scopeKey` or `ScopeKey`."""
     path = "/oi-api/provenance/amendments/000000000001/reject"
     reply = service.caller("admin@t").post(path, params={name: "no-such-scope"}, json={"RejectedBy": "x"})
     check_problem(reply, 404, "AMENDMENT_NOT_FOUND")
 
 
 async def test_misspelt_stream_filters_are_rejected(service: Service) -> None:
-    """A misspelt filter is rejected before the upgrade, because the stream would return all impulses."""
+    """A misspelt filter is rejected before the upgrade, because the stream would return all messages without it."""
     bearer = request_token(service, "viewer@t")
     reply = await read_rejection(build_stream_url(service, conection="press"), bearer)
     assert group_messages_by_field(reply) == {"conection": "Unknown parameter `conection`; did you mean `connection`?"}
@@ -126,7 +126,7 @@ def test_audit_lists_report_ignored_names(service: Service) -> None:
 
 
 def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
-    """Members that the service sets are accepted with their current values and rejected with other values."""
+    """A PUT may contain members that the service sets, with their current values; other values are rejected."""
     editor, path = own_module_service.caller("editor@t"), "/oi-api/warm-queries/per-minute"
     [approved] = [one for one in editor.get(AD_HOC).json()["warmQueries"] if one["lookup"] == "per-minute"]
     assert approved["approval"] is not None
@@ -153,7 +153,7 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
 
 
 def test_other_routes_ignore_unknown_names(service: Service) -> None:
-    """Routes for events, telemetry, pages and API descriptions ignore unknown names."""
+    """Routes for events, telemetry, pages and API descriptions ignore unknown parameters and members."""
     admin = service.caller("admin@t")
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "RecordID": "9", "Anything": 1}
     assert admin.post("/oi-api/provenance/events?any=1", json=event).status_code == 201

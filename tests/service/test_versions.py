@@ -20,12 +20,12 @@ RANGES = [
 
 
 def build_path(endpoint: Endpoint) -> str:
-    """Return the path of an endpoint with values for its parameters."""
+    """Return the path of an operation with values for its parameters."""
     return "/" + re.sub(r"\{[^}]*\}", "x", endpoint.route)
 
 
 def check_deprecation(reply: httpx.Response) -> None:
-    """Check that the reply to a request with a deprecated name has the headers Deprecation, Sunset and Link."""
+    """Check that a reply has the headers Deprecation, Sunset and Link for a deprecated name."""
     assert re.fullmatch(r"@\d+", reply.headers["deprecation"])
     assert reply.headers["sunset"] == "Sat, 01 Jan 2028 00:00:00 GMT"
     seconds = parsedate_to_datetime(reply.headers["sunset"]).timestamp() - int(reply.headers["deprecation"][1:])
@@ -35,7 +35,7 @@ def check_deprecation(reply: httpx.Response) -> None:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.method} /{each.route}")
 def test_every_operation_checks_and_states_the_version(service: Service, endpoint: Endpoint) -> None:
-    """Each REST operation states the API version and rejects unknown versions; GraphQL and pages have no version."""
+    """Each REST operation returns the API version and rejects unknown versions; GraphQL and pages have no version."""
     path = build_path(endpoint)
     client = service.anonymous()
     plain = client.request(endpoint.method, path)
@@ -51,7 +51,7 @@ def test_every_operation_checks_and_states_the_version(service: Service, endpoin
 
 
 def test_replies_without_an_operation_state_the_version(service: Service) -> None:
-    """Replies with 404 and 405, which belong to no operation, also state the version."""
+    """404 and 405 replies that belong to no operation also contain the API version."""
     client = service.anonymous()
     for reply in (client.get("/nowhere"), client.delete("/healthz"), client.patch("/oi-api/warm-queries")):
         assert reply.status_code in {404, 405}
@@ -66,7 +66,7 @@ def test_supported_version_is_accepted(service: Service) -> None:
 
 
 def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
-    """The reply to an ad-hoc query with the former name `Query` announces the deprecation in its headers."""
+    """If an ad-hoc query uses the former name `Query`, headers of the reply announce the deprecation."""
     client = service.caller("editor@t")
     reply = client.post("/oi-api/warm-queries", json={"Query": "print x = 1"})
     assert reply.status_code == 200
@@ -76,7 +76,7 @@ def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
 
 @pytest.mark.parametrize("date_range", RANGES)
 def test_former_names_of_date_ranges_are_deprecated(service: Service, date_range: dict[str, str]) -> None:
-    """The reply to a date range with `from` or `to` announces the deprecation in its headers, even with an error."""
+    """If a date range uses `from` or `to`, headers of the reply, also of an error, announce the deprecation."""
     body = {"format": "csv", "dateRange": date_range}
     check_deprecation(service.caller("editor@t").post("/oi-api/downloads/data-connections/unknown", json=body))
 

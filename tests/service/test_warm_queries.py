@@ -12,7 +12,7 @@ BASE = "2026-03-01T00:00:"
 
 @pytest.fixture(scope="module")
 def service_with_readings(own_module_service: Service) -> Service:
-    """Return a service whose table has ten readings of the lathe, and no messages of other modules."""
+    """Return a service whose table has ten readings of the lathe and no other messages."""
     readings = [
         {"timestamp": f"{BASE}{second:02d}Z", "messageId": f"q{second}", "deviceId": f"p-{second % 2}", "value": second}
         for second in range(10)
@@ -30,8 +30,8 @@ def run_query(service: Service, lookup: str = "newest", **parameters: str) -> An
     return service.caller("viewer@t").get(f"/oi-api/warm-queries/{lookup}", params=query)
 
 
-def test_the_members_of_a_result(service_with_readings: Service) -> None:
-    """A result has query, time, rows, governance, columns, row count, truncation and execution time."""
+def test_a_result_has_rows_columns_and_governance(service_with_readings: Service) -> None:
+    """A result has the query, time, rows, governance, columns, row count, truncation and execution time."""
     reply = run_query(service_with_readings, connection="lathe", limit="3").json()
     assert set(reply) == {
         *("query", "executedAt", "results", "governance", "columns", "rowCount", "truncated", "executionTimeMs"),
@@ -58,7 +58,7 @@ def test_the_members_of_a_result(service_with_readings: Service) -> None:
 
 
 def test_render_is_part_of_the_reply(service_with_readings: Service) -> None:
-    """The reply to a query with ``render`` contains the properties of ``render``, which affect its ETag."""
+    """If the KQL has a ``render`` operator, the reply contains its properties, which also change the ETag."""
     replies = [
         service_with_readings.caller("editor@t").post("/oi-api/warm-queries", json={"query": f"print t = 1{operator}"})
         for operator in ("", " | render anomalychart with (title='a', anomalycolumns=t)")
@@ -71,7 +71,7 @@ def test_render_is_part_of_the_reply(service_with_readings: Service) -> None:
 
 
 def test_the_three_routes_return_the_same_result(service_with_readings: Service) -> None:
-    """A query returns the same result by lookup, by API path and by query id."""
+    """A query returns the same result at the routes for its lookup, its API path and its id."""
     client = service_with_readings.caller("viewer@t")
     replies = [
         client.get(path).json()
@@ -85,8 +85,8 @@ def test_the_three_routes_return_the_same_result(service_with_readings: Service)
     assert len({tuple(reply) for reply in replies}) == 1
 
 
-def test_declared_parameters_filter(service_with_readings: Service) -> None:
-    """A parameter is used as a value, even if its text is valid KQL."""
+def test_parameters_are_values_and_not_kql(service_with_readings: Service) -> None:
+    """A parameter is used as a value, even if it contains valid KQL."""
     assert [
         row["MessageId"] for row in run_query(service_with_readings, connection="lathe", above="6.5").json()["results"]
     ] == [
@@ -99,13 +99,13 @@ def test_declared_parameters_filter(service_with_readings: Service) -> None:
 
 
 def test_the_limit_truncates(service_with_readings: Service) -> None:
-    """A result is marked as truncated only if the limit removed rows."""
+    """A result is marked as truncated only if the limit has removed rows."""
     assert run_query(service_with_readings, connection="lathe", limit="10").json()["truncated"] is False
     assert run_query(service_with_readings, connection="lathe", limit="9").json()["truncated"] is True
 
 
 def test_a_time_range_is_applied_before_aggregation(service_with_readings: Service) -> None:
-    """If a query aggregates rows, only the rows within the time range are counted."""
+    """A time range selects rows before the query aggregates them."""
     editor = service_with_readings.caller("editor@t")
     assert editor.post("/oi-api/telemetry/lathe", json={"messageId": "now", "value": 1000}).status_code == 202
     wait_until(
@@ -122,7 +122,7 @@ def test_a_time_range_is_applied_before_aggregation(service_with_readings: Servi
 
 @pytest.mark.parametrize("time_range", ["P1Y", "P1M", "-PT5M", "PT0S", "five", "", "P367D", "PT"])
 def test_invalid_time_ranges_are_listed(service: Service, time_range: str) -> None:
-    """Durations with years or months, zero, too long or malformed are rejected with 400."""
+    """A duration with years or months, of zero, too long, or malformed gets 400."""
     client = service.caller("editor@t")
     by_query = client.get("/oi-api/warm-queries/unknown", params={"timeRange": time_range})
     by_body = client.post("/oi-api/warm-queries", json={"query": "print 1", "timeRange": time_range})
@@ -144,8 +144,8 @@ def test_invalid_limits_in_a_body_are_listed(service: Service, limit: object) ->
     check_problem(reply, 400, "INVALID_REQUEST")
 
 
-def test_unknown_and_draft_queries(service: Service) -> None:
-    """An unknown query is rejected with 404 and a draft query with 403, before parameters are checked."""
+def test_unknown_and_draft_queries_are_rejected_first(service: Service) -> None:
+    """An unknown query gets 404 and a draft gets 403, before parameters are checked."""
     check_problem(run_query(service, "unknown", nothing="1"), 404, "WARM_QUERY_NOT_FOUND")
     check_problem(run_query(service, "draft", nothing="1"), 403, "QUERY_NOT_APPROVED")
 
@@ -176,14 +176,14 @@ def test_invalid_parameters_are_listed(service: Service) -> None:
     ],
 )
 def test_invalid_kql_is_rejected(service: Service, kql: str, code: str) -> None:
-    """Commands, unknown names, external data and too large queries are rejected with 400 and the engine's reason."""
+    """Commands, unknown names, external data and too large queries get 400 with the reason of the engine."""
     reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql})
     check_problem(reply, 400, code)
     assert "root:" not in reply.text
 
 
 def test_syntax_errors_have_a_position(service: Service) -> None:
-    """The position of a syntax error is a position in the caller's text, even if a timeRange adds a line before it."""
+    """A syntax error has the position in the caller's text, even if a timeRange adds a line before it."""
     for body in ({"query": "Telemetry\n| wherex 1"}, {"query": "Telemetry\n| wherex 1", "timeRange": "PT1H"}):
         details = check_problem(
             service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID"
@@ -207,13 +207,13 @@ def test_the_older_spelling_of_query_is_accepted(service: Service) -> None:
     assert (reply.json()["query"], reply.json()["governance"]["queryApprovedBy"]) == ("ad-hoc", None)
 
 
-def test_ad_hoc_queries_require_their_right(service: Service) -> None:
-    """A viewer can run approved queries, but no ad-hoc queries."""
+def test_ad_hoc_queries_require_the_right(service: Service) -> None:
+    """A viewer can execute approved queries, but not ad-hoc queries."""
     check_problem(service.caller("viewer@t").post("/oi-api/warm-queries", json={}), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_a_query_timeout_is_504(own_service: Service) -> None:
-    """A query that exceeds the timeout is rejected with 504 and a code, and the engine still works."""
+    """A query that exceeds the timeout gets 504 and an error code, and the engine keeps working."""
     own_service._environment["QUERY_TIMEOUT_SECONDS"] = "2"
     client = own_service.start().caller("editor@t")
     endless = "range a from 1 to 1000000 step 1 | extend k = 1 | join kind=inner (range b from 1 to 1000000 step 1 "
@@ -224,8 +224,8 @@ def test_a_query_timeout_is_504(own_service: Service) -> None:
     assert client.post("/oi-api/warm-queries", json={"query": "print x = 1"}).status_code == 200
 
 
-def test_csv_and_parquet_by_accept(service_with_readings: Service) -> None:
-    """CSV and Parquet contain the same rows as JSON, and the headers contain the governance members."""
+def test_csv_and_parquet_equal_json(service_with_readings: Service) -> None:
+    """CSV and Parquet contain the same rows as JSON, and headers contain the governance members."""
     client = service_with_readings.caller("viewer@t")
     address = "/oi-api/warm-queries/newest?p.connection=lathe&limit=3&p.above=6.5"
     csv = client.get(address, headers={"Accept": "text/csv"})
@@ -253,7 +253,7 @@ def test_csv_escapes_formulas(service_with_readings: Service) -> None:
 
 
 def test_unchanged_rows_are_304(service_with_readings: Service) -> None:
-    """A request with the ETag of the last reply gets 304 until the rows change."""
+    """A request with the ETag of the last reply gets 304, unless the rows have changed."""
     client = service_with_readings.caller("viewer@t")
     address = "/api/workspaces/explorer/warm-queries/newest?p.connection=lathe&p.above=5&limit=1&timeRange=P366D"
     first = client.get(address)
@@ -264,7 +264,7 @@ def test_unchanged_rows_are_304(service_with_readings: Service) -> None:
 
 
 def test_cached_results_are_marked(service_with_readings: Service) -> None:
-    """With cacheSeconds the reply states whether it is cached, and the time of the first execution."""
+    """With cacheSeconds the reply says whether it comes from the cache, and when the query was executed."""
     editor, admin = service_with_readings.caller("editor@t"), service_with_readings.caller("admin@t")
     body = {"name": "Kept", "surface": "hall", "kql": "Telemetry | count", "cacheSeconds": 300}
     assert editor.put("/oi-api/warm-queries/kept", json=body).status_code == 201
@@ -296,7 +296,7 @@ def test_deep_nesting_is_rejected(service: Service, kql: str) -> None:
 
 @pytest.mark.parametrize("form", ["application/json", "text/csv", "application/vnd.apache.parquet"])
 def test_nested_values_are_returned_in_every_format(service: Service, form: str) -> None:
-    """A dynamic value of the maximum depth is returned in each media type."""
+    """A dynamic value of the maximum depth is returned in each format."""
     kql = f"print a = parse_json('{'[' * 200}{']' * 200}')"
     reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql}, headers={"Accept": form})
     assert reply.status_code == 200, reply.text

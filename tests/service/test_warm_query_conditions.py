@@ -17,20 +17,20 @@ def plant(own_module_service: Service) -> Service:
 
 
 def send_conditional(service: Service, method: str, path: str, member: str, **headers: str) -> Any:
-    """Send a conditional request; header names use an underscore for each hyphen."""
+    """Send a conditional request; keyword arguments name headers, with an underscore for each hyphen."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     body = {**BODY, "name": f"Conditional {path}"} if method == "PUT" else None
     return service.caller(member).request(method, f"/oi-api/warm-queries/{path}", json=body, headers=named)
 
 
 def find_in_list(service: Service, lookup: str) -> dict[str, Any]:
-    """Return a definition from the list."""
+    """Return a query's definition from the list of queries."""
     queries = service.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     return next(query for query in queries if query["lookup"] == lookup)
 
 
 def test_every_definition_has_a_strong_etag(plant: Service) -> None:
-    """The header, the body and the list have the same ETag of a query, which changes with each edit and approval."""
+    """Header, body and list contain the same ETag of a query, which changes with each edit and approval."""
     created = put_query(plant, "tagged", name="Tagged")
     approved = plant.caller("admin@t").post("/oi-api/warm-queries/tagged/approve")
     edited = put_query(plant, "tagged", name="Tagged")
@@ -45,7 +45,7 @@ def test_every_definition_has_a_strong_etag(plant: Service) -> None:
 
 
 def test_etags_survive_a_restart(plant: Service) -> None:
-    """An ETag from before a restart is still valid for If-Match."""
+    """After a restart, If-Match accepts an ETag from before the restart."""
     before = {query["lookup"]: query["etag"] for query in _list_queries(plant)}
     plant.kill()
     plant.start()
@@ -60,7 +60,7 @@ def _list_queries(service: Service) -> list[dict[str, Any]]:
 
 
 def test_if_match_prevents_lost_updates(plant: Service) -> None:
-    """A change with an old ETag in If-Match is rejected; with the current ETag it is stored and audited."""
+    """A change with an old ETag in If-Match is rejected; a change with the current ETag is stored and audited."""
     created = send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*")
     assert created.status_code == 201
     check_problem(send_conditional(plant, "PUT", "seen", "editor@t", If_None_Match="*"), 412, "PRECONDITION_FAILED")
@@ -92,7 +92,7 @@ def list_actions(service: Service, lookup: str) -> list[str]:
 
 
 def test_conditions_are_checked_last(plant: Service) -> None:
-    """Conditional headers are checked last: after all fields, the access rights and the existence of the query."""
+    """Conditional headers are checked last, after fields, access rights and the existence of the query."""
     for path, method, who in (
         ("absent", "DELETE", "editor@t"),
         ("absent/approve", "POST", "admin@t"),
@@ -135,7 +135,7 @@ def test_one_of_concurrent_edits_is_stored(plant: Service) -> None:
 
 
 def test_a_retried_approval_ignores_the_new_etag(plant: Service) -> None:
-    """A retry with the same Idempotency-Key and If-Match gets the first reply; a retry with another If-Match fails."""
+    """If an approval is retried, it gets the first reply with the same If-Match, and an error with another If-Match."""
     created = put_query(plant, "repeated", name="Repeated")
     named = {"If_Match": created.headers["etag"], "Idempotency_Key": "approve-on-condition"}
     first = send_conditional(plant, "POST", "repeated/approve", "admin@t", **named)

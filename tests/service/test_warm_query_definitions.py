@@ -22,13 +22,13 @@ def plant(own_module_service: Service) -> Service:
 
 
 def put_query(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
-    """Send the example definition by PUT with changed members (None removes a member) and return the reply."""
+    """Send the example definition by PUT and return the reply; given members replace those of the example."""
     body = {name: value for name, value in {**BODY, **changes}.items() if value is not None}
     return service.caller(member).put(f"/oi-api/warm-queries/{lookup}", json=body)
 
 
-def test_lifecycle_of_a_query(plant: Service) -> None:
-    """A query is created as a draft, approved by another principal, run, edited to a draft again, and deleted."""
+def test_a_query_is_created_approved_edited_and_deleted(plant: Service) -> None:
+    """A new query is a draft; after its approval it can be executed; an edit makes it a draft again."""
     admin, editor, viewer = plant.caller("admin@t"), plant.caller("editor@t"), plant.caller("viewer@t")
     created = put_query(plant, "life", name="Life", apiPath="hall/life")
     assert created.status_code == 201
@@ -68,7 +68,7 @@ def test_the_last_editor_cannot_approve(plant: Service) -> None:
 
 
 def test_the_list_includes_drafts(plant: Service) -> None:
-    """The list contains every query with parameters, columns and approval, sorted by lookup (id in URLs)."""
+    """The list contains each query, also drafts, with parameters, columns and approval, sorted by lookup."""
     queries = plant.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     lookups = [query["lookup"] for query in queries]
     assert lookups == sorted(lookups)
@@ -131,7 +131,7 @@ def test_an_invalid_lookup_is_listed(plant: Service, lookup: str) -> None:
     ],
 )
 def test_invalid_kql_is_not_stored(plant: Service, kql: str, code: str) -> None:
-    """A query whose KQL the engine rejects is not stored."""
+    """If the engine rejects the KQL of a query, the query is not stored."""
     check_problem(put_query(plant, "bad", kql=kql), 400, code)
 
 
@@ -154,12 +154,12 @@ def test_names_and_paths_are_unique(plant: Service) -> None:
     ],
 )
 def test_a_name_must_not_identify_another_query(plant: Service, lookup: str, fields: dict[str, str]) -> None:
-    """A query's name must differ from every other query's lookup (id in URLs) and API path."""
+    """A query's name must differ from the lookup (id in URLs) and the API path of every other query."""
     assert put_query(plant, "twin-name", name="Twin").status_code in (200, 201)
     check_problem(put_query(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
 
 
-def test_managing_requires_rights(plant: Service) -> None:
+def test_managing_queries_requires_rights(plant: Service) -> None:
     """Listing, writing and approving queries need three separate access rights."""
     check_problem(put_query(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
     check_problem(plant.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING")
@@ -168,7 +168,7 @@ def test_managing_requires_rights(plant: Service) -> None:
 
 
 def test_an_approximate_function_is_a_warning(plant: Service) -> None:
-    """The reply to PUT warns of functions that the local engine only approximates, and can be sent back."""
+    """The reply to PUT warns of functions that the local engine approximates, and can be sent back with PUT."""
     kql = "print y = dynamic([1, 2, 3]) | project series_periods_detect(y, 0.0, 50.0, 2), series_abs(y)"
     stored = put_query(plant, "periods-noted", name="Periods noted", kql=kql, parameters=[])
     message = "On Data Explorer, other results are possible: series_periods_detect (approximate)."

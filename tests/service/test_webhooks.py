@@ -1,4 +1,4 @@
-"""Tests of webhooks over HTTP, with a receiver on this machine."""
+"""Tests of webhooks over HTTP, with a local receiver."""
 
 import sqlite3
 from base64 import urlsafe_b64encode
@@ -44,7 +44,7 @@ def editor(plant: Service) -> httpx.Client:
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[WebhookReceiver]:
-    """Return a running receiver; each test uses a path of its own."""
+    """Return a running receiver; each test uses its own path."""
     with run_receiver() as running:
         yield running
 
@@ -59,7 +59,7 @@ def create_webhook(admin: httpx.Client, receiver: WebhookReceiver, path: str, **
 
 
 def send_test(admin: httpx.Client, webhook: dict[str, Any]) -> dict[str, Any]:
-    """Request a test event and return its delivery."""
+    """Request a test event for a webhook and return its delivery."""
     reply = admin.post(f"{WEBHOOKS}/{webhook['id']}/test")
     assert reply.status_code == 202, reply.text
     delivery: dict[str, Any] = reply.json()
@@ -74,12 +74,12 @@ def read_delivery(admin: httpx.Client, delivery: dict[str, Any]) -> dict[str, An
 
 
 def wait_for_attempts(admin: httpx.Client, delivery: dict[str, Any], number: int = 1) -> dict[str, Any]:
-    """Wait until a delivery has a number of attempts, and return it."""
+    """Wait until a delivery has this number of attempts, and return it."""
     return wait_until(lambda: read_delivery(admin, delivery), lambda found: len(found["attempts"]) >= number)
 
 
 def wait_for_event(receiver: WebhookReceiver, path: str, kind: str, number: int = 1) -> ReceivedMessage:
-    """Wait until a number of messages of an event type has arrived, and return the newest."""
+    """Wait until this number of messages of an event type has arrived, and return the newest message."""
     return wait_until(lambda: receiver.list_messages(path, kind), lambda found: len(found) >= number)[-1]
 
 
@@ -91,7 +91,7 @@ def list_audit_events(admin: httpx.Client, webhook: dict[str, Any]) -> list[dict
 
 
 def test_a_secret_is_shown_once(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Only the reply to the creation contains the secret; no list, audit event, file or log contains it."""
+    """The secret is returned only when the webhook is created; no list, audit event, file or log contains it."""
     body = {"url": receiver.get_url("/hidden-path"), "eventTypes": TYPES, "description": "Shift leader"}
     headers = {"Idempotency-Key": "create-webhook-1"}
     reply = admin.post(WEBHOOKS, json=body, headers=headers)
@@ -157,14 +157,14 @@ def test_every_operation_requires_the_right(plant: Service, member: str) -> None
 def test_invalid_members_are_named(
     admin: httpx.Client, receiver: WebhookReceiver, changes: dict[str, Any], fields: list[str] | None
 ) -> None:
-    """Unknown members, event types and lookups are rejected with the name of the field."""
+    """Unknown members, event types and lookups are rejected with the field's name."""
     body = {"url": receiver.get_url("/invalid"), "eventTypes": TYPES, **changes}
     expected = fields or ["filter.connections[0]", "filter.surfaces[1]"]
     assert sorted(check_failing_fields(admin.post(WEBHOOKS, json=body))) == expected
 
 
-def test_refused_urls_name_the_rule(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """URLs with internal addresses, other schemes or ports, credentials, or the service itself are rejected."""
+def test_rejected_urls_name_the_rule(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """A URL is rejected for an internal address, another scheme or port, credentials, or the service's address."""
     port = receiver.server.server_port
     refused = (
         "http://2130706433:9000/",
@@ -194,7 +194,7 @@ def test_refused_urls_name_the_rule(plant: Service, admin: httpx.Client, receive
 
 
 def test_a_webhook_is_changed_and_removed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Changing a webhook needs its ETag and is audited; a PUT of the same definition changes and records nothing."""
+    """Changing a webhook requires its ETag and is audited; a PUT of the same definition changes and audits nothing."""
     made = create_webhook(admin, receiver, "/changed")
     path = f"{WEBHOOKS}/{made['id']}"
     equal = {"url": made["url"], "eventTypes": ["alert.firing"], "description": "Shift\nleader"}
@@ -237,7 +237,10 @@ def test_unknown_webhooks_and_deliveries_are_not_found(admin: httpx.Client, rece
 
 
 def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The official library verifies a test event with the webhook's secret; the log contains attempt and reply."""
+    """The official library verifies a test event with the webhook's secret.
+
+    The log contains the attempt and its reply.
+    """
     receiver.replies["/signed"] = (200, {}, "accepted \u00e9\x00".encode())
     made = create_webhook(admin, receiver, "/signed", eventTypes=["alert.firing"])
     delivery = send_test(admin, made)
@@ -259,7 +262,7 @@ def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookRecei
 
 
 def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """After a rotation, messages verify with the new and the previous secret, but not with an older secret."""
+    """After a rotation, messages verify with the new and the previous secret, but not with older secrets."""
     made = create_webhook(admin, receiver, "/rotated")
     path = f"{WEBHOOKS}/{made['id']}/rotate-secret"
     check_problem(admin.post(path, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")
@@ -280,8 +283,8 @@ def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: Webho
     ]
 
 
-def test_a_failed_delivery_waits_and_is_retried_by_hand(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A failed delivery is repeated after five seconds, or at once by request, with the same id."""
+def test_a_failed_delivery_is_retried_with_the_same_id(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """A failed delivery is repeated with the same id after five seconds, or at once if a client requests it."""
     location = {"Location": receiver.get_url("/elsewhere")}
     receiver.replies["/failing"] = (307, location, b"go elsewhere")
     made = create_webhook(admin, receiver, "/failing")
@@ -301,7 +304,7 @@ def test_a_failed_delivery_waits_and_is_retried_by_hand(admin: httpx.Client, rec
 
 
 def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Deliveries are listed newest first, in pages; invalid parameters are named."""
+    """Deliveries are listed in pages, newest first; the error about an invalid parameter names it."""
     made = create_webhook(admin, receiver, "/paged")
     path = f"{WEBHOOKS}/{made['id']}/deliveries"
     sent = [send_test(admin, made) for _ in range(3)]
@@ -328,8 +331,8 @@ def test_a_forged_cursor_is_rejected(admin: httpx.Client, receiver: WebhookRecei
     assert admin.delete(path).status_code == 204
 
 
-def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A reply 410 ends the delivery and disables the webhook, which is audited; a PUT enables the webhook again."""
+def test_a_410_reply_disables_a_webhook(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """If the receiver replies 410, the delivery ends and the webhook is disabled and audited; a PUT enables it."""
     receiver.replies["/gone"] = (410, {}, b"")
     made = create_webhook(admin, receiver, "/gone")
     delivery = wait_for_attempts(admin, send_test(admin, made))
@@ -346,7 +349,7 @@ def test_status_410_disables_a_webhook(admin: httpx.Client, receiver: WebhookRec
 
 @pytest.mark.parametrize(("kind", "member"), [("teams", "attachments"), ("slack", "blocks")])
 def test_chat_formats_are_signed(admin: httpx.Client, receiver: WebhookReceiver, kind: str, member: str) -> None:
-    """A message to a chat service has the form of this service, a title, and the usual signature."""
+    """A message for a chat service has that service's format, a title, and the usual signature."""
     made = create_webhook(admin, receiver, f"/{kind}", format=kind)
     send_test(admin, made)
     [message] = wait_until(lambda: receiver.list_messages(f"/{kind}"), bool)
@@ -366,7 +369,7 @@ def test_event_types_are_described(admin: httpx.Client) -> None:
 def test_changes_of_queries_and_connections_arrive(
     admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """Drafts, their decisions and changes of connection status are sent as events that match the webhook's filter."""
+    """Events about drafts, their decisions and connection status are sent if they match the webhook's filter."""
     kinds = ["warm-query.pending-approval", "warm-query.rejected", "warm-query.approved", "connection.status-changed"]
     made = create_webhook(admin, receiver, "/catalog", eventTypes=kinds)
     create_webhook(admin, receiver, "/filtered", eventTypes=kinds, filter={"connections": ["press"]})
@@ -388,7 +391,7 @@ def test_changes_of_queries_and_connections_arrive(
 
 
 def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A pending amendment, its decision, and the end of a download are sent as events."""
+    """Events about a pending amendment, its decision and the end of a download are sent."""
     kinds = ["amendment.pending", "amendment.decided", "download.completed"]
     made = create_webhook(admin, receiver, "/work", eventTypes=kinds)
     body = {
@@ -417,7 +420,7 @@ def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Clie
 
 
 def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The start and the end of an alert are sent as one signed message each, with the values of the alert."""
+    """One signed message is sent when an alert starts to fire and one when it ends, with the alert's values."""
     kinds = ["alert.firing", "alert.resolved"]
     made = create_webhook(admin, receiver, "/alerts", eventTypes=kinds, filter={"severities": ["critical"]})
     create_webhook(admin, receiver, "/other-alerts", eventTypes=kinds, filter={"severities": ["info"]})
@@ -455,7 +458,7 @@ def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client
 
 
 def test_a_failing_rule_is_reported_once(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The start and the end of an alert rule's failure are sent as one message each."""
+    """One message is sent when an alert rule starts to fail and one when it works again."""
     made = create_webhook(admin, receiver, "/errors", eventTypes=["alert.firing", "alert.resolved"])
     rule = {
         "name": "Over a draft",
@@ -497,10 +500,10 @@ def test_events_for_a_disabled_webhook_are_dropped(
     assert len(receiver.list_messages("/paused")) == 1
 
 
-def test_a_broken_audit_chain_arrives(
+def test_a_broken_audit_chain_is_sent_as_an_event(
     plant: Service, admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """The background verification sends one event about a broken chain, with the position and the reason."""
+    """When the background verification finds a broken chain, it sends one event with the position and the reason."""
     made = create_webhook(admin, receiver, "/audit", eventTypes=["audit-chain.broken"])
     for number in range(3):
         body = {"ActionType": "A", "EntityType": "B", "EntityID": f"{number}", "ScopeKey": "webhooks-broken"}
@@ -518,8 +521,8 @@ def test_a_broken_audit_chain_arrives(
     assert event["data"]["reason"]
 
 
-def test_the_number_of_webhooks_is_limited(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """The 51st webhook is rejected."""
+def test_the_51st_webhook_is_rejected(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """A workspace can have 50 webhooks; the 51st is rejected."""
     listed = admin.get(WEBHOOKS).json()["webhooks"]
     made = [create_webhook(admin, receiver, "/many") for _ in range(50 - len(listed))]
     body = {"url": receiver.get_url("/many"), "eventTypes": TYPES}

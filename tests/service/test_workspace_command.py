@@ -1,4 +1,4 @@
-"""Tests of the workspace command with ``--url``, which changes a running service over HTTPS."""
+"""Tests of the workspace command with ``--url``, with which it changes a running service."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def admin_key(plant: Service, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.usefixtures("admin_key")
 def test_export_diff_and_apply_over_https(plant: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An exported document can be edited, compared and applied with the API key from the environment."""
+    """An exported document can be edited, compared and applied; the API key is in the environment."""
     assert main(["export", "--url", plant.url]) == DONE
     document = yaml.safe_load(capsys.readouterr().out)
     file = tmp_path / "w.yaml"
@@ -48,7 +48,7 @@ def test_export_diff_and_apply_over_https(plant: Service, tmp_path: Path, capsys
 
 @pytest.mark.usefixtures("admin_key")
 def test_errors_have_the_lines_of_the_file(plant: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Errors that the service reports are printed like errors of a local validation, with the lines of the file."""
+    """Errors of the service are printed with lines of the file, as errors of a local validation are."""
     file = tmp_path / "w.yaml"
     file.write_text("workspace: {id: plant-t, name: P}\nteem: []\n")
     assert main(["validate", str(file), "--url", plant.url]) == REFUSED
@@ -61,7 +61,7 @@ def test_errors_have_the_lines_of_the_file(plant: Service, tmp_path: Path, capsy
 
 
 def test_a_key_can_be_in_a_file(plant: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API key is read from --key-file, else from OI_KEY_FILE, else from OI_KEY; without a key the command fails."""
+    """The API key is read from --key-file, else OI_KEY_FILE, else OI_KEY; without a key the command fails."""
     for name in ("OI_KEY", "OI_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     assert main(["export", "--url", plant.url]) == REFUSED
@@ -86,14 +86,14 @@ def test_a_key_can_be_in_a_file(plant: Service, tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_a_key_is_sent_over_https_only(url: str, code: int, capsys: pytest.CaptureFixture[str], admin_key: str) -> None:
-    """The command rejects a URL without https unless it is local; an unreachable service gives exit code 2."""
+    """The command rejects a URL without https unless it is local; for an unreachable service the exit code is 2."""
     assert main(["export", "--url", url]) == code
     output = capsys.readouterr()
     assert output.err
     assert admin_key not in output.err + output.out
 
 
-def test_members_of_the_stores_are_not_options_of_a_service(plant: Service, tmp_path: Path) -> None:
+def test_the_option_as_is_rejected_with_a_url(plant: Service, tmp_path: Path) -> None:
     """With --url, the command rejects the option --as, because the owner of the API key makes the changes."""
     with pytest.raises(SystemExit) as ended:
         main(["apply", str(tmp_path / "w.yaml"), "--url", plant.url, "--as", "admin@t"])

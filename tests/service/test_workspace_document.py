@@ -68,7 +68,7 @@ def apply_document(caller: httpx.Client, document: Any) -> dict[str, Any]:
 
 
 def find_item(items: list[dict[str, Any]], key: str, field: str = "lookup") -> dict[str, Any]:
-    """Return the item with this key from a list."""
+    """Return the item of a list that has this value in a field."""
     return next(item for item in items if item[field] == key)
 
 
@@ -78,15 +78,15 @@ def list_changes(planned: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def list_events(caller: httpx.Client, action: str, target: str = "PlatformConfig") -> list[str]:
-    """Return the ids of the items of all audit events with an action."""
+    """Return the ids of the items in all audit events with this action."""
     query = {"target": target, "actionType": action, "limit": "1000"}
     reply = caller.get("/oi-api/provenance/events/query", params=query)
     assert reply.status_code == 200, reply.text
     return [event["EntityID"] for event in reply.json()]
 
 
-def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
-    """An exported document, as JSON or YAML, plans no changes."""
+def test_an_exported_document_plans_no_changes(admin: httpx.Client) -> None:
+    """The plan of an exported document, as JSON or YAML, has no changes."""
     document = export_document(admin)
     assert document["workspace"]["id"] == "plant-t"
     assert plan_document(admin, document)["changes"] == []
@@ -98,7 +98,7 @@ def test_an_exported_document_plans_empty(admin: httpx.Client) -> None:
 
 
 def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx.Client) -> None:
-    """A query created over the API is exported, and applying a document without it does not remove it."""
+    """A query that was created over the API is exported, and stays if a document without it is applied."""
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
     document = export_document(admin)
@@ -111,7 +111,10 @@ def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx
 
 
 def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client) -> None:
-    """A plan lists each change with the states before and after, and stores nothing; PUT applies exactly the plan."""
+    """A plan lists each change with the states before and after, and stores nothing.
+
+    PUT makes exactly these changes.
+    """
     document = export_document(admin)
     document["connections"].append({"lookup": "extra", "name": "Extra", "type": "CLOUD_EVENT_HUB"})
     find_item(document["surfaces"], "hall")["description"] = "The first hall"
@@ -138,7 +141,7 @@ def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client
 
 
 def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -> None:
-    """A member that a document adds is audited in the chain AccessControl."""
+    """If a document adds a member, the chain AccessControl gets an audit event."""
     document = export_document(admin)
     document["team"].append({"id": "new@t", "name": "New", "role": "Viewer"})
     assert list_changes(apply_document(admin, document)) == [("added", "member", "new@t")]
@@ -146,7 +149,7 @@ def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -
 
 
 def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Client) -> None:
-    """PUT without a plan's tag is rejected with 428; with the tag of another document or an old plan, with 412."""
+    """PUT gets 428 without the tag of a plan, and 412 with the tag of another document or of an outdated plan."""
     document = export_document(admin)
     document["workspace"]["description"] = "Described"
     check_problem(admin.put(DOCUMENT, json=document), 428, "PRECONDITION_REQUIRED")
@@ -162,8 +165,8 @@ def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Cli
     assert export_document(admin)["workspace"]["description"] is None
 
 
-def test_a_tag_binds_content_and_state_but_not_the_caller(plant: Service, admin: httpx.Client) -> None:
-    """The tag of a plan does not depend on the caller's token, the format, or the order of items."""
+def test_the_tag_of_a_plan_does_not_depend_on_the_caller(plant: Service, admin: httpx.Client) -> None:
+    """The tag of a plan does not depend on the caller's token, the format of the document, or the order of items."""
     document = export_document(admin)
     document["workspace"]["description"] = "Same for all"
     tag = plan_document(admin, document)["planTag"]
@@ -173,8 +176,8 @@ def test_a_tag_binds_content_and_state_but_not_the_caller(plant: Service, admin:
     assert reply.json()["planTag"] == tag
 
 
-def test_a_declared_item_changed_through_the_api_is_changed_back(plant: Service, admin: httpx.Client) -> None:
-    """If a declared item was changed over the API, the plan shows the change back, and who changed it and when."""
+def test_the_plan_reverts_a_change_of_a_declared_item(plant: Service, admin: httpx.Client) -> None:
+    """If a declared item was changed over the API, the plan reverts the change, and says who made it and when."""
     document = export_document(admin)
     body = {"name": "A draft", "surface": "hall", "kql": "Telemetry | take 1"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
@@ -187,7 +190,7 @@ def test_a_declared_item_changed_through_the_api_is_changed_back(plant: Service,
 
 
 def test_declared_approvals_are_ignored_over_https(admin: httpx.Client) -> None:
-    """A new query is stored as a draft even if the document approves it, and the plan states this under `kept`."""
+    """A new query is stored as a draft even if the document approves it; the plan lists it under `kept`."""
     document = export_document(admin)
     query = {"lookup": "claimed", "name": "Claimed", "surface": "hall", "kql": "Telemetry", "approval": APPROVED}
     document["warmQueries"].append(query)
@@ -212,10 +215,10 @@ def test_declared_approvals_are_ignored_over_https(admin: httpx.Client) -> None:
         ({"approval": {**APPROVED, "approvedBy": "nobody@t"}}, ["newest"]),
     ],
 )
-def test_an_approval_counts_for_the_same_text_only(
+def test_a_declared_query_stays_approved_only_with_equal_text(
     admin: httpx.Client, changes: dict[str, Any], drafts: list[str]
 ) -> None:
-    """A declared query stays approved only if the stored query has the same text and approval as the document."""
+    """A declared query stays approved only if its stored text and approval equal those of the document."""
     document = export_document(admin)
     find_item(document["warmQueries"], "newest").update(changes)
     planned = plan_document(admin, document)
@@ -225,7 +228,7 @@ def test_an_approval_counts_for_the_same_text_only(
 
 
 def test_tier_and_limits_are_read_only(admin: httpx.Client) -> None:
-    """A document that changes the tier or the limits is rejected with the positions; it may omit both."""
+    """A document that changes the tier or limits is rejected with the positions; a document may omit them."""
     document = export_document(admin)
     text = json.dumps({**document, "limits": {"requestsPerMinute": 7, "concurrent": 7}}, indent=1)
     reply = admin.post(PLAN, content=text)
@@ -238,7 +241,7 @@ def test_tier_and_limits_are_read_only(admin: httpx.Client) -> None:
 
 
 def test_provenance_cannot_be_switched_off(admin: httpx.Client) -> None:
-    """A document without a provenance policy is rejected with 409."""
+    """A document without a provenance policy gets 409."""
     document = export_document(admin)
     del document["policies"]["provenance"]
     check_problem(admin.post(PLAN, json=document), 409, "PROVENANCE_REQUIRED")
@@ -252,7 +255,7 @@ def find_container(document: dict[str, Any], name: str) -> dict[str, Any]:
     return find_item(find_item(databases, "orders")["containers"], name, "name")
 
 
-def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Client) -> None:
+def test_a_document_cannot_change_partition_keys_or_add_evidence(admin: httpx.Client) -> None:
     """A document cannot change a partition key path (409) or add the data class evidence (400)."""
     document = export_document(admin)
     find_container(document, "inbox")["partitionKeyPath"] = "/id"
@@ -271,7 +274,7 @@ def test_a_document_keeps_partition_keys_and_adds_no_evidence(admin: httpx.Clien
 
 
 def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> None:
-    """If a document omits a container, the container's record is removed only if the container does not exist."""
+    """If a document omits a container, its record is removed only if the container does not exist."""
     document = export_document(admin)
     document["dataStores"] = []
     planned = plan_document(admin, document)
@@ -286,13 +289,13 @@ def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> Non
 
 
 def test_the_document_of_another_workspace_is_rejected(admin: httpx.Client) -> None:
-    """A document with another workspace id is rejected, because the id cannot change."""
+    """A document with the id of another workspace is rejected."""
     document = export_document(admin)
     document["workspace"]["id"] = "plant-u"
     check_problem(admin.post(PLAN, json=document), 409, "WORKSPACE_ID_FIXED")
 
 
-def test_rules_about_people_hold_for_documents(admin: httpx.Client) -> None:
+def test_a_document_cannot_lock_out_its_caller(admin: httpx.Client) -> None:
     """A document cannot lock out its caller, remove an approver, or grant rights that the caller lacks."""
     document = export_document(admin)
     find_item(document["team"], "admin@t", "id")["enabled"] = False
@@ -307,7 +310,7 @@ def test_rules_about_people_hold_for_documents(admin: httpx.Client) -> None:
 
 
 def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admin: httpx.Client) -> None:
-    """Export and plan need their own rights; applying needs the right for each part that changes."""
+    """Export and plan require their own rights; applying requires a right for each part that changes."""
     document = export_document(admin)
     check_problem(plant.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING")
     reader = plant.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
@@ -352,7 +355,7 @@ def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admi
 def test_errors_have_lines_and_columns(
     admin: httpx.Client, text: str | bytes, headers: dict[str, str], code: str, errors: list[tuple[str, int, int]]
 ) -> None:
-    """Each error of a document has field, rule, line and column; plan and PUT reject it with the same errors."""
+    """Each error in a document has field, rule, line and column; plan and PUT return the same errors."""
     for reply in (
         admin.post(PLAN, content=text, headers=headers),
         admin.put(DOCUMENT, content=text, headers={**headers, "If-Match": '"x"'}),
@@ -372,7 +375,7 @@ def test_all_errors_are_listed(admin: httpx.Client) -> None:
 
 
 def test_the_detail_describes_ten_errors(admin: httpx.Client) -> None:
-    """A document with many errors describes the first ten in `detail` and counts the others."""
+    """For a document with many errors, `detail` describes the first ten and states how many more exist."""
     document = {**export_document(admin), **{f"unknown{number}": 1 for number in range(12)}}
     problem = check_problem(admin.post(PLAN, json=document), 400, "INVALID_REQUEST")
     assert len(problem["errors"]) == 12
@@ -380,8 +383,8 @@ def test_the_detail_describes_ten_errors(admin: httpx.Client) -> None:
     assert problem["detail"].endswith("; and 2 more")
 
 
-def test_texts_that_multiply_are_rejected(admin: httpx.Client) -> None:
-    """A document with exponentially growing YAML aliases or deep nesting is rejected with 400 and a position."""
+def test_documents_with_exponential_aliases_are_rejected(admin: httpx.Client) -> None:
+    """A document with exponentially growing YAML aliases or too deep nesting gets 400 with the position."""
     layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     for content, code in (("\n".join(layers), "INVALID_REQUEST"), ("a: " + "[" * 100_000, "BODY_NOT_YAML")):
@@ -398,7 +401,7 @@ def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
 
 
 def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
-    """Any query parameter of these routes is rejected, because the routes have no parameters."""
+    """These routes have no query parameters and reject any parameter."""
     for reply in (
         admin.get(DOCUMENT, params={"format": "yaml"}),
         admin.post(PLAN, json={}, params={"dryRun": "true"}),
@@ -408,7 +411,7 @@ def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
 
 
 def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
-    """The plan warns of a query that the engine rejects, and PUT rejects the document with the query's line."""
+    """If the engine rejects a query, the plan has a warning, and PUT rejects the document with the query's line."""
     document = export_document(admin)
     query = {"lookup": "broken", "name": "Broken", "surface": "hall", "kql": "Telemetry | where NoColumn == 1"}
     document["warmQueries"].append(query)
@@ -425,7 +428,7 @@ def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
 
 
 def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
-    """Applying a plan again with the same Idempotency-Key succeeds; another document with this key is rejected."""
+    """A repeated PUT with the same Idempotency-Key succeeds; another document with this key is rejected."""
     document = export_document(admin)
     key = {"Idempotency-Key": "plan-once"}
     first, second = (admin.post(PLAN, json=document, headers=key) for _ in range(2))
@@ -435,7 +438,7 @@ def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
 
 
 def test_a_crash_between_change_and_event_loses_nothing(plant: Service) -> None:
-    """If the process dies between a change and its audit event, the restarted service appends the event."""
+    """If the process dies between a change and its audit event, the event is appended after the restart."""
     caller = plant.caller("admin@t")
     document = export_document(caller)
     document["connections"].append({"lookup": "late", "name": "Late", "type": "CLOUD_EVENT_HUB"})

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 class Collector:
-    """OTLP receiver that stores request bodies by path."""
+    """OTLP receiver that stores request bodies by URL path."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, list[bytes]] = {}
@@ -36,7 +36,7 @@ class Collector:
 
     @property
     def address(self) -> str:
-        """Endpoint URL for exporters."""
+        """URL for exporters."""
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def read_spans(self, path: str = "/v1/traces") -> list[Span]:
@@ -68,7 +68,7 @@ def read_attributes(details: Any) -> dict[str, str | int | float | bool]:
 
 @contextmanager
 def run_collector() -> Iterator[Collector]:
-    """Context manager: run a collector of traces and metrics."""
+    """Context manager: run a collector of traces and metrics for the duration of the block."""
     collector = Collector()
     thread = threading.Thread(target=collector.server.serve_forever)
     thread.start()

@@ -1,4 +1,4 @@
-"""Settings of all tests, and a summary line about skipped tests."""
+"""Options of all tests, and a summary line about skipped tests."""
 
 from collections import Counter
 
@@ -13,12 +13,12 @@ settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that continuous integration uses."""
+    """Add the option with which continuous integration rejects skipped tests."""
     parser.addoption("--require-all", action="store_true", help="fail if a test is left out because a tool is missing")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run with skipped tests if the option is set."""
+    """If the option is set, fail a run with skipped tests."""
     if (
         session.config.option.require_all
         and session.exitstatus == pytest.ExitCode.OK
@@ -28,14 +28,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print one line that lists the reasons of skipped tests and how to install the missing tools."""
+    """Print one line with the reasons of skipped tests and how to install the missing tools."""
     if reasons := _count_skipped(config):
         parts = (f"{count} ({reason})" for reason, count in reasons.most_common())
         terminalreporter.write_line(f"tests left out: {'; '.join(parts)}", yellow=True)
 
 
 def _count_skipped(config: pytest.Config) -> Counter[str]:
-    """Return the number of skipped tests by reason; a worker of a parallel run has no reports and counts none."""
+    """Return the number of skipped tests by reason; return none in a worker of a parallel run."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if isinstance(reporter, pytest.TerminalReporter) else []
     return Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)

@@ -1,4 +1,4 @@
-"""Executor without threads, so that work runs in a known order."""
+"""Executor that runs work at once in the calling thread, so that the order is known."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -8,7 +8,7 @@ class InlineExecutor(Executor):
     """Executor that calls each function at once, in the thread of the caller."""
 
     def submit[**P, T](self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call a function and return its completed future."""
+        """Call a function and return a completed future with its result."""
         future: Future[T] = Future()
         try:
             future.set_result(work(*args, **kwargs))

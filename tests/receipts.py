@@ -1,4 +1,4 @@
-"""Verification of receipts with scitt-cose, an independent implementation."""
+"""Verification of receipts with scitt-cose, an implementation independent of this project."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -30,13 +30,13 @@ def select_key(receipt: bytes, key_set: bytes) -> bytes:
 
 
 def verify_inclusion(receipt: bytes, record_hash: str, key_set: bytes) -> Any:
-    """Verify the receipt of a record, and return the result of scitt-cose."""
+    """Verify an inclusion receipt of a record, and return the result of scitt-cose."""
     pem = select_key(receipt, key_set)
     return scitt_cose.verify_receipt(receipt, leaf_entry_hex=record_hash, log_public_key_pem=pem)
 
 
 def verify_growth(receipt: bytes, hashes: Sequence[str], key_set: bytes) -> tuple[int, int]:
-    """Verify a receipt of growth against roots that are computed from all records; return both sizes."""
+    """Verify a consistency receipt with roots that are computed from all records; return both sizes."""
     [proof] = cbor2.loads(receipt).value[1][396][-2]
     old, size, path = cbor2.loads(proof)
     older, newer = (scitt_cose.merkle_root(list(hashes[:each])) for each in (old, size))

@@ -19,7 +19,7 @@ def test_c():
 
 
 def run_pytest(folder: Path, source: str, *options: str) -> tuple[int, str]:
-    """Run tests in a separate process without other plugins, and return the exit code and the output."""
+    """Run pytest on this source in a separate process; return the exit code and the output."""
     path = folder / "test_some.py"
     path.write_text(source)
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -32,7 +32,7 @@ def run_pytest(folder: Path, source: str, *options: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("workers", [("-n", "0"), ("-n", "2")], ids=["one process", "workers"])
 def test_skipped_tests_are_counted_by_reason(tmp_path: Path, workers: tuple[str, str]) -> None:
-    """The summary has one line with the number of skipped tests and how to install the missing tools."""
+    """One summary line says how many tests were skipped and how to install the missing tools."""
     code, output = run_pytest(tmp_path, PASSES + SKIPS, *workers)
     lines = [line for line in output.splitlines() if line.startswith("tests left out")]
     assert lines == ["tests left out: 2 (Tool A is not installed (get it)); 1 (Tool B is not installed (fetch it))"]
@@ -41,7 +41,7 @@ def test_skipped_tests_are_counted_by_reason(tmp_path: Path, workers: tuple[str,
 
 
 def test_a_run_without_skipped_tests_prints_no_line(tmp_path: Path) -> None:
-    """A run without skipped tests passes with --require-all and prints no summary line about skipped tests."""
+    """With --require-all, a run without skipped tests succeeds and prints no line about skipped tests."""
     code, output = run_pytest(tmp_path, PASSES, "--require-all")
     assert code == 0
     assert "left out" not in output

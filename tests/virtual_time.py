@@ -1,4 +1,4 @@
-"""Clock that only tests advance."""
+"""Clock that advances only when a test advances it."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class VirtualTime:
-    """Wall clock and monotonic clock that move only when a test moves them; code that sleeps waits for the test.
+    """Wall clock and monotonic clock that a test advances; code that sleeps waits for this.
 
     Args:
         start: current time at the start.
@@ -27,11 +27,11 @@ class VirtualTime:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start; a small number, because a large float has no exact microseconds."""
+        """Seconds since the start, a small number, because a large float is not exact to the microsecond."""
         return (self.now - self._start).total_seconds()
 
     def advance(self, seconds: float) -> None:
-        """Advance both clocks, and wake the code whose sleep ends."""
+        """Advance both clocks, and wake code whose sleep has ended."""
         self.now += timedelta(seconds=seconds)
         for sleeper in [each for each in self._sleepers if each[0] <= self.now]:
             self._sleepers.remove(sleeper)

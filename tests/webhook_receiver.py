@@ -1,4 +1,4 @@
-"""Receiver of webhooks for tests: it records requests and sends the replies that a test sets."""
+"""Webhook receiver for tests, which records requests and sends the replies that a test sets."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 
 @dataclass(frozen=True)
 class ReceivedMessage:
-    """Webhook request that the receiver has received.
+    """Request that the receiver has received.
 
     Attributes:
         path: path of the URL.
@@ -33,11 +33,11 @@ class ReceivedMessage:
 
     @property
     def event(self) -> Any:
-        """Body as JSON, not verified."""
+        """Body parsed as JSON, without verification of the signature."""
         return json.loads(self.body)
 
     def verify(self, secret: str) -> Any:
-        """Return the event, verified by the official library.
+        """Verify the signature with the official library, and return the event.
 
         Raises:
             WebhookVerificationError: the signature is not valid.
@@ -82,7 +82,7 @@ class WebhookReceiver:
         return f"http://127.0.0.1:{self.server.server_port}{path}"
 
     def list_messages(self, path: str, kind: str = "") -> list[ReceivedMessage]:
-        """Return the requests to a path, of the given event type or of all types."""
+        """Return the requests to a path, of one event type or of all."""
         return [each for each in self.messages if each.path == path and (not kind or each.event["type"] == kind)]
 
     def count_by_id(self) -> Counter[str]:
@@ -92,7 +92,7 @@ class WebhookReceiver:
 
 @contextmanager
 def run_receiver() -> Iterator[WebhookReceiver]:
-    """Context manager: run a local receiver of webhooks."""
+    """Context manager: run a local webhook receiver for the duration of the block."""
     receiver = WebhookReceiver()
     # The default wait for the end of the loop is half a second.
     thread = threading.Thread(target=receiver.server.serve_forever, args=(0.01,))

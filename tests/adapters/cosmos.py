@@ -1,4 +1,4 @@
-"""Cosmos DB accounts for tests of adapters: the test server, the test server with random faults, and a real account.
+"""Cosmos DB accounts for tests of adapters: the emulator, the emulator with random faults, and a real account.
 
 With COSMOS_ENDPOINT and COSMOS_KEY set, every suite also runs on that account, in a separate database that is deleted
 afterwards.
@@ -27,7 +27,7 @@ type Accounts = Callable[[], CosmosAccount]
 
 @asynccontextmanager
 async def open_accounts(kind: str) -> AsyncIterator[Accounts]:
-    """Open an account of a kind with empty containers."""
+    """Open an account of the given kind with empty containers."""
     async with AsyncExitStack() as stack:
         server: CosmosServer | None = None
         if kind == ENDPOINT:
@@ -52,7 +52,7 @@ async def open_accounts(kind: str) -> AsyncIterator[Accounts]:
 
 
 def build_random_faults_without_412() -> list[InjectedFault]:
-    """Return random faults without the status 412, which callers would read as a real conflict."""
+    """Return random faults except status 412, which callers would read as a real conflict."""
     return [
         fault
         for fault in (*build_random_faults(0.3, 1, _is_batch), *build_random_faults(0.1, 2, _is_read))

@@ -26,7 +26,7 @@ type Opener = Callable[[], AlertStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
+    """Yield a function that opens one store as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -42,7 +42,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def store(opener: Opener) -> AlertStore:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     return opener()
 
 
@@ -52,7 +52,7 @@ def build_state(rule: str = "hot", **changes: Any) -> RuleState:
 
 
 def build_alert(number: int = 1, rule: str = "hot", **changes: Any) -> Alert:
-    """Return a firing alert that began the given number of seconds after the start."""
+    """Return a firing alert that began this number of seconds after the start."""
     alert = Alert(
         id=f"{number:032x}",
         rule=rule,
@@ -78,7 +78,7 @@ async def save_change(
 
 
 async def test_a_rule_without_a_record_is_empty(store: AlertStore) -> None:
-    """A rule that was never evaluated has no state, no alerts and no token."""
+    """A rule that was never evaluated has no state, no alerts and no change token."""
     assert await store.load("hot") == RuleRecord("hot")
     assert await store.list_states() == []
     assert await store.find("1" * 32) is None
@@ -87,7 +87,7 @@ async def test_a_rule_without_a_record_is_empty(store: AlertStore) -> None:
 
 
 async def test_state_and_alerts_are_stored_together(opener: Opener) -> None:
-    """Another instance reads the state and the open alerts exactly as they were saved."""
+    """State and open alerts that one instance saves are read by another instance without changes."""
     alert = build_alert(marks=(Mark.FIRING,), value=2**60, connection="press", comment="Überdruck")
     stored = await save_change(opener(), RuleRecord("hot"), build_state(firing=1, has_marks=True), alert)
     assert stored.state == build_state(firing=1, has_marks=True)
@@ -99,7 +99,7 @@ async def test_state_and_alerts_are_stored_together(opener: Opener) -> None:
 
 
 async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: AlertStore) -> None:
-    """A resolved alert stays in the rule's record while work for it is pending; then only the list of alerts has it."""
+    """A resolved alert stays in the rule's record while its notification is pending, and later only in the history."""
     resolved = build_alert(state=AlertState.RESOLVED, resolved_at=AT + SECOND, marks=(Mark.RESOLVED,))
     record = await save_change(store, RuleRecord("hot"), build_state(), resolved)
     assert record.alerts == (resolved,)
@@ -110,7 +110,7 @@ async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: A
 
 
 async def test_a_changed_record_rejects_older_changes(opener: Opener) -> None:
-    """Of two changes that are based on the same record, the second is rejected and stores nothing."""
+    """If two changes are based on the same record, the second is rejected and stores nothing."""
     first, second = opener(), opener()
     record = await save_change(first, RuleRecord("hot"), build_state())
     tokens = await asyncio.gather(
@@ -126,7 +126,7 @@ async def test_a_changed_record_rejects_older_changes(opener: Opener) -> None:
 
 
 async def test_a_first_change_rejects_another_first_change(store: AlertStore) -> None:
-    """Of two first changes of a rule, the second is rejected."""
+    """If two changes are the first of a rule, the second is rejected."""
     assert await store.save(RuleRecord("hot"), build_state(), []) is not None
     assert await store.save(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
     assert (await store.load("hot")).alerts == ()
@@ -144,7 +144,7 @@ async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
 
 
 async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
-    """After a rule's state is removed, changes that are based on the old state are rejected."""
+    """After a rule's state is removed, changes that are based on it are rejected."""
     record = await save_change(store, RuleRecord("hot"), build_state(), build_alert(1))
     ended = build_alert(1, state=AlertState.RESOLVED, resolved_at=AT)
     assert (await save_change(store, record, None, ended)) == RuleRecord("hot")
@@ -156,7 +156,7 @@ async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
 
 
 async def test_many_alerts_are_stored(store: AlertStore) -> None:
-    """A change may contain more alerts than one transaction of the store can hold."""
+    """A change can contain more alerts than a transaction of the store can hold."""
     alerts = [build_alert(number) for number in range(250)]
     record = await save_change(store, RuleRecord("hot"), build_state(firing=250), *alerts)
     assert record.alerts == tuple(alerts)
@@ -167,7 +167,7 @@ async def test_many_alerts_are_stored(store: AlertStore) -> None:
 
 
 async def test_alerts_are_listed_newest_first_in_pages(store: AlertStore) -> None:
-    """The pages contain each alert once, sorted by start and then by id."""
+    """All pages together contain each alert once, sorted by start and then id."""
     alerts = [build_alert(number, started_at=AT + (number // 2) * SECOND) for number in range(7)]
     await save_change(store, RuleRecord("hot"), build_state(), *alerts[:4])
     moved = [alert.change(rule="cold") for alert in alerts[4:]]
@@ -191,7 +191,7 @@ async def test_alerts_are_listed_newest_first_in_pages(store: AlertStore) -> Non
     ],
 )
 async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, numbers: list[int]) -> None:
-    """A filtered list contains only the alerts that meet every condition of the filter."""
+    """A filtered list contains the alerts that meet every condition of the filter."""
     alerts = (
         build_alert(1),
         build_alert(2, state=AlertState.RESOLVED, resolved_at=AT, severity=Severity.CRITICAL),

@@ -40,7 +40,7 @@ ENDPOINT = os.environ.get("BLOB_ENDPOINT", "")
 
 @pytest.fixture(params=["folder", "azurite", *(["blob endpoint"] if ENDPOINT else [])])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     opener = open_folder_store(tmp_path)
     if request.param != "folder":
         opener = (
@@ -61,7 +61,7 @@ async def open_folder_store(path: Path) -> AsyncIterator[BlobStore]:
 
 @asynccontextmanager
 async def open_azurite_store(connection_string: str) -> AsyncIterator[BlobStore]:
-    """Open the Azure store on a new container."""
+    """Open the Azure store with a new container."""
     name = f"c{uuid.uuid4().hex}"
     async with BlobServiceClient.from_connection_string(connection_string) as client:
         await client.create_container(name)
@@ -72,7 +72,7 @@ async def open_azurite_store(connection_string: str) -> AsyncIterator[BlobStore]
 
 @asynccontextmanager
 async def open_endpoint_store() -> AsyncIterator[BlobStore]:
-    """Open the Azure store on a new container of the account BLOB_ENDPOINT, and delete the container afterwards."""
+    """Open the Azure store with a new container of the account BLOB_ENDPOINT; delete the container afterwards."""
     name = f"contract-{uuid.uuid4().hex}"
     async with DefaultAzureCredential() as credential, BlobServiceClient(ENDPOINT, credential=credential) as client:
         await client.create_container(name)
@@ -89,7 +89,7 @@ async def list_names(store: BlobStore, prefix: str = "") -> list[str]:
 
 
 async def test_a_blob_is_created_once(store: BlobStore) -> None:
-    """If several callers create the same blob, the first one succeeds, and the others change nothing."""
+    """If several callers create the same blob, the first one succeeds and the others change nothing."""
     won = await asyncio.gather(*(store.create("a/b", b"%d" % number) for number in range(8)))
     assert won.count(True) == 1
     assert await store.read("a/b") == b"%d" % won.index(True)
@@ -98,7 +98,7 @@ async def test_a_blob_is_created_once(store: BlobStore) -> None:
 
 
 async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> None:
-    """An upload stores the bytes of a file, empty or large, and replaces the previous content."""
+    """Uploading a file, empty or large, replaces the previous content of the blob."""
     source = tmp_path / "source"
     for content in (b"first", b"", bytes(range(256)) * 40_000):
         source.write_bytes(content)
@@ -113,7 +113,7 @@ async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> No
 
 
 async def test_names_are_listed_in_order(store: BlobStore) -> None:
-    """Names of blobs are sorted as whole texts, and a prefix may end within a folder or file name."""
+    """Blob names are sorted as whole texts; a prefix may end in the middle of a folder or file name."""
     for name in reversed(NAMES):
         assert await store.create(name, name.encode())
     assert await list_names(store) == sorted(NAMES)
@@ -151,7 +151,7 @@ async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) ->
 
 
 async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
-    """A link allows anyone to upload one blob, repeatedly; it is rejected for another blob."""
+    """With an upload link, anyone can upload its blob repeatedly, but no other blob."""
     url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
     async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as anyone:
         for content in (b"first", b"second" * 300_000):
@@ -161,7 +161,7 @@ async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
 
 
 async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
-    """Blocks may be uploaded in any order and repeatedly; a list of blocks defines the file."""
+    """Blocks may be uploaded in any order and repeatedly; the list of blocks defines the file."""
     url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
     blocks = {name: base64.b64encode(name.encode()).decode() for name in ("a", "b", "c")}
 
@@ -185,7 +185,7 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
 
 
 async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
-    """A download link works without a token, sets the file name, and supports ranges."""
+    """With a download link, anyone can download the blob, under the set file name and by ranges."""
     await store.create("j/rig ü.csv", b"0123456789")
     url = await store.link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
     async with httpx.AsyncClient() as anyone:
@@ -202,7 +202,7 @@ async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
 
 
 async def test_a_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
-    """A link that was changed, has expired, or is for another blob is rejected."""
+    """A link that was changed, has expired, or belongs to another blob is rejected."""
     await store.create("j/one", b"%one%")
     await store.create("j/two", b"%two%")
     url = await store.link("j/one", "one.csv", datetime.now(UTC) + SOON)
@@ -222,7 +222,7 @@ async def test_an_available_store_passes_its_check(store: BlobStore) -> None:
 
 
 async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
-    """An unavailable store raises its error; a listing is never empty for this reason."""
+    """If the store is unavailable, each call raises an error, and no listing is empty."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     broken: list[BlobStore] = [FolderBlobStore(tmp_path / "file", FileLinks("", tmp_path / "key"))]

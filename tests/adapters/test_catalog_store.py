@@ -55,7 +55,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def store(opener: Opener) -> CatalogStore:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     return opener()
 
 
@@ -96,7 +96,7 @@ async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> 
 
 
 async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
-    """A save with an append id that is already pending fails and stores none of its items."""
+    """A save fails if its append id is already pending, and stores no item."""
     await store.save([RIG], [], EVENTS[:1], 0)
     with pytest.raises(WorkspaceError):
         await store.save([MINE], [], [EVENTS[1], EVENTS[0]], 1)
@@ -105,7 +105,7 @@ async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
 
 
 async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
-    """Pending events are listed oldest first until they are deleted, which does not change the version."""
+    """Pending events are listed oldest first; deleting them does not change the version."""
     await store.save([RIG], [], EVENTS[:2], 0)
     await store.save([MINE], [], EVENTS[2:], 1)
     assert list(await store.list_pending_events()) == EVENTS
@@ -130,8 +130,8 @@ async def test_a_large_change_is_atomic(opener: Opener) -> None:
     assert list(await opener().list_pending_events()) == events[100:]
 
 
-async def test_of_simultaneous_saves_one_wins(opener: Opener) -> None:
-    """Of several saves that are based on the same version, only one succeeds."""
+async def test_one_of_simultaneous_saves_succeeds(opener: Opener) -> None:
+    """If several saves are based on the same version, one succeeds."""
     stores = [opener() for _ in range(4)]
     items = [replace(RIG, key=f"rig-{n}") for n in range(4)]
     results = await asyncio.gather(
@@ -142,7 +142,7 @@ async def test_of_simultaneous_saves_one_wins(opener: Opener) -> None:
 
 
 async def test_a_reader_sees_one_version(opener: Opener) -> None:
-    """A read returns the items of exactly one version, even while other processes save."""
+    """A read returns the items of one version, even while other processes save."""
     writer, reader = opener(), opener()
     await writer.save([replace(RIG, key=f"rig-{n}", definition={"version": 1}) for n in range(5)], [], [], 0)
 

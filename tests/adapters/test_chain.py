@@ -1,4 +1,4 @@
-"""A read of a missing alert, record or tip returns an empty result."""
+"""Tests that every chain store meets the same contract."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ async def open_sqlite(folder: Path) -> AsyncIterator[ChainStore]:
 
 @asynccontextmanager
 async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[ChainStore]:
-    """Open the Cosmos DB store on a test server."""
+    """Open the Cosmos DB store with an emulator."""
     async with CosmosServer(physical_partitions=3) as server:
         await create_database(server)
         async with open_stores(server, segment_bytes=segment_bytes) as (opened,):
@@ -88,13 +88,13 @@ if os.environ.get("COSMOS_ENDPOINT") and os.environ.get("COSMOS_KEY"):
 
 @pytest.fixture(params=OPENERS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainStore]:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     async with OPENERS[request.param](tmp_path) as opened:
         yield opened
 
 
 def build_batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
-    """Return records that follow the given tip."""
+    """Return records that continue a chain after the given tip (newest record)."""
     records: list[ChainRecord] = []
     previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
@@ -116,7 +116,7 @@ async def append_records(store: ChainStore, chain: ChainKey, count: int, **event
 
 
 async def test_an_unwritten_chain_is_empty(store: ChainStore) -> None:
-    """Every read of a chain without records returns nothing."""
+    """If a chain has no records, each read returns nothing."""
     for chain in (PLATFORM, *SCOPES):
         assert await store.read_tip(chain) == Tip()
         assert await store.read(chain, 0, limit=5, max_bytes=MANY) == RecordPage([], more=False, scanned=0)
@@ -127,7 +127,7 @@ async def test_an_unwritten_chain_is_empty(store: ChainStore) -> None:
 
 
 async def test_appended_records_are_read_back(store: ChainStore) -> None:
-    """Appended records are read unchanged, and the store's tip is the last record."""
+    """Appended records are read unchanged, and the tip is the last record."""
     state = {"n": 1e20, "é\U0001f600": ["\x00", '"\\', 0.1, None]}
     records = await append_records(store, PLATFORM, 3, AfterState=state)
     assert list((await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records) == records
@@ -137,7 +137,7 @@ async def test_appended_records_are_read_back(store: ChainStore) -> None:
 
 
 async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> None:
-    """The next append can use the tip that the previous append returned, without a read."""
+    """After an append, the next append can use the returned tip without reading it."""
     await store.provision(PLATFORM)
     tip = Tip()
     for _ in range(3):
@@ -147,7 +147,7 @@ async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> Non
 
 
 async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
-    """An append that does not follow the current tip of the chain is rejected."""
+    """An append is rejected if it does not continue the current tip of the chain."""
     records = await append_records(store, PLATFORM, 1)
     with pytest.raises(TipMovedError):
         await store.append(PLATFORM, build_batch(PLATFORM, Tip(), 2, name="late"), Tip())
@@ -160,7 +160,7 @@ async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
 
 
 async def test_an_existing_append_id_rejects_the_whole_batch(store: ChainStore) -> None:
-    """If an append id of a batch already exists, no record of the batch is stored."""
+    """If one append id of a batch exists, no record of the batch is stored."""
     await append_records(store, PLATFORM, 1)
     tip = await store.read_tip(PLATFORM)
     fresh, double = build_batch(PLATFORM, tip, 2)
@@ -171,8 +171,8 @@ async def test_an_existing_append_id_rejects_the_whole_batch(store: ChainStore) 
     assert len((await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records) == 1
 
 
-async def test_of_simultaneous_appends_one_wins(store: ChainStore) -> None:
-    """Of several appends to the same tip only one succeeds."""
+async def test_one_of_simultaneous_appends_succeeds(store: ChainStore) -> None:
+    """If several appends continue the same tip, one succeeds."""
     await append_records(store, PLATFORM, 1)
     tip = await store.read_tip(PLATFORM)
     tries = [store.append(PLATFORM, build_batch(PLATFORM, tip, 2, name=f"w{number}"), tip) for number in range(6)]
@@ -182,7 +182,7 @@ async def test_of_simultaneous_appends_one_wins(store: ChainStore) -> None:
 
 
 async def test_chains_are_separate(store: ChainStore) -> None:
-    """Scopes with any characters have separate chains, and all chains are listed."""
+    """Each scope, with any characters, has a separate chain, and all chains are listed."""
     for chain in (PLATFORM, *SCOPES):
         await append_records(store, chain, 2)
     listed = {chain: tip async for chain, tip in store.list_tips()}
@@ -212,7 +212,7 @@ async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
 
 
 async def test_pages_end_after_records_or_bytes(store: ChainStore) -> None:
-    """A page ends at a maximum of records or bytes, has at least one record, and states whether more records follow."""
+    """A page ends at its maximum of records or bytes, has at least one record, and says whether more follow."""
     records = await append_records(store, PLATFORM, 5)
     one = len(records[0].canonical)
     for limit, size, expected in ((2, MANY, 2), (9, 2 * one, 2), (9, 1, 1), (5, MANY, 5)):
@@ -245,7 +245,7 @@ FILTERS = [
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
 async def test_scans_return_matches(store: ChainStore, filters: Filters, expected: list[int]) -> None:
-    """A scan returns the records that match its filters, in either order, with offset and limit."""
+    """A scan returns the records that match its filters, in either order, with an offset and a limit."""
     await append_records(store, PLATFORM, 9)
     newest = await store.scan(PLATFORM, filters, limit=99, max_bytes=MANY)
     assert ([record.sequence for record in newest.records], newest.more) == (expected, False)
@@ -255,14 +255,14 @@ async def test_scans_return_matches(store: ChainStore, filters: Filters, expecte
 
 
 async def test_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
-    """A scan with an offset beyond the end returns no records and counts all records as scanned."""
+    """A scan with an offset beyond the end returns no records and counts each record as scanned."""
     await append_records(store, PLATFORM, 4)
     page = await store.scan(PLATFORM, Filters(), offset=1_000, limit=5, max_bytes=MANY)
     assert page == RecordPage([], more=False, scanned=4)
 
 
 async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -> None:
-    """Records of a chain can be found by their append id or by the amendment that they concern."""
+    """A record can be found by its append id, and decisions by the amendment that they concern."""
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     await append_records(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
     await append_records(store, chain, 4)

@@ -1,4 +1,4 @@
-"""Tests that forged records with valid hashes are found in every chain store."""
+"""Tests that verification finds forged records with valid hashes in every chain store."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -30,24 +30,24 @@ NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 @pytest.fixture(params=[name for name in OPENERS if name != "cosmos endpoint"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainStore]:
-    """Provide a chain of three records; the tests run for each kind of store."""
+    """Provide a chain of three records; each kind of store is tested."""
     async with OPENERS[request.param](tmp_path) as opened_store:
         await append_records(opened_store, PLATFORM, COUNT)
         yield opened_store
 
 
 async def get_workspace_id() -> str:
-    """Return the id of the workspace, for the genesis hash of its chains."""
+    """Return the id of the workspace, from which the first hash of its chains is computed."""
     return "plant-a"
 
 
 async def verify_chain(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
-    """Verify the chain with the clock at the time ``at``."""
+    """Verify the chain at the time ``at``."""
     return await ChainVerifier(store, get_workspace_id, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
 
 
 async def store_forged_record(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
-    """Store a forged record and a matching head item; the text of the record is changed before it is hashed."""
+    """Replace the text of the last record, and store its new hash and a matching head."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old, new) if old else record.canonical
@@ -57,7 +57,7 @@ async def store_forged_record(store: ChainStore, time: str, *, old: bytes = b"",
 
 
 async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
-    """Return the error of an append at the time ``at``, which must be rejected and store nothing."""
+    """Append at the time ``at``, check that the append is rejected, and return the error."""
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at)).append(
             PLATFORM, draft_event("u", EVENT)
@@ -68,7 +68,7 @@ async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
 
 
 def build_checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
-    """Return a service that signs checkpoints, with the clock at the time ``at``."""
+    """Return a service that signs checkpoints at the time ``at``."""
     notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem", folder / "notes")
     return Checkpoints(store, notes, signer, get_workspace_id, runtime=Runtime(now=lambda: at))
 
@@ -89,7 +89,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore, name: str) -> None:
-    """A record that is not in canonical form makes the verification of its chain fail, with any digest."""
+    """If a record is not in canonical form, its chain is invalid, whatever digest the record has."""
     forged = await store_forged_record(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
     form = canonicalise_record(forged.canonical)
     verdict = await verify_chain(store, COUNT + 1)
@@ -103,7 +103,7 @@ async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore
 
 
 async def test_a_record_with_a_matching_hash_is_valid_alone(store: ChainStore) -> None:
-    """A record whose JSON text has other bytes makes the chain's verification fail, but its own hash is valid."""
+    """A record with other bytes but a matching Hash is valid alone, but makes its chain invalid."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
@@ -119,7 +119,7 @@ TIMES = ("zzzz", "", "2026-01-05T09:00:00Z", "2026-W02-1T09:00:00.000000Z", "202
 
 @pytest.mark.parametrize("time", TIMES)
 async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: Path, time: str) -> None:
-    """After a record whose time has another form, verification fails, and appends and checkpoints are rejected."""
+    """If a record's time has another format, verification fails, and appends and checkpoints are rejected."""
     await store_forged_record(store, time)
     verdict = await verify_chain(store)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
@@ -134,7 +134,7 @@ async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: P
 async def test_a_future_time_blocks_appends_until_this_time(
     store: ChainStore, tmp_path: Path, ahead: timedelta
 ) -> None:
-    """After a record with a future time, nothing is appended or signed until this time."""
+    """If a record has a future time, appends and checkpoints are rejected until this time."""
     await store_forged_record(store, rfc3339(NOW + ahead))
     verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
@@ -159,7 +159,7 @@ async def test_the_first_of_several_future_times_is_reported(store: ChainStore) 
 
 
 async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -> None:
-    """If a process's clock is slow by up to an hour, its records get the last record's time, and the chain is valid."""
+    """If the clock of a process is up to an hour slow, its records get the time of the record before."""
     time = rfc3339(NOW + timedelta(hours=1))
     await store_forged_record(store, time)
     made = await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: NOW)).append(
@@ -171,7 +171,7 @@ async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -
 
 
 async def test_a_corrected_clock_blocks_appends_until_the_time_is_reached(store: ChainStore) -> None:
-    """A process whose fast clock was corrected also rejects appends until the time of the last record."""
+    """If a process corrects its fast clock, it rejects appends until the time of the last record."""
     at = NOW + timedelta(days=1)
     log = ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, draft_event("u", EVENT))

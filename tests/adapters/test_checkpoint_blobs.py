@@ -37,7 +37,7 @@ def connection_string() -> Iterator[str]:
 
 @pytest.fixture(params=KINDS)
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
+    """Yield a function that opens one store as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         if request.param == FOLDER:
             yield lambda: FileCheckpointStore(tmp_path / "checkpoints")
@@ -64,7 +64,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def store(opener: Opener) -> CheckpointStore:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     return opener()
 
 
@@ -73,7 +73,7 @@ def build_name(size: int, prefix: str = PREFIX) -> str:
 
 
 async def test_a_note_is_created_once(opener: Opener) -> None:
-    """If several callers store the same checkpoint, the first signed text is stored and never replaced."""
+    """If several callers store the same checkpoint, the first signed text stays."""
     stores = [opener() for _ in range(3)]
     won = await asyncio.gather(*(stores[n % 3].create(build_name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
@@ -85,7 +85,7 @@ async def test_a_note_is_created_once(opener: Opener) -> None:
 
 
 async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> None:
-    """The newest checkpoint is that with the largest size as a number, in any order of creation."""
+    """The newest checkpoint has the largest size, compared as a number, whatever the order of creation."""
     assert await store.find_newest(PREFIX) is None
     sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
     highest = 0
@@ -98,7 +98,7 @@ async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> N
 
 
 async def test_chains_are_separate(store: CheckpointStore) -> None:
-    """A chain's newest checkpoint is found even if another chain's name begins with the same text."""
+    """A chain's newest checkpoint is found even if another chain's name begins with the chain's name."""
     await store.create(build_name(9, "DomainEvents/abc/"), b"other")
     await store.create(build_name(8, "DomainEvents/abcd/"), b"longer")
     newest = await store.find_newest("DomainEvents/abc/")
@@ -109,7 +109,7 @@ async def test_chains_are_separate(store: CheckpointStore) -> None:
 
 
 async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
-    """Reading a missing checkpoint or working state returns None."""
+    """Reading a missing checkpoint or a missing working state returns None."""
     assert await store.get(build_name(1)) is None
     assert await store.load_state(f"{PREFIX}tree") is None
 
@@ -128,7 +128,7 @@ async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> 
 
 
 async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
-    """An unavailable store raises its error and does not count as empty."""
+    """If the store is unavailable, it raises an error instead of counting as empty."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     account = BlobAccount("", connection_string=nowhere, retries=0)
@@ -144,7 +144,7 @@ async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
 
 
 async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
-    """A missing blob container raises an error and does not count as a chain without checkpoints."""
+    """If the blob container is missing, an error is raised instead of an empty list of checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
     store = BlobCheckpointStore(account, notes="never-made", states="never-made")
     for read in (store.get, store.find_newest, store.load_state):
@@ -155,7 +155,7 @@ async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
 
 
 async def test_a_signature_is_stored_beside_its_checkpoint(store: CheckpointStore) -> None:
-    """A signature for receipts is stored under its checkpoint's name, and is never returned as a checkpoint."""
+    """The signature for receipts is stored under the checkpoint's name and is never returned as a checkpoint."""
     signature = f"{build_name(8)}.cose"
     assert await store.get(signature) is None
     assert await store.create(signature, b"signature")

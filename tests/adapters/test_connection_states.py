@@ -24,7 +24,7 @@ type Opener = Callable[[], ConnectionStateStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
+    """Yield a function that opens one store as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -39,7 +39,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def states(opener: Opener) -> ConnectionStateStore:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     return opener()
 
 
@@ -50,7 +50,7 @@ def _build_arrivals(
 
 
 async def test_messages_are_counted(states: ConnectionStateStore) -> None:
-    """The messages of a connection are counted over all event hub partitions, with the time of the newest message."""
+    """All messages of a connection are counted, over all partitions, with the time of the newest message."""
     assert await states.load_states() == {}
     await states.record([])
     await states.record(
@@ -66,7 +66,7 @@ async def test_messages_are_counted(states: ConnectionStateStore) -> None:
 
 @hypothesis_settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=8), st.integers(0, 10**9))
-async def test_redelivered_messages_count_once(
+async def test_a_redelivered_message_counts_once(
     states: ConnectionStateStore, deliveries: list[tuple[int, int]], example: int
 ) -> None:
     """A message counts once, however often it is delivered."""
@@ -81,7 +81,7 @@ async def test_redelivered_messages_count_once(
 
 
 async def test_status_and_counts_are_independent(states: ConnectionStateStore) -> None:
-    """Counts do not change the status, and a status does not change the counts."""
+    """A count does not change the status, and a status does not change the counts."""
     await states.record([_build_arrivals(1)])
     assert (await states.load_states())["rig"].status == "CONNECTING"
     await states.set_status("rig", "CONNECTED")
@@ -105,8 +105,8 @@ async def test_several_processes_count_once(opener: Opener) -> None:
     assert (await second.load_states())["rig"].messages_received == 804
 
 
-async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore) -> None:
-    """Messages that are counted during a write are not lost, even if another caller is cancelled."""
+async def test_messages_during_a_write_are_counted(states: ConnectionStateStore) -> None:
+    """Messages that arrive while the counts are written are counted, even if another caller is cancelled."""
     names = [f"c{number}" for number in range(40)]
     waiting = [asyncio.create_task(states.record([_build_arrivals(1, 2, connection=name)])) for name in names]
     await asyncio.sleep(0)
@@ -119,7 +119,7 @@ async def test_many_batches_at_once_are_all_counted(states: ConnectionStateStore
 
 
 async def test_messages_with_type_mismatches_are_counted_once(opener: Opener) -> None:
-    """A message with a type mismatch counts once for any number of deliveries."""
+    """A message with a type mismatch counts once, however often it is delivered."""
     first, second = opener(), opener()
     mismatched = replace(_build_arrivals(1, 2, 3), mismatched=frozenset({2, 3}))
     for store in (first, second, first):
@@ -136,7 +136,7 @@ async def test_messages_with_type_mismatches_are_counted_once(opener: Opener) ->
 
 
 async def test_large_sequence_numbers_are_distinct(states: ConnectionStateStore) -> None:
-    """Sequence numbers beyond 32 bits are compared exactly."""
+    """Sequence numbers above 32 bits are compared exactly."""
     await states.record([_build_arrivals(2**45)])
     await states.record([_build_arrivals(2**45), _build_arrivals(2**45 + 1)])
     assert (await states.load_states())["rig"].messages_received == 2

@@ -28,7 +28,7 @@ type Opener = Callable[[], CredentialStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
+    """Yield a function that opens one store as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -45,7 +45,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def store(opener: Opener) -> CredentialStore:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     return opener()
 
 
@@ -58,7 +58,7 @@ async def list_revoked(store: CredentialStore) -> set[str]:
 
 
 async def test_a_key_is_loaded_as_added(opener: Opener) -> None:
-    """Other processes load a new key with all attributes, and each new key increments the version."""
+    """Another process loads a new key with all attributes; each new key increments the version."""
     store = opener()
     before = await store.read_version()
     await store.add_key(KEY)
@@ -75,7 +75,7 @@ async def test_a_key_is_loaded_as_added(opener: Opener) -> None:
 
 @pytest.mark.parametrize("shift", [-HOUR, HOUR])
 async def test_a_repeated_request_stores_one_key(store: CredentialStore, shift: timedelta) -> None:
-    """Storing a key again with the same id and secret succeeds and changes nothing."""
+    """Storing a key a second time with the same id and secret succeeds and changes nothing."""
     for key in (KEY, replace(KEY, key_id="BBBBBBBB", creators=None, binding=TelemetryBinding(("press",), ()))):
         assert await store.add_key(key) == key
         version = await store.read_version()
@@ -84,7 +84,7 @@ async def test_a_repeated_request_stores_one_key(store: CredentialStore, shift: 
 
 
 async def test_an_id_has_one_secret(store: CredentialStore) -> None:
-    """Storing another key under an existing id is rejected and changes nothing."""
+    """Storing another secret under an existing id is rejected and changes nothing."""
     await store.add_key(KEY)
     with pytest.raises(WorkspaceError) as caught:
         await store.add_key(replace(KEY, digest=b"other", created_at=AT + HOUR))
@@ -93,7 +93,7 @@ async def test_an_id_has_one_secret(store: CredentialStore) -> None:
 
 
 async def test_a_repeated_request_does_not_restore_a_revoked_key(store: CredentialStore) -> None:
-    """Storing a key again changes neither its last use nor its revocation."""
+    """Storing a key a second time does not change its last use or its revocation."""
     await store.add_key(KEY)
     await store.store_last_use(KEY.key_id, AT)
     await store.revoke_key(KEY.key_id, AT + HOUR)
@@ -113,7 +113,7 @@ async def test_a_use_does_not_change_the_version(store: CredentialStore) -> None
 
 
 async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) -> None:
-    """Revoking a key also revokes all tokens that descend from it, and no others."""
+    """Revoking a key also revokes all tokens that descend from it, and no other tokens."""
     await store.add_key(KEY)
     for each in (
         build_token("a", KEY.key_id),
@@ -132,7 +132,7 @@ async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) ->
 
 
 async def test_revoking_a_token_revokes_its_descendants(store: CredentialStore) -> None:
-    """Revoking a token also revokes the tokens that were issued with it, but not the token that issued it."""
+    """Revoking a token also revokes tokens that were issued with it, but not the token that issued it."""
     for each in (build_token("a"), build_token("b", "a"), build_token("c", "b"), build_token("d", "a")):
         await store.add_token(each)
     version = await store.read_version()
@@ -145,7 +145,7 @@ async def test_revoking_a_token_revokes_its_descendants(store: CredentialStore) 
 
 
 async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
-    """All tokens of a key are revoked, even if they are more than one batch can hold."""
+    """If a key has more tokens than one batch can hold, all of them are revoked."""
     await store.add_key(KEY)
     for first in range(0, 120, 20):
         await asyncio.gather(
@@ -156,7 +156,7 @@ async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
 
 
 async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
-    """A token is found by its id until it expires, and the list of revoked tokens omits expired tokens."""
+    """A token is found until it expires; the list of revoked tokens has no expired tokens."""
     store = opener()
     living, dead = build_token("living", "p"), build_token("dead", expires_at=AT - HOUR)
     await store.add_token(dead)
@@ -171,7 +171,7 @@ async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
 
 
 async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
-    """Concurrent changes by several processes are all stored."""
+    """If several processes change credentials at the same time, all changes are stored."""
     stores = [opener() for _ in range(3)]
     keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(9)]
     before = await stores[0].read_version()

@@ -45,7 +45,7 @@ async def _open_cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
 
 @pytest.fixture(params=["sqlite", "cosmos", "cosmos with faults"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
-    """Provide an empty store with the tables of :data:`TABLES`."""
+    """Provide an empty store with the tables of :data:`TABLES`; each kind of store is tested."""
     faults = request.param == "cosmos with faults"
     async with _open_sqlite(tmp_path) if request.param == "sqlite" else _open_cosmos(faults=faults) as made:
         yield made
@@ -62,12 +62,12 @@ def parse_all(texts: Iterable[bytes]) -> list[Any]:
 
 
 def get_error_code(error: pytest.ExceptionInfo[WorkspaceError]) -> str:
-    """Return the error code of a call, which must be rejected."""
+    """Check that a call is rejected, and return the error code."""
     return error.value.code
 
 
 async def read_document(store: DocumentStore, key: DocumentKey, path: str = "/line") -> StoredDocument:
-    """Return a document, which must exist."""
+    """Return an existing document."""
     stored = await store.read(TABLES[path], key)
     assert stored is not None
     return stored
@@ -76,7 +76,7 @@ async def read_document(store: DocumentStore, key: DocumentKey, path: str = "/li
 async def list_all(
     store: DocumentStore, path: str, partition: PartitionValue, *, all_partitions: bool, limit: int = 2
 ) -> Any:
-    """Return all documents of a list, over all pages."""
+    """Return all documents of a list, from all its pages."""
     found: list[bytes] = []
     position: str | None = None
     while True:
@@ -89,7 +89,7 @@ async def list_all(
 
 
 async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) -> None:
-    """Each write of a document returns a new strong ETag, and a later read returns the same ETag."""
+    """Each write of a document returns a new strong ETag, which the next read also returns."""
     key = DocumentKey("a", "l1")
     assert await store.read(LINE, key) is None
     first = await store.create(
@@ -110,7 +110,7 @@ async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) 
 
 
 async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
-    """Documents in different partitions may have the same id; documents in one partition may not."""
+    """Two documents may have the same id in different partitions, but not in one partition."""
     for line in ("l1", "l2"):
         await store.create(LINE, DocumentKey("a", line), build_document_text(id="a", line=line))
     with pytest.raises(WorkspaceError) as caught:
@@ -122,7 +122,7 @@ async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
 
 
 async def test_writes_check_their_etag(store: DocumentStore) -> None:
-    """A write with an old ETag is rejected and changes nothing; a write to a missing document returns not found."""
+    """A write with an old ETag is rejected and changes nothing; a write to a missing document is not found."""
     key = DocumentKey("a", "l1")
     for etag in (None, '"x"'):
         with pytest.raises(WorkspaceError) as caught:
@@ -147,7 +147,7 @@ VALUES: list[Any] = ["1", "", "null", "ü/?#", 1, -0.5, 1e300, True, False, None
 
 @pytest.mark.parametrize("path", ["/line", "/a/b"])
 async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> None:
-    """Texts, numbers, booleans, null and a missing value are separate partitions, also for nested members."""
+    """Texts, numbers, booleans, null and a missing value are different partition keys, also in nested members."""
     for place, value in enumerate(VALUES):
         member = {} if value is MISSING else {"line": value} if path == "/line" else {"a": {"b": value}}
         assert read_partition_key(member, path) == value
@@ -174,14 +174,14 @@ async def test_ids_may_be_any_valid_text(store: DocumentStore, document_id: str)
 
 
 async def test_tables_do_not_share_documents(store: DocumentStore) -> None:
-    """A document belongs to one table only."""
+    """A document of one table is not found in other tables."""
     await store.create(TABLES["/id"], DocumentKey("a", "a"), build_document_text(id="a"))
     assert await store.read(LINE, DocumentKey("a", "a")) is None
     assert await list_all(store, "/line", MISSING, all_partitions=True) == []
 
 
 async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page is limited in bytes, and the next page continues after it."""
+    """A page ends at its maximum of bytes, and the next page continues after it."""
     for module in ("embedded.documents", "azure.cosmos_documents"):
         monkeypatch.setattr(f"shared.backends.{module}.PAGE_BYTES", 1)
     for n in range(3):
@@ -191,7 +191,7 @@ async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.M
 
 
 async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
-    """A reader of all pages sees each document that existed throughout exactly once."""
+    """A reader of all pages gets each document once that exists during the whole reading."""
     stable = {f"s{n:03}" for n in range(60)}
     for name in stable:
         await store.create(LINE, DocumentKey(name, name[-1]), build_document_text(id=name, line=name[-1]))
@@ -215,7 +215,7 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
 
 
 async def test_no_update_is_lost(store: DocumentStore) -> None:
-    """If several writers increment a number with ETags, each successful increment counts once."""
+    """If several writers increment a number with ETags, the number equals the count of successful increments."""
     key = DocumentKey("counter", "l1")
     await store.create(LINE, key, build_document_text(id="counter", line="l1", n=0))
 
@@ -241,7 +241,7 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
 
 
 async def test_a_foreign_position_is_rejected(store: DocumentStore) -> None:
-    """A continuation token that the store has not issued is rejected."""
+    """A continuation token of another store is rejected."""
     with pytest.raises(WorkspaceError) as caught:
         await store.list(LINE, "l1", 5, "nonsense", all_partitions=False)
     assert [error["field"] for error in caught.value.members["errors"]] == ["continuationToken"]  # type: ignore[attr-defined]  # it is a list of objects

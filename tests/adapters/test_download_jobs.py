@@ -25,7 +25,7 @@ type Opener = Callable[[], JobStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
+    """Yield a function that opens one store as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -41,7 +41,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def store(opener: Opener) -> JobStore:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     return opener()
 
 
@@ -66,7 +66,7 @@ async def create_stored(store: JobStore, job_id: str = "j1") -> Job:
 
 
 async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
-    """Other processes load a job with all attributes, and list an owner's jobs newest first."""
+    """Another process loads a job with all attributes; an owner's jobs are listed newest first."""
     store, other = opener(), opener()
     first = build_job("a", leaves={"pump": (("x", "y"), ("",))})
     second = build_job("b", created_at=START + HOUR)
@@ -82,7 +82,7 @@ async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
 
 
 async def test_the_start_of_an_import_moves_its_expiry(opener: Opener) -> None:
-    """The start of an import postpones its expiry, and a repeated progress step of the import counts once."""
+    """Starting an import postpones its expiry; repeating a step of an import counts its rows once."""
     store, other = opener(), opener()
     request = ImportRequest(
         format=ImportFormat.CSV,
@@ -105,7 +105,7 @@ async def test_the_start_of_an_import_moves_its_expiry(opener: Opener) -> None:
 
 
 async def test_a_job_is_created_once(store: JobStore) -> None:
-    """A second job with the same id is rejected, and the first one is unchanged."""
+    """A second job with the same id is rejected, and the first job is unchanged."""
     await store.create(build_job())
     with pytest.raises(WorkspaceError) as failure:
         await store.create(build_job(owner="somebody"))
@@ -114,7 +114,7 @@ async def test_a_job_is_created_once(store: JobStore) -> None:
 
 
 async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
-    """Concurrent changes by two processes are all stored."""
+    """If two processes change a job at the same time, both changes are stored."""
     stores = (opener(), opener())
     part = Part(connection="pump", start=START, end=START + HOUR)
     await stores[0].create(build_job(parts=(part,) * 20))
@@ -130,7 +130,7 @@ async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
 
 
 async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
-    """If the function that changes a job raises an exception, the caller gets it, and the job stays unchanged."""
+    """If the function that changes a job raises an exception, the caller gets it and the job is unchanged."""
     await store.create(build_job())
     await store.change("j1", Job.cancel)
     before = await create_stored(store)
@@ -140,7 +140,7 @@ async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
 
 
 async def test_expired_jobs_are_found(store: JobStore) -> None:
-    """A job counts as expired from its expiry time on."""
+    """From its expiry time on, a job is listed as expired."""
     made = build_job()
     await store.create(made)
     assert list(await store.list_expired(made.expires_at - timedelta(microseconds=1))) == []

@@ -40,7 +40,7 @@ type Opener = Callable[[], GrantStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
+    """Yield a function that opens one store as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -56,7 +56,7 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 async def test_a_grant_is_found_as_stored(opener: Opener) -> None:
-    """Other processes find a grant with all attributes, even after it is replaced."""
+    """Another process finds a grant with all attributes, also after the grant is replaced."""
     store, other = opener(), opener()
     await store.add(GRANT)
     found = await other.find("0001")
@@ -71,7 +71,7 @@ async def test_a_grant_is_found_as_stored(opener: Opener) -> None:
 
 
 async def test_one_of_several_replacements_succeeds(opener: Opener) -> None:
-    """If several processes replace one grant at the same time, exactly one succeeds."""
+    """If several processes replace a grant at the same time, exactly one succeeds."""
     stores = [opener() for _ in range(4)]
     await stores[0].add(GRANT)
     found = [await store.find("0001") for store in stores]
@@ -86,7 +86,7 @@ async def test_one_of_several_replacements_succeeds(opener: Opener) -> None:
 
 
 async def test_active_grants_are_listed(opener: Opener) -> None:
-    """The list contains grants that are redeemed, have not ended and have not expired."""
+    """The list contains each grant that is redeemed and has neither ended nor expired."""
     store = opener()
     active = replace(GRANT, grant_id="0002", refresh=REFRESH)
     foreign = replace(active, grant_id="0003", member_id="editor@x")
@@ -100,7 +100,7 @@ async def test_active_grants_are_listed(opener: Opener) -> None:
 
 
 async def test_grants_of_a_credential_are_listed(opener: Opener) -> None:
-    """Grants are found by the token or API key with which the member consented."""
+    """Grants are found by the credential (token or API key) of the consent."""
     store = opener()
     other = replace(GRANT, grant_id="0002", token_id="other", api_key_id="", refresh=REFRESH)
     for grant in (GRANT, other, replace(GRANT, grant_id="0003", end=END)):
@@ -112,7 +112,7 @@ async def test_grants_of_a_credential_are_listed(opener: Opener) -> None:
 
 
 async def test_ends_without_an_event_are_listed(opener: Opener) -> None:
-    """A grant that has ended is listed until its audit event is stored."""
+    """An ended grant is listed until its audit event is stored."""
     store = opener()
     await store.add(GRANT)
     await store.add(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))

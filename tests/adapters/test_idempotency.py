@@ -1,4 +1,4 @@
-"""Tests that every store of idempotency keys and of idempotent replies meets the same contract."""
+"""Tests that every store of idempotency keys and of their replies meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ type Opener = Callable[[], tuple[IdempotencyStore, IdempotentReplyStore]]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the empty stores, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the stores as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -58,8 +58,8 @@ def store(opener: Opener) -> IdempotentReplyStore:
     return opener()[1]
 
 
-async def test_of_simultaneous_claims_one_wins(opener: Opener) -> None:
-    """If several callers claim one key at the same time, one claim is stored, and every caller receives this claim."""
+async def test_one_of_simultaneous_claims_is_stored(opener: Opener) -> None:
+    """If several callers claim a key at the same time, one claim is stored, and each caller receives it."""
     claims = [Claim("f", f"id-{number}") for number in range(6)]
     stores = [opener()[0] for _ in range(3)]
     given = await asyncio.gather(
@@ -78,7 +78,7 @@ async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
 
 
 async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
-    """A claim of a key can be deleted only with the append id of the claim."""
+    """The claim of a key can be deleted only with the claim's append id."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     await keys.forget("k", "other")
     await keys.forget("unknown", "other")
@@ -88,7 +88,7 @@ async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
 
 
 async def test_one_of_many_callers_gets_the_lease(opener: Opener) -> None:
-    """Of concurrent callers with the same claim, exactly one gets the lease."""
+    """If several callers have the same claim, exactly one gets the lease."""
     stores = [opener()[1] for _ in range(3)]
     begun = await asyncio.gather(
         *(
@@ -102,7 +102,7 @@ async def test_one_of_many_callers_gets_the_lease(opener: Opener) -> None:
 
 
 async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReplyStore) -> None:
-    """After a lease has passed to another caller, only this caller can renew it, store the reply or release it."""
+    """After an expired lease has passed to another caller, only that caller can renew, use or release it."""
     assert (await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).owns_lease
     assert not (await store.begin("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).owns_lease
     late = AT + 2 * SECOND
@@ -131,7 +131,7 @@ async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) 
 
 
 async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> None:
-    """A different request with the same key never gets a lease."""
+    """Another request with the same key never gets a lease."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
     begun = await store.begin("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
@@ -148,7 +148,7 @@ async def test_replies_expire(store: IdempotentReplyStore) -> None:
 
 
 async def test_keys_and_replies_are_separate(opener: Opener) -> None:
-    """The store of keys and the store of replies may contain the same name."""
+    """The same name can be in the store of keys and in the store of replies."""
     keys, store = opener()
     await keys.claim("n", FIRST, AT, AT - DAY)
     assert (await store.begin("n", OTHER, "a", AT, AT + SECOND, AT - DAY)).claim == OTHER

@@ -1,4 +1,4 @@
-"""Tests that every store of leases of background jobs meets the same contract."""
+"""Tests that every lease store for background jobs meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -23,7 +23,7 @@ type Opener = Callable[[], JobLeaseStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several instances; the tests run for each kind of store."""
+    """Yield a function that opens one store as several instances do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -42,7 +42,7 @@ async def claim_job(store: JobLeaseStore, holder: str, at: datetime, first_due: 
 
 
 async def test_new_job_is_due_at_its_first_due_time(opener: Opener) -> None:
-    """A new job gets no lease before its first due time."""
+    """A new job gets no lease before the first time at which it is due."""
     store = opener()
     assert await claim_job(store, "a", AT, AT + SECOND) == JobClaim(granted=False, next_attempt=AT + SECOND)
     assert (await claim_job(store, "a", AT + SECOND, AT + 9 * SECOND)).granted
@@ -57,7 +57,7 @@ async def test_only_one_instance_gets_a_due_job(opener: Opener) -> None:
 
 
 async def test_released_job_waits_for_its_next_due_time(opener: Opener) -> None:
-    """After its release, a job gets no lease before its next due time."""
+    """After its release, a job gets no lease before the next time at which it is due."""
     first, second = opener(), opener()
     assert (await claim_job(first, "a", AT)).granted
     await first.release(JOB, "a", AT + 15 * SECOND)
@@ -67,7 +67,7 @@ async def test_released_job_waits_for_its_next_due_time(opener: Opener) -> None:
 
 
 async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
-    """If the holder of a lease has died, the job is due again after the lease has expired."""
+    """If the holder of a lease dies, the job is due again when the lease has expired."""
     first, second = opener(), opener()
     assert (await claim_job(first, "a", AT)).granted
     assert not (await claim_job(second, "b", AT + LEASE - SECOND)).granted
@@ -75,7 +75,7 @@ async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
 
 
 async def test_due_time_is_limited_after_clocks_are_set_back(opener: Opener) -> None:
-    """After clocks are set back, a job is due at the next time of its schedule, not at the stored later time."""
+    """After clocks are set back, a job is due at the next time of its schedule instead of the later stored time."""
     store = opener()
     hour = 3600 * SECOND
     assert (await claim_job(store, "a", AT + hour)).granted
@@ -86,7 +86,7 @@ async def test_due_time_is_limited_after_clocks_are_set_back(opener: Opener) -> 
 
 
 async def test_lease_of_a_dead_instance_is_limited_after_clocks_are_set_back(opener: Opener) -> None:
-    """After clocks are set back, a dead instance's lease ends after one lease time, not at its stored end."""
+    """After clocks are set back, a dead instance's lease ends after its normal duration."""
     first, second = opener(), opener()
     assert (await claim_job(first, "a", AT + 3600 * SECOND)).granted
     refused = await claim_job(second, "b", AT)
@@ -104,7 +104,7 @@ async def test_extended_lease_stays_with_its_holder(opener: Opener) -> None:
 
 
 async def test_former_holder_cannot_change_the_lease(opener: Opener) -> None:
-    """An instance whose lease has passed to another can neither extend nor release it."""
+    """An instance that lost its lease can neither extend nor release it."""
     first, second = opener(), opener()
     assert (await claim_job(first, "a", AT)).granted
     assert (await claim_job(second, "b", AT + LEASE)).granted
@@ -115,7 +115,7 @@ async def test_former_holder_cannot_change_the_lease(opener: Opener) -> None:
 
 
 async def test_unknown_job_has_no_lease(opener: Opener) -> None:
-    """A lease of an unknown job cannot be extended, and releasing it stores nothing."""
+    """The lease of an unknown job cannot be extended, and releasing it stores nothing."""
     store = opener()
     assert not await store.extend(JOB, "a", AT + LEASE)
     await store.release(JOB, "a", AT + 9 * LEASE)

@@ -1,4 +1,4 @@
-"""Tests that every overview of chains meets the same contract; to add an adapter, add it to ``OPENERS``."""
+"""Tests that every adapter for the overview of chains meets the same contract."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ MANY = 2**40
 
 @dataclass
 class Opened:
-    """Overview, the store of its chains, and a function that makes a chain look like one of an earlier version."""
+    """Overview with its chain store, and a function that makes a chain look as if an earlier version wrote it."""
 
     overview: ChainOverview
     store: ChainStore
@@ -57,7 +57,7 @@ async def open_sqlite(folder: Path) -> AsyncIterator[Opened]:
 
 @asynccontextmanager
 async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[Opened]:
-    """Open the Cosmos DB adapter on a test server."""
+    """Open the Cosmos DB adapter with an emulator."""
     async with CosmosServer(physical_partitions=3) as server:
         await create_database(server)
         account = CosmosAccount(server.endpoint, DATABASE, key=server.key)
@@ -96,24 +96,24 @@ OPENERS: dict[str, Opener] = {
 
 @pytest.fixture(params=OPENERS)
 async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    """Provide an empty overview; the tests run for each kind of store."""
+    """Provide an empty overview; each kind of store is tested."""
     async with OPENERS[request.param](tmp_path) as found:
         yield found
 
 
 def build_amendment(status: str = "pending") -> dict[str, str]:
-    """Return the JSON members of the record of an amendment."""
+    """Return the JSON members of an amendment's record."""
     return {"AmendedBy": "e", "Status": status, "EntityType": "T", "EntityID": "1"}
 
 
 def build_decision(sequence: int) -> dict[str, str]:
-    """Return the members of an approval of an amendment."""
+    """Return the JSON members of an approval of an amendment."""
     members = {"ApprovedBy": "a", "Status": "approved", "EntityType": "T", "EntityID": "1"}
     return {**members, "AmendmentID": f"{sequence:012d}"}
 
 
 async def append_records(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], second: int = 0) -> Tip:
-    """Append records with these members as one batch, at the given second."""
+    """Append records with these members as one batch at this second."""
     await store.provision(chain)
     tip = await store.read_tip(chain)
     timestamp = f"2026-01-05T08:{second // 60:02d}:{second % 60:02d}.000000Z"
@@ -139,14 +139,14 @@ async def summarize_chain(opened: Opened, chain: ChainKey) -> ChainSummary:
 
 
 async def list_places(opened: Opened) -> list[tuple[str, int]]:
-    """Return scope and sequence of each entry in the index of pending amendments."""
+    """Return the scope and sequence number of each entry in the index of pending amendments."""
     entries = await opened.overview.list_pending(None, 100, MANY)
     assert all(entry.record and entry.record.sequence == entry.place.sequence for entry in entries)
     return [(entry.place.scope_key, entry.place.sequence) for entry in entries]
 
 
 async def test_summaries_follow_appends(opened: Opened) -> None:
-    """A summary contains the current number of records, first and last time, and pending amendments."""
+    """A chain's summary has its current number of records, first and last time, and pending amendments."""
     assert await opened.overview.list_chains(None, None, 10) == []
     await append_records(opened.store, PLATFORM, build_event(), second=1)
     await append_records(opened.store, EVENTS, build_event(), build_event(), second=2)
@@ -165,7 +165,7 @@ async def test_summaries_follow_appends(opened: Opened) -> None:
 
 
 async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
-    """The pages of the list, of any size, contain each chain once."""
+    """All pages of the list, of any size, together contain each chain once."""
     chains = [ChainKey(Target.DOMAIN_EVENTS, f"s{number}") for number in range(5)] + [AMENDMENTS, OTHER, PLATFORM]
     for chain in chains:
         for _ in range(3):
@@ -187,7 +187,7 @@ async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
 
 
 async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> None:
-    """The index lists the pending amendments of all scopes by time, in pages; decided amendments can be removed."""
+    """The index lists pending amendments of all scopes by time, in pages; decided ones can be removed."""
     await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
     await append_records(opened.store, OTHER, build_amendment(), second=2)
     await append_records(opened.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
@@ -205,14 +205,14 @@ async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> Non
 
 
 async def test_a_page_of_pending_amendments_has_a_maximum_size(opened: Opened) -> None:
-    """A page ends before its maximum size is exceeded, but has at least one entry."""
+    """A page has at least one entry, and ends before its maximum size is exceeded."""
     await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
     (entry,) = await opened.overview.list_pending(None, 100, 1)
     assert entry.place.sequence == 1
 
 
 async def test_earlier_chains_are_counted(opened: Opened) -> None:
-    """Chains that an earlier version stored without counts are counted once."""
+    """A chain that an earlier version stored without counts is counted once."""
     await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
     await append_records(opened.store, AMENDMENTS, build_decision(1), second=2)
     await opened.forget_counts(AMENDMENTS)
@@ -231,8 +231,8 @@ async def test_earlier_chains_are_counted(opened: Opened) -> None:
     assert (await summarize_chain(opened, AMENDMENTS)).pending == 1
 
 
-async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counting while records are appended gives the correct number."""
+async def test_counting_during_appends_is_exact(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting a chain while records are appended gives the exact number."""
     monkeypatch.setattr(provenance_overview, "COUNTED_AT_ONCE", 3)
     await append_records(opened.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
     await opened.forget_counts(AMENDMENTS)
@@ -257,7 +257,7 @@ async def test_counting_and_appends_at_the_same_time(opened: Opened, monkeypatch
 
 
 async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opened) -> None:
-    """A summary contains the last verdict and the largest checkpoint size, even after appends."""
+    """A summary has the last verdict and the largest checkpoint size, also after appends."""
     assert await opened.overview.find_verdict(EVENTS) is None
     await append_records(opened.store, EVENTS, build_event())
     assert await opened.overview.find_verdict(EVENTS) is None

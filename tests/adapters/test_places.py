@@ -1,4 +1,4 @@
-"""Tests that every store of quota reservations (places) meets the same contract."""
+"""Tests that every store of places (reservations of a quota) meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -20,7 +20,7 @@ type Opener = Callable[[], QuotaStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
+    """Yield a function that opens one store as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -34,8 +34,8 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         yield open_another
 
 
-async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:
-    """Processes that reserve at the same time together get exactly as many places as the limit allows."""
+async def test_concurrent_reservations_respect_the_limit(opener: Opener) -> None:
+    """Processes that reserve places at the same time get together exactly as many as the limit allows."""
     stores = [opener() for _ in range(3)]
     taken = await asyncio.gather(
         *(stores[n % 3].reserve(WHO, Purpose.JOBS, f"job-{n}", at=AT + n, limit=5) for n in range(15))
@@ -46,7 +46,7 @@ async def test_processes_at_once_never_exceed_the_limit(opener: Opener) -> None:
 
 
 async def test_places_of_others_do_not_count(opener: Opener) -> None:
-    """Places of other principals or purposes do not count; reserving a place twice changes nothing."""
+    """Places of other principals or purposes are not counted; reserving a place again changes nothing."""
     store, other = opener(), opener()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await other.reserve(WHO, Purpose.JOBS, "a", at=AT + 1, limit=1)
@@ -58,7 +58,7 @@ async def test_places_of_others_do_not_count(opener: Opener) -> None:
 
 
 async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
-    """A freed place is available at once; freeing a missing place changes nothing."""
+    """A freed place is available at once; freeing a place that does not exist changes nothing."""
     store, other = opener(), opener()
     for reservation_id in ("a", "b"):
         assert await store.reserve(WHO, Purpose.STREAMS, reservation_id, at=AT, limit=2)
@@ -69,7 +69,7 @@ async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
 
 
 async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> None:
-    """The place of a finished job no longer counts as active, but its bytes still count."""
+    """The place of a finished job is not counted as active, but its bytes are."""
     store = opener()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await store.raise_size(WHO, Purpose.JOBS, "a", size=60, at=AT, limit=100)
@@ -83,8 +83,8 @@ async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> Non
     assert list(await store.list_reservations(WHO, Purpose.JOBS)) == expected
 
 
-async def test_sizes_at_once_never_exceed_the_limit(opener: Opener) -> None:
-    """Sizes that several processes increase at the same time stay within the limit."""
+async def test_concurrent_size_changes_respect_the_limit(opener: Opener) -> None:
+    """If several processes increase sizes at the same time, the sum stays within the limit."""
     stores = [opener() for _ in range(3)]
     grown = await asyncio.gather(
         *(stores[n % 3].raise_size(WHO, Purpose.JOBS, f"job-{n}", size=30, at=AT, limit=100) for n in range(9))

@@ -1,4 +1,4 @@
-"""Tests that names of warm queries are unique under concurrency, with every catalog store."""
+"""Tests that warm query names stay unique during concurrent changes, with every catalog store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -76,9 +76,9 @@ async def put_query(service: CatalogService, fields: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("pair", CONTRADICTIONS, ids=lambda pair: pair[1]["name"])
-async def test_of_two_contradicting_puts_at_once_one_wins(
+async def test_one_of_two_conflicting_puts_succeeds(
     instances: list[CatalogService], pair: tuple[dict[str, str], dict[str, str]]
 ) -> None:
-    """If two instances store queries with conflicting names at the same time, only one succeeds."""
+    """If two instances store queries with conflicting names at the same time, one succeeds."""
     codes = await asyncio.gather(*(put_query(service, fields) for service, fields in zip(instances, pair, strict=True)))
     assert sorted(codes) == ["", "WARM_QUERY_NAME_TAKEN"]

@@ -19,7 +19,7 @@ type Opener = Callable[[], LeaseStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several instances; the tests run for each kind of store."""
+    """Yield a function that opens one store as several instances do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -47,7 +47,7 @@ def build_lease_request(
 
 
 async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
-    """A lease of one instance reduces the budget that remains for the other instances."""
+    """The lease of one instance reduces the remaining budget of the others."""
     first, second = opener(), opener()
     lease = await first.lease(build_lease_request(6), AT)
     assert (lease.granted, lease.left, lease.active_on_other_instances) == (6, 4, 0)
@@ -79,14 +79,14 @@ async def test_used_budget_counts_for_the_window(opener: Opener) -> None:
 
 
 async def test_an_unsettled_lease_counts_as_used(opener: Opener) -> None:
-    """A lease that is never settled, because its instance died, counts as used."""
+    """If an instance dies without settling its lease, the lease counts as used."""
     await opener().lease(build_lease_request(10), AT)
     assert (await opener().lease(build_lease_request(5, instance="two"), AT + 30)).granted == 0
     assert (await opener().lease(build_lease_request(5, instance="two"), AT + 61)).granted == 5
 
 
 async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
-    """Each instance gets the number of requests that the other instances currently execute."""
+    """Each instance gets the number of requests that the other instances are executing."""
     store = opener()
     await store.lease(build_lease_request(1, active=3), AT)
     assert (await store.lease(build_lease_request(1, instance="two", active=2), AT + 1)).active_on_other_instances == 3
@@ -96,7 +96,7 @@ async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
 
 
 async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
-    """The sum of simultaneous leases never exceeds the budget."""
+    """The sum of simultaneous leases does not exceed the budget."""
     stores = [opener() for _ in range(3)]
     given: list[Lease] = await asyncio.gather(
         *(stores[number % 3].lease(build_lease_request(2, instance=f"i{number}"), AT) for number in range(9))
@@ -107,7 +107,7 @@ async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
 
 @pytest.mark.parametrize("is_settled", [False, True])
 async def test_usage_before_the_clock_was_set_back_counts_for_one_window(opener: Opener, *, is_settled: bool) -> None:
-    """After the clock was set back by an hour, earlier usage counts for one minute, not until its time comes again."""
+    """After the clock is set back by an hour, earlier usage counts for one minute and not longer."""
     store = opener()
     lease = await store.lease(build_lease_request(10), AT + 3600)
     if is_settled:
@@ -119,7 +119,7 @@ async def test_usage_before_the_clock_was_set_back_counts_for_one_window(opener:
 
 
 async def test_active_requests_before_the_clock_was_set_back_are_ignored(opener: Opener) -> None:
-    """The active requests of an instance that died before the clock was set back are ignored."""
+    """If an instance died before the clock was set back, its active requests are not counted."""
     store = opener()
     await store.lease(build_lease_request(1, active=3), AT + 3600)
     assert (await store.lease(build_lease_request(1, instance="two"), AT)).active_on_other_instances == 0

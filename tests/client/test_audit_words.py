@@ -1,4 +1,4 @@
-"""Tests of the text in which `oi audit verify` explains its result to an auditor."""
+"""Tests of the text with which `oi audit verify` explains its result to an auditor."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def build_verdict(**changed: Any) -> "Verdict":
-    """Return the verdict about an intact chain with changed members."""
+    """Return the result of verifying an intact chain, with changed members."""
     verdict = {
         "Valid": None,
         "ChainValid": True,

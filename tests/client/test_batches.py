@@ -8,7 +8,7 @@ from oi.json_text import JsonTextError
 
 
 def test_a_message_without_an_id_gets_one() -> None:
-    """Each message without an id gets a new id in a copy of the message."""
+    """A message without an id gets a new id, in a copy of the message."""
     message: dict[str, Any] = {"value": 1, "messageId": None}
     first, second = add_message_id(message), add_message_id(message)
     assert first["messageId"] != second["messageId"]
@@ -17,12 +17,12 @@ def test_a_message_without_an_id_gets_one() -> None:
 
 @pytest.mark.parametrize("own", ["m-1", "", 0, 7])
 def test_an_id_is_not_changed(own: Any) -> None:
-    """A message that has an id is sent unchanged, even if the service will reject the id."""
+    """A message with an id is sent unchanged, even if the service will reject this id."""
     assert add_message_id({"messageId": own, "value": 1}) == {"messageId": own, "value": 1}
 
 
 def test_the_id_is_added_at_the_pointer_of_the_connection() -> None:
-    """The id is added at the pointer from which the connection reads it."""
+    """The id is added at the place from which the connection reads it."""
     added = add_message_id({"h": {"t": 1}, "value": 1}, "/h/a~1b")
     assert added == {"h": {"t": 1, "a/b": added["h"]["a/b"]}, "value": 1}
     assert add_message_id({"h": {"id": "m"}}, "/h/id") == {"h": {"id": "m"}}
@@ -31,14 +31,14 @@ def test_the_id_is_added_at_the_pointer_of_the_connection() -> None:
 
 
 def test_an_array_in_an_object_gets_no_id() -> None:
-    """An object that contains only an array of objects gets no id, because the service would store it as a message."""
+    """If an object contains only an array of objects, no id is added, because the service stores it as one message."""
     wrapped = {"metrics": [{"a": 1}]}
     assert add_message_id(wrapped) == wrapped
     assert "messageId" in add_message_id({"metrics": [1]})
 
 
 def test_batches_keep_the_limits_of_a_request() -> None:
-    """A batch has at most the maximum number of messages and bytes; a larger line is sent alone."""
+    """A batch has at most the maximum number of messages and bytes; a line that is larger is sent alone."""
     assert [len(batch) for batch in split_lines([b"{}\n"] * (MAX_MESSAGES + 1))] == [MAX_MESSAGES, 1]
     large = b"x" * (MAX_BYTES // 2)
     assert [len(batch) for batch in split_lines([large, large, b"{}\n", b"x" * (MAX_BYTES + 1)])] == [2, 1, 1]
@@ -46,7 +46,7 @@ def test_batches_keep_the_limits_of_a_request() -> None:
 
 
 def test_a_message_is_one_line() -> None:
-    """A message is encoded as one line; a value that JSON cannot express raises an error."""
+    """A message is encoded as one line; a value that JSON cannot represent raises an error."""
     assert encode_message({"a": "x\ny", "b": "ä"}) == '{"a":"x\\ny","b":"ä"}\n'.encode()
     with pytest.raises(JsonTextError, match="NaN or infinite"):
         encode_message({"a": float("nan")})

@@ -40,7 +40,7 @@ SLOW = ("httpx", "rich", "pydantic", "cryptography", "websockets", "asyncio", "o
 
 
 def list_commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each executable command, for example ``audit fetch``."""
+    """Yield the words of each command that can be executed, for example ``audit fetch``."""
     if not isinstance(command, click.Group):
         yield words
         return
@@ -66,7 +66,7 @@ def read_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str
 def test_each_command_has_examples(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The help of each command shows examples of its use, with options that exist."""
+    """The help of each command has examples, which use options that exist."""
     monkeypatch.chdir(tmp_path)
     for name in FILES:
         (tmp_path / name).touch()
@@ -90,12 +90,12 @@ def test_each_command_has_examples(
 
 @pytest.mark.parametrize("words", sorted(set(COMMANDS) - set(WITHOUT_JSON)), ids=" ".join)
 def test_each_command_prints_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command has the option --json, except those that run a program, print text or write a file."""
+    """Each command has the option --json, except commands that run a program, print text or write a file."""
     assert "--json" in read_help(words, capsys)
 
 
 def test_help_loads_no_library() -> None:
-    """`oi --help` imports no library that takes long to load."""
+    """`oi --help` imports no library that loads slowly."""
     program = f"import sys; from oi.cli.main import execute; execute(['--help']); print(set(sys.modules) & set({SLOW}))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src")}
     run = subprocess.run(
@@ -107,14 +107,14 @@ def test_help_loads_no_library() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_has_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The completion script of each shell gets the possible words from the command."""
+def test_each_shell_has_a_completion_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """For each shell there is a completion script, which gets the words from the command."""
     assert execute(["completion", shell]) == 0
     assert "_OI_COMPLETE" in capsys.readouterr().out
 
 
 def test_words_are_completed() -> None:
-    """The command lists the subcommands and options that complete a word."""
+    """The command prints the subcommands and options that complete a word."""
     words = {"_OI_COMPLETE": "bash_complete", "COMP_WORDS": "oi query ", "COMP_CWORD": "2"}
     completed = CliRunner().invoke(main, env=words, prog_name="oi").output
     assert "plain,run" in completed.split()
@@ -124,7 +124,7 @@ def test_words_are_completed() -> None:
     "arguments", [["nonsense"], ["query", "run"], ["tail", "--count", "0"], ["audit", "append", "--after-state", "[1]"]]
 )
 def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Wrong usage is explained on standard error, and the exit code is 2."""
+    """Wrong usage is explained on standard error and ends with exit code 2."""
     assert execute(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

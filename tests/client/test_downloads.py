@@ -8,7 +8,7 @@ from oi import ApiError, Workspace
 
 
 def wait_for(job: dict[str, Any]) -> ApiError:
-    """Return the error that the client raises for a download job in the given state."""
+    """Return the error that the client raises for a download in this state."""
     state = {"downloadId": "1", "status": "failed", "progress": {}, **job}
     with Workspace("https://plant.example", token="t") as workspace:
         transport = httpx.MockTransport(lambda _request: httpx.Response(200, json=state))
@@ -20,7 +20,7 @@ def wait_for(job: dict[str, Any]) -> ApiError:
 
 
 def test_the_reason_of_a_failure_is_reported() -> None:
-    """The error about a failed download contains the service's reason and error code."""
+    """The error about a failed download contains the reason and the error code of the service."""
     error = wait_for({"error": "DOWNLOAD_QUOTA_EXCEEDED: The files exceed 50 GiB."})
     assert (error.code, error.detail) == ("DOWNLOAD_QUOTA_EXCEEDED", "The files exceed 50 GiB.")
     error = wait_for({"error": "The scratch disk is full: 0 bytes left."})
@@ -28,5 +28,5 @@ def test_the_reason_of_a_failure_is_reported() -> None:
 
 
 def test_a_cancelled_download_is_reported() -> None:
-    """The error about a job that ended without a reason contains the job's status."""
+    """The error about a download that ended without a reason contains the status of the download."""
     assert wait_for({"status": "cancelled", "error": None}).detail == "The download is cancelled."

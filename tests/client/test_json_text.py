@@ -16,7 +16,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_encoded_values_are_parsed_again(value: object) -> None:
-    """Encoding and then parsing a value gives an equal value."""
+    """Encoding a value and parsing the text gives an equal value."""
     try:
         text = encode_json(value).decode()
     except JsonTextError:
@@ -46,8 +46,8 @@ def test_encoded_values_are_parsed_again(value: object) -> None:
         ('{"a": 1, "b": {"c": 1, "c": 1}}', 'the member "c" occurs twice in one object'),
     ],
 )
-def test_faults_are_described(text: str, message: str) -> None:
-    """The error about invalid JSON states the rule and the place."""
+def test_errors_state_the_rule_and_the_position(text: str, message: str) -> None:
+    """The error about invalid JSON states the broken rule and the position."""
     with pytest.raises(JsonTextError) as raised:
         parse_json(text)
     assert str(raised.value) == message
@@ -61,8 +61,8 @@ def test_faults_are_described(text: str, message: str) -> None:
         ("\ud800", "a text has an unpaired surrogate, which is not a character"),
     ],
 )
-def test_values_that_json_cannot_express(value: object, message: str) -> None:
-    """A value that JSON cannot express raises an error with the reason."""
+def test_values_without_a_json_form_are_rejected(value: object, message: str) -> None:
+    """A value that JSON cannot represent raises an error with the reason."""
     with pytest.raises(JsonTextError) as raised:
         encode_json([value])
     assert str(raised.value) == message
@@ -81,7 +81,7 @@ def test_values_that_json_cannot_express(value: object, message: str) -> None:
     ],
 )
 def test_pointers_select_values(pointer: str, expected: object) -> None:
-    """A pointer selects a value as RFC 6901 specifies; a missing place is reported as missing."""
+    """A pointer selects a value as in RFC 6901; if the value does not exist, it is reported as missing."""
     value: object = {"a": [0, {"b/c~": 5, "n": None}]}
     for part in split_pointer(pointer):
         value = resolve_pointer_part(value, part)
@@ -89,7 +89,7 @@ def test_pointers_select_values(pointer: str, expected: object) -> None:
 
 
 def test_equal_members_are_found_in_linear_time() -> None:
-    """A duplicate among very many members of an object is found in linear time."""
+    """In an object with very many members, a duplicate name is found in linear time."""
     text = "{" + ",".join(f'"{number}":0' for number in (*range(200_000), 199_999)) + "}"
     with pytest.raises(JsonTextError, match='"199999" occurs twice'):
         parse_json(text)

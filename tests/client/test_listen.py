@@ -1,4 +1,4 @@
-"""Tests of the local receiver of webhooks, which is for trials."""
+"""Tests of the local webhook receiver, which is for trials."""
 
 import base64
 import json
@@ -15,14 +15,14 @@ SECRET = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"
 
 
 def sign_body(body: str) -> dict[str, str]:
-    """Sign a body with the current time."""
+    """Sign a webhook body with the current time."""
     now = datetime.now(UTC)
     signature = Webhook(SECRET).sign("msg_1", now, body)
     return {"Webhook-Id": "msg_1", "Webhook-Timestamp": str(int(now.timestamp())), "Webhook-Signature": signature}
 
 
 def test_requests_are_verified_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The receiver verifies each request with the current secret file, prints the result, and sends its status."""
+    """The receiver verifies each request with the secret in the file, prints the result, and replies accordingly."""
     secret = tmp_path / "secret"
     with build_server("127.0.0.1", 0, secret, 503, as_json=True) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))

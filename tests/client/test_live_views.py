@@ -1,4 +1,4 @@
-"""Tests of the views of live telemetry in a terminal."""
+"""Tests of the terminal views of live telemetry."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def render_lines(view: LiveTable | LiveChart) -> list[list[str]]:
 
 
 def test_the_table_has_the_newest_message_of_each_device() -> None:
-    """A later message of a device replaces the device's row; a new field adds a column."""
+    """A new message of a device replaces the device's row; a new field adds a column."""
     table = LiveTable()
     for message in (build_message("b", x=1), build_message("a", x=2), build_message("b", x=3, y=True)):
         table.add(message)
@@ -38,7 +38,7 @@ def test_the_table_has_the_newest_message_of_each_device() -> None:
 
 
 def test_the_chart_draws_the_last_values_of_each_device() -> None:
-    """The chart draws the last 60 numbers of each device, and ignores other values."""
+    """The chart draws the last 60 numbers of each device and ignores values that are not numbers."""
     chart = LiveChart("x")
     for value in (0, "text", None, True, 7, 3.5):
         chart.add(build_message("a", x=value))
@@ -53,7 +53,7 @@ def test_the_chart_draws_the_last_values_of_each_device() -> None:
 
 
 def test_a_chart_without_numbers_names_the_fields() -> None:
-    """If a field has no numbers, the output of its chart lists the existing fields."""
+    """If a field has no numbers, its chart lists the fields that exist."""
     chart = LiveChart("z")
     assert render_lines(chart)[1:] == []
     chart.add(build_message("a", y="text", x=1))

@@ -22,7 +22,7 @@ REMEDY = "run: .venv/bin/python client/scripts/make_models.py"
 
 @pytest.fixture(scope="module")
 def schemas() -> Mapping[str, Any]:
-    """Return the named schemas of the OpenAPI document that has all operations."""
+    """Return the named schemas of an OpenAPI document with all operations."""
     operations = asyncio.run(load_operations(GROUPS))
     found: Mapping[str, Any] = build_document(operations, "Workspace", "", {}, SchemaRegistry())["components"][
         "schemas"
@@ -31,7 +31,7 @@ def schemas() -> Mapping[str, Any]:
 
 
 def test_each_schema_has_a_model_with_its_members(schemas: Mapping[str, Any]) -> None:
-    """Each named schema has a model in ``oi.models`` with the same members and required members."""
+    """Each named schema has a model in ``oi.models`` with equal members and equal required members."""
     for name, schema in schemas.items():
         model = getattr(models, name, None)
         assert model is not None, f"{name} is missing; {REMEDY}"

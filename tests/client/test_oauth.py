@@ -22,7 +22,7 @@ URL = "https://plant.example"
 
 
 class FakeServer:
-    """Fake authorization server, which rotates refresh tokens and rejects used ones."""
+    """Fake authorization server that rotates refresh tokens and rejects used ones."""
 
     def __init__(self) -> None:
         self.issuer = URL
@@ -75,7 +75,7 @@ def open_fake(server: FakeServer) -> httpx.Client:
 
 
 def store_tokens(expires_in: float) -> None:
-    """Store the tokens that the server issues at a sign-in."""
+    """Store tokens of the server, as a sign-in does."""
     get_path().parent.mkdir(parents=True, exist_ok=True)
     store_grant(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
 
@@ -83,7 +83,7 @@ def store_tokens(expires_in: float) -> None:
 def forge_redirect(
     monkeypatch: pytest.MonkeyPatch, reply: Callable[[dict[str, str]], dict[str, Any]]
 ) -> list[httpx.Response]:
-    """Replace the browser by a function that visits a forged callback address, and then the correct address."""
+    """Replace the browser with a function that opens a forged callback address and then the correct one."""
     seen: list[httpx.Response] = []
 
     def open_page(address: str) -> bool:
@@ -99,7 +99,7 @@ def forge_redirect(
 
 
 def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A callback with the state of the request completes the sign-in; one with another state is rejected."""
+    """A callback with the request's state completes the sign-in; a callback with another state is rejected."""
     pages = forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": URL})
     grant = sign_in(URL, "oi", ["Workspace.Catalog.Read"])
     assert (grant.access_token, grant.scopes) == (f"a{server.refreshes}", ["Workspace.Catalog.Read"])
@@ -108,14 +108,14 @@ def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_declined_consent_is_reported(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the user declines, the error contains the authorization server's reason."""
+    """If the user declines, the error contains the reason that the authorization server returns."""
     forge_redirect(monkeypatch, lambda sent: {"error": "access_denied", "state": sent["state"], "iss": server.issuer})
     with pytest.raises(SignInError, match="access_denied"):
         sign_in(URL, "oi", [])
 
 
 def test_a_missing_decision_ends_the_wait(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If no valid callback arrives in time, the sign-in fails; a callback of another issuer does not count."""
+    """If no valid callback arrives in time, the sign-in fails; callbacks of another issuer are ignored."""
     forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": f"{server.issuer}.evil"})
     with pytest.raises(SignInError, match=r"Nobody signed in"):
         sign_in(URL, "oi", [], wait_seconds=0.2)
@@ -129,7 +129,7 @@ def test_an_unknown_client_is_explained(server: FakeServer) -> None:
 
 
 def test_the_explanation_of_an_unknown_client_has_lines(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints the lines for the workspace document as lines, below the error."""
+    """The command prints the lines for the workspace document below the error, one per line."""
     assert execute(["login", server.issuer, "--browser", "--client-id", "other"]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("error: ")
@@ -140,7 +140,7 @@ def test_the_explanation_of_an_unknown_client_has_lines(server: FakeServer, caps
 
 
 def test_another_issuer_is_refused(server: FakeServer) -> None:
-    """If the metadata of a service names another issuer, the client sends it no credentials."""
+    """If the metadata names another issuer than the service, the client sends no credentials."""
     server.issuer = "https://evil.example"
     with open_fake(server) as client, pytest.raises(SignInError, match=r"evil\.example"):
         find_server(client, URL)
@@ -154,7 +154,7 @@ ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_e
     "text", [*NO_METADATA, *(json.dumps(dict.fromkeys(ENDPOINTS, value)) for value in (7, None, f"{URL}:port"))]
 )
 def test_metadata_of_another_server_is_explained(text: str) -> None:
-    """A reply that is not OAuth metadata is an error that mentions the address of a workspace."""
+    """A reply that is no OAuth metadata is an error that mentions the workspace's address."""
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text=text))
     with (
         httpx.Client(transport=transport, base_url=URL) as client,
@@ -172,7 +172,7 @@ def test_metadata_of_another_server_is_explained(text: str) -> None:
     ],
 )
 def test_a_reply_without_tokens_is_explained(text: str) -> None:
-    """A reply of the token endpoint that contains no valid tokens is an error, not a fault of the program."""
+    """A token reply without valid tokens is reported as an error of the server, not of the program."""
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text=text))
     server = AuthorizationServer(URL, f"{URL}/authorization", f"{URL}/token", f"{URL}/revocation")
     with (
@@ -183,7 +183,7 @@ def test_a_reply_without_tokens_is_explained(text: str) -> None:
 
 
 def test_a_damaged_reply_to_a_sign_in_is_explained() -> None:
-    """A reply whose compression is damaged counts as a service that does not respond."""
+    """A sign-in reply with damaged compression is reported as a service that does not respond."""
     reply = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"damaged"))
     with (
         httpx.Client(transport=httpx.MockTransport(lambda _: reply), base_url=URL) as client,
@@ -193,7 +193,7 @@ def test_a_damaged_reply_to_a_sign_in_is_explained() -> None:
 
 
 def test_the_verifier_is_not_in_the_request(server: FakeServer) -> None:
-    """The URL for the browser contains the PKCE challenge, but not the verifier, which is secret."""
+    """The URL for the browser contains the PKCE challenge but not the secret verifier."""
     with open_fake(server) as client:
         request = AuthorizationRequest("oi", "http://127.0.0.1:1/callback")
         address = request.build_url(find_server(client, URL))
@@ -202,14 +202,14 @@ def test_the_verifier_is_not_in_the_request(server: FakeServer) -> None:
 
 
 def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
-    """An outage of the service raises a separate error, not the error that requires a new sign-in."""
+    """An outage of the service raises another error than a rejected token, which requires a new sign-in."""
     server.status = 503
     with open_fake(server) as client, pytest.raises(ServerError):
         refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))
 
 
 def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
-    """A valid token is not refreshed, and only its owner can read the file that stores it."""
+    """A valid token is not refreshed; the file with the token is readable only by its owner."""
     store_tokens(3600)
     assert get_path().stat().st_mode & 0o777 == 0o600
     login = find_login()
@@ -218,7 +218,7 @@ def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
 
 
 def test_many_processes_refresh_once(server: FakeServer) -> None:
-    """Of several simultaneous processes only one refreshes the token, because a refresh token works once."""
+    """If several processes run at once, only one refreshes the token, because a refresh token works once."""
     store_tokens(30)
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(lambda _: StoredGrant().get_token(), range(8)))
@@ -238,7 +238,7 @@ def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
 
 
 def test_revocation_sends_the_refresh_token(server: FakeServer) -> None:
-    """A logout revokes the refresh token, which ends the whole grant."""
+    """A logout revokes the refresh token, which ends the grant."""
     store_tokens(3600)
     StoredGrant().revoke()
     assert server.revoked == ["r0"]

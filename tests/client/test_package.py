@@ -23,7 +23,7 @@ OWN = {"cbor2", "httpx", "click", "cryptography", "rfc8785", "rich", "websockets
 
 
 def list_requirements(name: str, seen: set[str]) -> set[str]:
-    """Return a package's direct and indirect requirements on this platform."""
+    """Return the direct and indirect requirements of a package on this platform."""
     if name in seen:
         return seen
     seen.add(name)
@@ -44,8 +44,8 @@ def list_server_packages() -> set[str]:
     return {Requirement(line.split("#")[0]).name.lower() for line in lines if line[:1].isalpha()}
 
 
-def test_the_client_needs_no_package_of_the_service() -> None:
-    """The client requires no package that the service requires, unless the client declares the package itself."""
+def test_the_client_shares_only_declared_packages_with_the_service() -> None:
+    """The client requires a package of the service only if the client declares this package itself."""
     named = {Requirement(each).name.lower() for each in PROJECT["dependencies"]}
     assert named == OWN
     needed: set[str] = set()
@@ -56,8 +56,8 @@ def test_the_client_needs_no_package_of_the_service() -> None:
     assert not [name for name in needed if name.startswith(("azure", "pydantic", "duckdb", "opentelemetry"))]
 
 
-def test_the_client_imports_only_what_it_declares() -> None:
-    """No module of the client imports the service or a package that the client does not declare."""
+def test_the_client_imports_only_declared_packages() -> None:
+    """No module of the client imports the service or a package that is not declared."""
     extras = {Requirement(each).name.lower() for group in PROJECT["optional-dependencies"].values() for each in group}
     modules = {"paho-mqtt": "paho", "pyyaml": "yaml"}
     allowed = {modules.get(name, name) for name in OWN | extras} | {"oi"}
@@ -87,7 +87,7 @@ def test_each_public_name_is_documented(path: Path) -> None:
 
 
 def list_public_names(node: ast.Module | ast.ClassDef) -> Iterator[tuple[str, bool]]:
-    """Yield the public names of a module or class, and whether each has a docstring."""
+    """Yield the public names of a module or class, each with whether it has a docstring."""
     for each in node.body:
         if isinstance(each, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and not each.name.startswith("_"):
             yield each.name, ast.get_docstring(each) is not None
@@ -113,7 +113,7 @@ def list_modules() -> Iterator[ModuleType]:
 
 
 def test_the_examples_are_true() -> None:
-    """Each example in a docstring prints the output that the docstring shows."""
+    """Each example in a docstring prints the output that is shown there."""
     results = [doctest.testmod(module) for module in list_modules()]
     assert sum(result.attempted for result in results) >= 10
     assert [result for result in results if result.failed] == []

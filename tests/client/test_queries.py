@@ -1,4 +1,4 @@
-"""Tests of the addresses under which warm queries are executed."""
+"""Tests of the URL paths that execute warm queries."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ REPLY = {
 
 @pytest.fixture
 def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list of paths that the clients of the test request."""
+    """Return the list of URL paths that the clients of the test have requested."""
     requested: list[str] = []
 
     def reply_to_request(request: httpx.Request) -> httpx.Response:
@@ -32,7 +32,7 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def workspace(paths: list[str]) -> Iterator[Workspace]:
-    """Yield a client whose requests are recorded and not sent."""
+    """Yield a client whose requests are recorded instead of sent."""
     assert paths == []
     with Workspace("https://plant.example", token="t") as opened:
         yield opened
@@ -40,7 +40,7 @@ def workspace(paths: list[str]) -> Iterator[Workspace]:
 
 @pytest.mark.parametrize("lookup", ["", ".", "..", "../workspace", "hall/../../team", "/team", "hall//rows", "hall/"])
 def test_a_lookup_leads_to_no_other_route(workspace: Workspace, paths: list[str], lookup: str) -> None:
-    """A lookup (id in URLs) that would change the path of the URL is reported as not found, without a request."""
+    """A lookup (id in URLs) that would change the URL path is reported as not found, without a request."""
     with pytest.raises(NotFoundError, match="No warm query"):
         workspace.queries.run(lookup)
     with pytest.raises(NotFoundError, match="No warm query"):
@@ -49,7 +49,7 @@ def test_a_lookup_leads_to_no_other_route(workspace: Workspace, paths: list[str]
 
 
 def test_an_api_path_has_slashes(workspace: Workspace, paths: list[str]) -> None:
-    """The slashes of an API path stay unchanged; other special characters are percent-encoded."""
+    """The slashes of an API path are not encoded; other special characters are percent-encoded."""
     workspace.queries.run("hall/rows", parameters={"a": "x&y"})
     workspace.queries.run("what?#%")
     assert paths == ["/oi-api/warm-queries/hall/rows?p.a=x%26y", "/oi-api/warm-queries/what%3F%23%25"]

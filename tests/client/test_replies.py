@@ -1,4 +1,4 @@
-"""Tests of replies that are not JSON, for all calls of the client that send data."""
+"""Tests that each client call that sends data rejects a reply that is not JSON."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ CALLS: dict[str, Callable[[Workspace], Any]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_reply_that_is_not_json_is_explained(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A successful reply that is not JSON is an error of the client, whichever call received it."""
+    """For each call, a successful reply that is not JSON raises an exception of the client."""
     client = httpx.Client(base_url=URL, transport=httpx.MockTransport(lambda _: httpx.Response(200, text="<html>")))
     monkeypatch.setattr("oi._sync.transport.httpx.Client", lambda **_: client)
     with Workspace(URL, token="t") as workspace, pytest.raises(ApiError, match="did not reply with JSON"):

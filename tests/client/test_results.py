@@ -38,7 +38,7 @@ def test_tables_have_the_types_of_the_columns() -> None:
 
 
 def test_pandas_gets_the_same_cells() -> None:
-    """A data frame has the columns of the result, and its times have a time zone."""
+    """A pandas data frame has the columns and cells of the result, and its times have a time zone."""
     frame = QueryResult.from_reply(REPLY).to_pandas()
     assert list(frame.columns) == ["Time", "Value", "Count", "Payload", "Id"]
     assert str(frame["Time"].dtype) == "datetime64[us, UTC]"

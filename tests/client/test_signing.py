@@ -19,7 +19,7 @@ SIGNED = [*APPROVE, "--meaning", "approval", "--statement", "I checked it."]
 
 
 class Service:
-    """Fake service that accepts a signature only with one of several API keys."""
+    """Fake service that accepts signatures only with one of several API keys."""
 
     def __init__(self) -> None:
         self.fresh = "oik_typed"
@@ -30,7 +30,7 @@ class Service:
         self.paths: list[str] = []
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Reply to a request; the token for an API key is the key itself."""
+        """Reply to a request; the token of an API key equals the key."""
         credential = request.headers["authorization"].removeprefix("Bearer ")
         path = request.url.path
         if path == "/workspace/api/keys/jwt":
@@ -67,7 +67,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def provide_key(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    """Put an API key on the command's standard input."""
+    """Provide an API key on the command's standard input."""
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
 
 
@@ -78,7 +78,7 @@ def provide_key(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
 def test_a_decision_is_signed_with_the_key_that_is_typed_again(
     service: Service, status: int, code: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the sign-in cannot sign, the command reads an API key and sends the decision again."""
+    """If the sign-in is too old to sign, the command reads an API key and sends the decision again."""
     service.refusal = (status, code)
     provide_key(monkeypatch, "oik_typed")
     assert execute(SIGNED) == 0
@@ -94,7 +94,7 @@ def test_a_decision_is_signed_with_the_key_that_is_typed_again(
 def test_another_persons_key_cannot_sign(
     service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command rejects an API key of another person than the one who is signed in."""
+    """If the typed API key belongs to another person than the signed-in user, the command rejects it."""
     service.fresh = "oik_other"
     provide_key(monkeypatch, "oik_other")
     assert execute(SIGNED) == 1
@@ -103,7 +103,7 @@ def test_another_persons_key_cannot_sign(
 
 
 def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an API key on standard input, the command does not repeat a rejected decision."""
+    """Without an API key on standard input, a rejected decision is not repeated."""
     provide_key(monkeypatch, "")
     assert execute(SIGNED) == 2
     assert len(service.requests) == 1
@@ -111,7 +111,7 @@ def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatc
 
 @pytest.mark.parametrize("code", ["SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"])
 def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """If a signature's meaning is missing or not allowed, the output names the option and the allowed meanings."""
+    """If the meaning of a signature is missing or not allowed, the output names the option and the allowed values."""
     service.refusal = (400, code)
     assert execute(APPROVE) == 1
     assert "Sign with --meaning (one of: approval, review)." in capsys.readouterr().err
@@ -119,7 +119,7 @@ def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pyt
 
 
 def test_other_refusals_do_not_request_a_key(service: Service) -> None:
-    """If a new sign-in would not help, the command ends without a request for the API key."""
+    """If a new sign-in would not help, the command ends without asking for the API key."""
     service.refusal = (403, "SIGNATURE_NOT_PERSONAL")
     assert execute(SIGNED) == 1
     assert len(service.requests) == 1
@@ -156,7 +156,7 @@ def test_decisions_without_a_meaning_are_not_signed(service: Service) -> None:
 
 
 def test_a_program_with_a_stored_key_does_not_sign_in_again(service: Service) -> None:
-    """The library reports that a new sign-in is required, and does not use its stored key for one."""
+    """The library reports that a new sign-in is required; it does not sign in again with its stored key."""
     with Workspace(URL, key="oik_stored") as workspace, pytest.raises(SignInError) as refused:
         workspace.amendments.approve("line-1", "000000000007", meaning="approval")
     assert refused.value.code == "REAUTHENTICATION_REQUIRED"

@@ -1,4 +1,4 @@
-"""Tests of the spool file, in which messages wait for the service."""
+"""Tests of the spool file, which stores messages until the service accepts them."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from oi.spool_file import SpoolFile
 
 
 class Wire:
-    """Fake service that stores messages and loses some of its replies."""
+    """Fake service that stores messages and can lose replies."""
 
     def __init__(self) -> None:
         self.lost = 0
@@ -20,7 +20,7 @@ class Wire:
         self.unknown = set[str]()
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Store each message of a request once by its messageId; reply, or lose the reply if the test requests this."""
+        """Store each message once by its messageId; reply, or lose the reply if the test wants this."""
         if request.url.path.rpartition("/")[2] in self.unknown:
             return httpx.Response(404, json={"code": "CONNECTION_NOT_FOUND", "detail": "Unknown."})
         lines = [httpx.Response(200, content=line).json() for line in request.content.splitlines()]
@@ -42,7 +42,7 @@ def open_spool(path: Path, wire: Wire) -> Spool:
 
 
 def test_messages_wait_for_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages survive a lost reply and a restart, and are sent once each, in order."""
+    """Messages survive a lost reply and a restart, and are sent once and in order."""
     monkeypatch.setattr("oi._sync.transport.sleep", lambda _seconds: None)
     wire = Wire()
     wire.lost = 5
@@ -58,7 +58,7 @@ def test_messages_wait_for_the_service(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
-    """If one message of a batch cannot be encoded as JSON, the spool stores no message of the batch."""
+    """If one message of a batch cannot be encoded as JSON, no message of the batch is stored."""
     spool = open_spool(tmp_path / "spool", Wire())
     with spool, pytest.raises(ValueError, match="NaN or infinite"):
         spool.put("press", [{"value": 1}, {"value": float("nan")}])
@@ -68,7 +68,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
-    """A rejected message does not delay others, and stays on disk with the reason until a user removes it."""
+    """A rejected message does not delay others; it stays on disk with the reason until a user removes it."""
     wire = Wire()
     wire.refused = {1, 4}
     with open_spool(tmp_path / "spool", wire) as spool:
@@ -87,7 +87,7 @@ def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_is_refused_delays_no_other(tmp_path: Path) -> None:
-    """Messages of an unknown connection stay on disk with an error, and messages of other connections are sent."""
+    """Messages of an unknown connection stay on disk with an error; messages of other connections are sent."""
     wire = Wire()
     wire.unknown = {"press"}
     with open_spool(tmp_path / "spool", wire) as spool:

@@ -1,4 +1,4 @@
-"""Tests of the login that the command stores."""
+"""Tests of the stored login of the command `oi`."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_file_is_private() -> None:
-    """Without a keyring the API key is stored in a file that only the user can read."""
+    """Without a keyring, the API key is stored in a file that only the user can read."""
     place = store_login("https://plant.example", "oik_1")
     assert str(get_path()) in place
     assert get_path().stat().st_mode & 0o777 == 0o600
@@ -32,7 +32,7 @@ def test_the_environment_has_priority(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If OI_URL names another address than the stored login, the stored key is not used."""
+    """If OI_URL differs from the address of the stored login, the stored key is not used."""
     store_login("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_URL", "https://other.example")
     with pytest.raises(click.UsageError, match=r"other\.example"):
@@ -73,7 +73,7 @@ def test_a_credential_is_sent_only_to_a_secure_address(url: str, monkeypatch: py
 @pytest.mark.parametrize("name", ["OI_KEY", "OI_TOKEN"])
 @pytest.mark.parametrize("value", ["oik_secret\r", "oik_secret 2", "oik_s\u00e9cret"])
 def test_a_malformed_credential_is_wrong_usage(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error about a variable with an invalid credential names the variable and does not print its value."""
+    """The error about an invalid credential in a variable contains the variable's name but not its value."""
     monkeypatch.setenv("OI_URL", "https://plant.example")
     monkeypatch.setenv(name, value)
     with pytest.raises(click.UsageError, match=name) as refused:

@@ -17,13 +17,13 @@ from websockets.http11 import Response
 
 
 def build_message(number: int, moment: datetime, connection: str = "rig") -> str:
-    """Return the text of a live message."""
+    """Return a live message as text."""
     metadata = {"ConnectionLookup": connection}
     return json.dumps({"ID": f"m-{number}", "Timestamp": moment.isoformat(), "Metadata": metadata, "Payload": {}})
 
 
 class FakeService:
-    """Fake live stream that plays a list of connections; an exception in the list makes a handshake fail."""
+    """Fake live stream that plays a list of connections; an exception in the list fails the handshake."""
 
     def __init__(self, *connections: list[str] | Exception) -> None:
         self.connections = list(connections)
@@ -50,7 +50,7 @@ class FakeService:
 async def read_messages(
     service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch, key: str | None = None
 ) -> list[tuple[str, str]]:
-    """Return connection and id of a number of messages of the stream."""
+    """Return the connection and id of this number of messages of the stream."""
     tokens = iter(range(1, 100))
 
     async def skip_wait(_seconds: float) -> None:
@@ -78,7 +78,7 @@ async def read_messages(
 
 
 async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a lost connection the client requests a replay and drops messages that it has received before."""
+    """After a lost connection, the client requests a replay and drops messages that it already has."""
     now = datetime.now(UTC)
     first = [build_message(1, now - timedelta(seconds=3)), build_message(2, now - timedelta(seconds=2))]
     service = FakeService(first, [*first, build_message(3, now)])
@@ -90,14 +90,14 @@ async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest
 
 
 async def test_equal_ids_of_two_connections_are_two_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages of two connections are different messages, even if their ids are equal."""
+    """Messages of two connections with equal ids are both returned."""
     now = datetime.now(UTC)
     service = FakeService([build_message(1, now), build_message(1, now, "press"), build_message(1, now)], [])
     assert await read_messages(service, 2, monkeypatch) == [("rig", "m-1"), ("press", "m-1")]
 
 
 async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The replay starts at the arrival time of the last message, even if its timestamp was in the future."""
+    """The replay starts at the arrival time of the last message, even if its timestamp is in the future."""
     now = datetime.now(UTC)
     ahead = build_message(1, now + timedelta(minutes=5))
     service = FakeService([ahead], [build_message(2, now)])
@@ -108,12 +108,12 @@ async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPat
 
 
 def build_handshake_error(status: int) -> InvalidStatus:
-    """Build the error that the client gets if the service rejects a handshake."""
+    """Build the error that a client gets for a rejected handshake."""
     return InvalidStatus(Response(status, "Refused", Headers(), b'{"code": "CODE", "detail": "Reason."}'))
 
 
 async def test_a_broken_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a handshake that fails because of a restart or overload, the client tries again."""
+    """If a handshake fails because of a restart or overload, the client tries again."""
     message = build_message(1, datetime.now(UTC))
     service = FakeService(
         InvalidMessage("no HTTP response"),
@@ -126,7 +126,7 @@ async def test_a_broken_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After repeated failures the stream raises the error that the service is unreachable."""
+    """After repeated failures, the stream raises the error for an unreachable service."""
     service = FakeService(*(InvalidMessage("no HTTP response") for _ in range(20)))
     with pytest.raises(UnreachableError, match=r"plant\.example does not respond: no HTTP response"):
         await read_messages(service, 1, monkeypatch)
@@ -134,7 +134,7 @@ async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy of the environment that is not valid ends the stream at once, without its password in the error."""
+    """An invalid proxy in the environment ends the stream at once, with an error that does not contain its password."""
     service = FakeService(InvalidProxy("ftp://user:secret@proxy.example", "scheme ftp isn't supported"), [])
     with pytest.raises(UnreachableError, match="proxy URL in the environment variables is invalid") as failed:
         await read_messages(service, 1, monkeypatch)
@@ -143,7 +143,7 @@ async def test_an_invalid_proxy_ends_the_stream(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the token is rejected, the client requests a new token with its API key once."""
+    """If its token is rejected, the client requests a new token once with its API key."""
     message = build_message(1, datetime.now(UTC))
     service = FakeService(build_handshake_error(401), [message])
     assert await read_messages(service, 1, monkeypatch, key="oik_1") == [("rig", "m-1")]

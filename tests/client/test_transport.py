@@ -16,7 +16,7 @@ type Answer = httpx.Response | Exception
 
 
 class Wire:
-    """Fake service that issues tokens and sends the replies of a list."""
+    """Fake service that issues tokens and then sends the replies of a list."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -38,7 +38,7 @@ class Wire:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Replace the client's pauses by a list that records them."""
+    """Replace the client's pauses with a list that records their lengths."""
     recorded: list[float] = []
     monkeypatch.setattr(module, "sleep", recorded.append)
     return recorded
@@ -46,7 +46,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @contextmanager
 def open_transport(wire: Wire, **options: Any) -> Iterator[Transport]:
-    """Yield the client's transport, which is connected to the fake service."""
+    """Yield a client transport that is connected to the fake service."""
     transport = Transport("http://service.example", **(options or {"key": "oik_1"}))
     transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(wire.handle))
     yield transport
@@ -60,8 +60,8 @@ def build_error_reply(status: int, **headers: str) -> httpx.Response:
     return httpx.Response(status, json=problem, headers={"content-type": "application/problem+json", **headers})
 
 
-def test_one_attempt_if_the_caller_repeats(pauses: list[float]) -> None:
-    """With a maximum of one attempt, the client reports the first failure at once."""
+def test_a_maximum_of_one_attempt_reports_the_first_failure(pauses: list[float]) -> None:
+    """With a maximum of one attempt, the client reports the first failure without repeating the request."""
     wire = Wire(build_error_reply(503))
     with open_transport(wire, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
         transport.request("GET", "/a")
@@ -69,7 +69,7 @@ def test_one_attempt_if_the_caller_repeats(pauses: list[float]) -> None:
 
 
 def test_one_token_serves_many_requests(pauses: list[float]) -> None:
-    """The client requests a token once, and again when the token nearly expires or is rejected."""
+    """The client requests a token once, and again when it nearly expires or is rejected."""
     wire = Wire(
         *(httpx.Response(200) for _ in range(2)), build_error_reply(401), httpx.Response(200), httpx.Response(200)
     )
@@ -85,7 +85,7 @@ def test_one_token_serves_many_requests(pauses: list[float]) -> None:
 
 
 def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
-    """If a fixed token is rejected, the client reports this and requests no new token."""
+    """If a token was given instead of a key and is rejected, the client raises an error and requests no token."""
     wire = Wire(build_error_reply(401))
     with open_transport(wire, token="jwt") as transport, pytest.raises(SignInError) as refused:
         transport.request("GET", "/a")
@@ -94,7 +94,7 @@ def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
 
 
 def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> None:
-    """A request that gets 429 or 503 is repeated after Retry-After, also a POST, because it had no effect."""
+    """A request that gets 429 or 503 is repeated after Retry-After, even a POST, because it had no effect."""
     wire = Wire(build_error_reply(429, retry_after="7"), build_error_reply(503, retry_after="2"), httpx.Response(202))
     with open_transport(wire) as transport:
         assert transport.request("POST", "/a", json={}).status_code == 202
@@ -112,8 +112,10 @@ def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> N
         (lambda: httpx.ConnectError("refused"), 5, UnreachableError),
     ],
 )
-def test_attempts_end(pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]) -> None:
-    """The client gives up after four attempts; it does not repeat a POST that may have been executed."""
+def test_the_client_gives_up_after_four_attempts(
+    pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]
+) -> None:
+    """The client gives up after four attempts; a POST that may have been executed is not repeated."""
     wire = Wire(*(answer() for _ in range(attempts)))
     with open_transport(wire) as transport, pytest.raises(kind):
         transport.request("POST", "/a")
@@ -141,7 +143,7 @@ def test_a_client_needs_exactly_one_credential() -> None:
 
 @pytest.mark.parametrize("credential", ["oik_secret\n", "oik_secr\u00e9t", "oik_secret x", "oik_secret\0"])
 def test_a_malformed_credential_is_not_printed(credential: str) -> None:
-    """A credential that is invalid in an HTTP header is rejected, and the error does not contain it."""
+    """A credential that cannot be an HTTP header is rejected with an error that does not contain it."""
     for key, token in ((credential, None), (None, credential)):
         with pytest.raises(ValueError, match="line break") as refused:
             Transport("https://service.example", key=key, token=token)
@@ -155,7 +157,7 @@ def test_an_invalid_address_is_named() -> None:
 
 
 def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
-    """A redirect raises an error that names both addresses without secrets, and no credential is sent to the target."""
+    """A redirect raises an error with both addresses but no secrets; the target gets no credential."""
     wire = Wire(httpx.Response(301, headers={"Location": "https://user:secret@other.example/b?sig=secret#secret"}))
     with open_transport(wire) as transport, pytest.raises(ApiError) as refused:
         transport.get_json("/a", {"sig": "secret"})
@@ -169,7 +171,7 @@ def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
 
 @pytest.mark.parametrize("target", ["https://other.example:secret/", "/\x01?sig=secret", "?sig=secret", "", None])
 def test_a_redirect_without_a_valid_target_is_explained(target: str | None) -> None:
-    """A redirect whose target is missing, has no path or is no URL raises an error without the target."""
+    """A redirect without a target, or with an invalid one, raises an error that does not contain the target."""
     response = httpx.Response(
         302,
         headers={} if target is None else {"Location": target},
@@ -191,7 +193,7 @@ def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
 
 
 def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
-    """A reply with damaged compression is treated like a lost reply."""
+    """A reply with damaged compression is treated as a lost reply."""
     wire = Wire(*(httpx.DecodingError("damaged") for _ in range(5)))
     with open_transport(wire) as transport, pytest.raises(UnreachableError):
         transport.request("GET", "/a")
@@ -200,7 +202,7 @@ def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
 
 @pytest.mark.parametrize("errors", ["text", [None, 1], {"field": "f"}, None])
 def test_malformed_errors_are_left_out(pauses: list[float], errors: object) -> None:
-    """A malformed list of field errors is ignored, and the error still has its code."""
+    """If the list of field errors is malformed, it is ignored, and the error still has its code."""
     wire = Wire(httpx.Response(400, json={"code": "CODE", "detail": "Reason.", "errors": errors}))
     with open_transport(wire) as transport, pytest.raises(ApiError) as refused:
         transport.request("GET", "/a")

@@ -1,4 +1,4 @@
-"""Tests of the client's verification of webhook requests."""
+"""Tests of the client's function that verifies webhook requests."""
 
 import base64
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ def _sign_body(secret: str = SECRET, sent: int = NOW, body: str = BODY) -> dict[
 
 
 def test_genuine_requests_are_accepted() -> None:
-    """A request that the official library signed up to five minutes ago is accepted."""
+    """A request that the official library signed at most five minutes ago is accepted."""
     for sent in (NOW - 300, NOW + 300):
         assert verify_webhook(_sign_body(sent=sent), BODY.encode(), SECRET, now=NOW)["type"] == "webhook.test"
 
@@ -43,6 +43,6 @@ def test_genuine_requests_are_accepted() -> None:
     ],
 )
 def test_other_requests_are_rejected(headers: dict[str, str], body: str, secret: str, reason: str) -> None:
-    """A request that is changed, too old, unsigned or malformed is rejected with the reason."""
+    """A request that was changed, is too old, has no signature or is malformed is rejected with the reason."""
     with pytest.raises(WebhookError, match=reason):
         verify_webhook(headers, body, secret, now=NOW)

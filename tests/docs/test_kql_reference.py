@@ -42,7 +42,7 @@ def test_rejected_examples_have_a_reason(engineer: httpx.Client, kql: str) -> No
     assert reply.json()["code"] in REFUSALS
 
 
-def test_every_family_is_listed() -> None:
+def test_every_function_family_is_listed() -> None:
     """The page lists all function families of the engine."""
     document = TARGET.read_text(encoding="utf-8")
     assert update_document(document) == document, "run: .venv/bin/python -m scripts.kql_reference"

@@ -1,4 +1,4 @@
-"""Tests that names in the code follow the rules of the project."""
+"""Tests of rules for names in the code."""
 
 import ast
 from collections import defaultdict

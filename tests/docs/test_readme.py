@@ -27,7 +27,7 @@ def read_steps() -> list[tuple[str, str]]:
 
 
 def build_pattern(output: str) -> re.Pattern[str]:
-    """Return a pattern for an expected output; a line with only … matches any lines, other … match any text."""
+    """Return a pattern for an output; a line with only … matches any lines, … within a line matches any text."""
     lines = output.strip("\n").split("\n")
     return re.compile("\n".join(r"(.*\n)*?.*" if line.strip() == "…" else _build_line_pattern(line) for line in lines))
 
@@ -37,7 +37,7 @@ def _build_line_pattern(shown: str) -> str:
 
 
 def install_command(folder: Path) -> Path:
-    """Write the command `oi` into a folder, as an installation of the client does, and return the folder."""
+    """Write the command `oi` into a folder, as the installation of the client does, and return the folder."""
     command = folder / "bin" / "oi"
     command.parent.mkdir()
     source = shlex.quote(str(ROOT / "client" / "src"))
@@ -47,8 +47,8 @@ def install_command(folder: Path) -> Path:
     return command.parent
 
 
-def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
-    """Each command of the tour, executed in order in one shell, prints the output that the README shows."""
+def test_the_tour_prints_the_shown_outputs(plant: Service, tmp_path: Path) -> None:
+    """If all commands of the tour run in order in one shell, each prints the output that the README shows."""
     tour = [(command, output) for command, output in read_steps() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="
@@ -64,16 +64,16 @@ def test_the_tour_is_true(plant: Service, tmp_path: Path) -> None:
         assert build_pattern(expected).fullmatch(shown), f"$ {command}\n{shown}\n{done.stderr}\nis not\n{expected}"
 
 
-def test_the_tour_contains_addresses_only_once() -> None:
-    """After its first commands the tour contains no address, no data directory and no fixed temporary file."""
+def test_the_tour_names_addresses_only_at_its_start() -> None:
+    """After its first commands, the tour contains no address, no data directory and no fixed file name."""
     commands = [command for command, _ in read_steps() if not command.startswith(STARTS)]
     assert commands[:2] == [ADDRESS, DATA_DIR]
     for command in commands[2:]:
         assert not any(place in command for place in ("127.0.0.1", "localhost", ".data", "/tmp/")), command
 
 
-def test_the_shown_rights_are_the_roles_and_one_more() -> None:
-    """The tour shows the rights of the member's role, and the right that the README adds."""
+def test_the_tour_shows_the_rights_of_the_role() -> None:
+    """The tour shows the rights of the member's role and the right that the README adds."""
     path = ROOT / "samples" / "workspace.yaml"
     document = load_document(path.read_text(encoding="utf-8"), path.name)
     [editor] = [member for member in document.team if member.id == "editor@plant-a.example"]

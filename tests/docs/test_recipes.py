@@ -19,14 +19,14 @@ QUERY = "/oi-api/warm-queries/chiller-temperature-5m"
 
 @pytest.fixture(scope="module")
 def recipe_plant(plant: Service) -> Service:
-    """Return the sample plant after the query of the recipes has rows."""
+    """Return the sample plant as soon as the query of the recipes returns rows."""
     viewer = plant.caller("viewer@plant-a.example")
     wait_until(lambda: viewer.get(QUERY).json()["rowCount"], lambda rows: rows >= 3)
     return plant
 
 
 def replace_address(text: str, plant: Service) -> str:
-    """Return a text of a page with the address of the running plant in place of the example address."""
+    """Return a text of a page, with the running plant's address instead of the example address."""
     assert ADDRESS in text
     # The time on the page may be more than 366 days ago when the test runs.
     yesterday = datetime.now(UTC) - timedelta(days=1)
@@ -34,7 +34,7 @@ def replace_address(text: str, plant: Service) -> str:
 
 
 def test_curl_prints_and_saves_rows(recipe_plant: Service, tmp_path: Path) -> None:
-    """The commands of the page print rows as JSON and save a CSV file."""
+    """The curl commands on the page print rows as JSON and save a CSV file."""
     printed, saved = (replace_address(block, recipe_plant) for block in read_blocks("curl", "shell"))
     variables = {"TOKEN": read_token(recipe_plant)}
     assert json.loads(run_program(["bash", "-c", printed], tmp_path, variables))["rowCount"] >= 3
@@ -42,8 +42,8 @@ def test_curl_prints_and_saves_rows(recipe_plant: Service, tmp_path: Path) -> No
     assert (tmp_path / "temperature.csv").read_text().splitlines()[0].startswith("DeviceId,Timestamp,avgTemperature")
 
 
-def test_credentials_become_a_token(recipe_plant: Service, tmp_path: Path) -> None:
-    """The command of the overview gets a token with an API key as client credentials."""
+def test_client_credentials_are_exchanged_for_a_token(recipe_plant: Service, tmp_path: Path) -> None:
+    """The command in the overview exchanges an API key, as client credentials, for a token."""
     [command] = read_blocks("README", "shell")
     variables = {"URL": recipe_plant.url, "KEY": recipe_plant.key("viewer@plant-a.example")}
     token = run_program(["bash", "-c", f'{command}\necho "$TOKEN"'], tmp_path, variables).strip()
@@ -53,7 +53,7 @@ def test_credentials_become_a_token(recipe_plant: Service, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("block", [0, 1], ids=["standard library", "pandas"])
 def test_python_prints_rows(recipe_plant: Service, tmp_path: Path, block: int) -> None:
-    """The programs of the page print the devices of the query."""
+    """The Python programs on the page print the devices of the query."""
     program = replace_address(read_blocks("python", "python")[block], recipe_plant)
     printed = run_program([sys.executable, "-c", program], tmp_path, {"TOKEN": read_token(recipe_plant)})
     assert "chiller-sim-01" in printed
@@ -61,7 +61,7 @@ def test_python_prints_rows(recipe_plant: Service, tmp_path: Path, block: int) -
 
 @pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
 def test_polars_prints_rows(recipe_plant: Service, tmp_path: Path) -> None:
-    """The program of the page groups the rows by device."""
+    """The Polars program on the page groups the rows by device."""
     program = replace_address(read_blocks("python", "python")[2], recipe_plant)
     assert "chiller-sim-01" in run_program([CLIENTS, "-c", program], tmp_path, {"TOKEN": read_token(recipe_plant)})
 
@@ -81,7 +81,7 @@ print(shown[0].text, len(picture.data["image/png"]))
 
 @pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
 def test_notebook_draws_a_day_of_the_chillers(recipe_plant: Service, tmp_path: Path) -> None:
-    """Ten lines of a notebook lead from an API key to a chart of a day with the unit of the signal."""
+    """Ten lines of a notebook draw a chart of one day, with the signal's unit, starting from an API key."""
     path = PAGES / "chiller-day.ipynb"
     cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     assert len(cells[-1]["source"]) <= 10
@@ -97,7 +97,7 @@ def test_notebook_draws_a_day_of_the_chillers(recipe_plant: Service, tmp_path: P
 
 
 def send_day_of_chiller(plant: Service) -> None:
-    """Store a message of a chiller for each five minutes of the last day."""
+    """Store messages of a chiller for the last day, one for each five minutes."""
     now = datetime.now(UTC)
     times = [now - timedelta(minutes=5 * index) for index in range(1, 280)]
     messages = [
@@ -120,7 +120,7 @@ def send_day_of_chiller(plant: Service) -> None:
 
 
 def test_duckdb_reads_the_file(recipe_plant: Service, tmp_path: Path) -> None:
-    """DuckDB reads the Parquet file that the command saves."""
+    """DuckDB reads the Parquet file that the command on the page saves."""
     [command], [sql] = read_blocks("duckdb", "shell"), read_blocks("duckdb", "sql")
     run_program(["bash", "-c", replace_address(command, recipe_plant)], tmp_path, {"TOKEN": read_token(recipe_plant)})
     local = sql.replace("temperature.parquet", f"{tmp_path}/temperature.parquet")
@@ -128,8 +128,8 @@ def test_duckdb_reads_the_file(recipe_plant: Service, tmp_path: Path) -> None:
     assert [row[0] for row in rows] == ["chiller-sim-01", "chiller-sim-02", "chiller-sim-03"]
 
 
-def test_grafana_follows_its_time_picker(recipe_plant: Service) -> None:
-    """A request of the dashboard with the milliseconds of a time picker returns the columns that its panel reads."""
+def test_grafana_sends_the_range_of_its_time_picker(recipe_plant: Service) -> None:
+    """A request of the Grafana dashboard with its time range in milliseconds returns the columns of its panel."""
     dashboard = json.loads((PAGES / "grafana-dashboard.json").read_text(encoding="utf-8"))
     [target] = dashboard["panels"][0]["targets"]
     now = datetime.now(UTC)
@@ -145,7 +145,7 @@ def test_grafana_follows_its_time_picker(recipe_plant: Service) -> None:
 
 @pytest.mark.parametrize(("page", "language"), [("telegraf", "toml"), ("node-red", "json"), ("power-bi", "powerquery")])
 def test_requests_of_other_programs_succeed(recipe_plant: Service, page: str, language: str) -> None:
-    """The addresses of queries on a page can be read with a token."""
+    """The query addresses on a page can be read with a token."""
     text = "".join(read_blocks(page, language))
     addresses = set(re.findall(rf"{ADDRESS}(/oi-api/warm-queries/[^\"\s]+)", text)) or {QUERY}
     caller = recipe_plant.caller("viewer@plant-a.example")
@@ -153,7 +153,7 @@ def test_requests_of_other_programs_succeed(recipe_plant: Service, page: str, la
 
 
 def test_client_credentials_of_node_red_are_accepted(recipe_plant: Service) -> None:
-    """The body and the header that the flow builds get a token with the right to run queries."""
+    """The body and header that the Node-RED flow builds get a token with the right to run queries."""
     flow = json.loads(read_blocks("node-red", "json")[0])
     [body] = re.findall(r"msg\.payload = '([^']+)'", "".join(node.get("func", "") for node in flow))
     key = recipe_plant.key("viewer@plant-a.example")
@@ -168,7 +168,7 @@ MESSAGE_ID = f'{MESSAGE_TIME} cpu {{"cpu":"cpu0","host":"rig-1"}}'
 
 
 def test_telemetry_of_telegraf_is_accepted(recipe_plant: Service) -> None:
-    """A message of the form that the page's transformation builds is accepted."""
+    """A message in the form that the page's Telegraf configuration builds is accepted."""
     message = {"deviceId": "rig-1", "messageId": MESSAGE_ID, "ts": MESSAGE_TIME, "metric": "cpu"}
     editor = recipe_plant.caller("editor@plant-a.example")
     reply = editor.post("/oi-api/telemetry/pump-rig", json=[{**message, "tags": {"host": "rig-1"}, "values": {"a": 1}}])

@@ -42,7 +42,7 @@ def test_reference_is_complete() -> None:
 
 
 def list_error_codes() -> Iterator[str]:
-    """Return every error code in the code."""
+    """Return every error code that the code contains."""
     for path in [*ROOT.glob("shared/**/*.py"), *ROOT.glob("functions/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in RAISERS:
@@ -57,7 +57,7 @@ def list_error_codes() -> Iterator[str]:
 
 
 def test_exactly_the_error_codes_are_documented() -> None:
-    """docs/reference/errors.md lists exactly the error codes of the code."""
+    """docs/reference/errors.md lists exactly the error codes that the code contains."""
     documented = set(
         re.findall(r"^\| `([A-Z_]+)`", (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8"), re.MULTILINE)
     )

@@ -57,7 +57,7 @@ def test_no_other_regulation_is_listed() -> None:
 
 
 def test_each_row_has_its_texts() -> None:
-    """Each row states the requirement of its clause, and what the service does or the plant adds."""
+    """Each row states the requirement of its clause and what the service does or the plant must add."""
     for clause in CLAUSES:
         assert len(clause.requirement) > len("Training"), clause
         assert (clause.behaviour, clause.procedures) != ("—", "—"), clause

@@ -58,7 +58,7 @@ def list_modules() -> list[Path]:
 
 
 def read_imports(tree: ast.Module) -> dict[str, str]:
-    """Return the full names of imported modules and members by the names under which they are used."""
+    """Return the imported modules and members: the full name for each name in the module."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -71,7 +71,7 @@ def read_imports(tree: ast.Module) -> dict[str, str]:
 
 
 def resolve_name(node: ast.expr, imports: dict[str, str]) -> str:
-    """Return the full name of an expression such as ``time.monotonic``; an empty string if it has no name."""
+    """Return the full name of an expression such as ``time.monotonic``, or an empty text if it is no name."""
     if isinstance(node, ast.Name):
         return imports.get(node.id, "")
     if isinstance(node, ast.Attribute):
@@ -81,7 +81,7 @@ def resolve_name(node: ast.expr, imports: dict[str, str]) -> str:
 
 
 def find_sources(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each direct use of time, randomness or threads."""
+    """Yield line and name of each use of time, randomness or threads that bypasses the runtime."""
     tree = ast.parse(source)
     imports = read_imports(tree)
     for node in ast.walk(tree):
@@ -95,7 +95,7 @@ def find_sources(source: str) -> Iterator[tuple[int, str]]:
 
 
 def test_only_the_runtime_reads_clocks_and_starts_threads() -> None:
-    """Modules of the app use a Runtime for time, randomness and threads, except for the listed modules."""
+    """Modules of the app use a Runtime for time, randomness and threads, except for the modules in a list."""
     found = {
         f"{place}:{line}: {name}"
         for path in list_modules()
@@ -106,7 +106,7 @@ def test_only_the_runtime_reads_clocks_and_starts_threads() -> None:
 
 
 def test_each_exception_is_needed() -> None:
-    """Each exception in the list is needed: the listed module still uses real time, randomness or threads."""
+    """Each module in the list of exceptions still uses real time, randomness or threads."""
     unused = {place for place in EXCEPTIONS if not any(find_sources((ROOT / place).read_text(encoding="utf-8")))}
     assert unused == set()
 
@@ -126,8 +126,8 @@ def test_each_exception_is_needed() -> None:
         "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor(1)",
     ],
 )
-def test_every_form_of_use_is_found(source: str) -> None:
-    """A direct use of time, randomness or threads is found under any name, and also if it is not called."""
+def test_every_form_of_direct_use_is_found(source: str) -> None:
+    """The check finds direct use of time, randomness or threads under any imported name, even without a call."""
     assert any(find_sources(source))
 
 
@@ -138,7 +138,7 @@ def list_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 
 def find_receivers(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of the classes and functions of a module that have a parameter ``runtime``."""
+    """Yield the names of a module's classes and functions that have a parameter ``runtime``."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "runtime" in list_parameters(node):
             yield node.name
@@ -155,7 +155,7 @@ def receives_runtime(call: ast.Call) -> bool:
 
 
 def test_the_runtime_is_passed_on() -> None:
-    """The app passes its runtime to each class and function with a parameter `runtime`; only tests use the defaults."""
+    """The app passes its runtime wherever a parameter `runtime` exists; only tests use the default."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in list_modules()}
     receivers = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"

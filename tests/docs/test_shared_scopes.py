@@ -12,7 +12,7 @@ WRITERS = frozenset({"append_events", "create_amendment", "create", "write_event
 
 
 def list_written_scopes(source: str) -> set[str]:
-    """Return the scopes that a module's calls name as a text, as a constant, or as the beginning of an f-string."""
+    """Return the scopes in a module's calls, given as text, as constant, or as the start of an f-string."""
     tree = ast.parse(source)
     constants = {
         target.id: node.value
@@ -35,7 +35,7 @@ def list_written_scopes(source: str) -> set[str]:
 
 
 def find_shared_scopes(sources: dict[str, str]) -> dict[str, list[str]]:
-    """Return the scopes to which several modules append, and the names of these modules."""
+    """Return each scope to which several modules append, with these modules."""
     modules = defaultdict(list)
     for name, source in sources.items():
         for scope in list_written_scopes(source):
@@ -45,7 +45,7 @@ def find_shared_scopes(sources: dict[str, str]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("folder", ["console", "service"])
 def test_modules_append_to_different_scopes(folder: str) -> None:
-    """No two modules of a folder append to the same scope, because a folder shares one service."""
+    """No two test modules of a folder append to the same scope, because they share one service."""
     sources = {path.name: path.read_text(encoding="utf-8") for path in sorted((TESTS / folder).glob("test_*.py"))}
     assert any(list_written_scopes(source) for source in sources.values())
     assert find_shared_scopes(sources) == {}
@@ -60,7 +60,7 @@ def test_modules_append_to_different_scopes(folder: str) -> None:
     ],
 )
 def test_a_scope_of_two_modules_is_found(source: str) -> None:
-    """The check finds a scope that two modules share, in each way in which a scope can be written."""
+    """The check finds a scope that two modules share, however the scope is written."""
     first = 'def test_first():\n    append_events(editor, "altered", 1)'
     assert find_shared_scopes({"a": first, "b": source}) == {"altered": ["a", "b"]}
     assert find_shared_scopes({"a": first, "b": source.replace("altered", "other")}) == {}

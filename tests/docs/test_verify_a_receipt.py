@@ -1,4 +1,4 @@
-"""Tests of the page about receipts: an auditor proves a record with the files of a bundle only."""
+"""Tests of the page about receipts: an auditor proves a record with only the files of a bundle."""
 
 import io
 import re
@@ -20,7 +20,7 @@ SUBJECT = "oi-provenance/plant-a/DomainEvents/receipt%20of%20a%20page"
 
 @pytest.fixture(scope="module")
 def folder(plant: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the files of a bundle and the programs of the page."""
+    """Return a folder with the files of a bundle and the programs on the page."""
     editor, scope = plant.caller("editor@plant-a.example"), "receipt of a page"
     for state in ({"ph": 7.0, "tiny": 1e-7}, {"Grüße": '"\\', "Hash": "nested"}, {"n": 1e20}):
         event = {"ActionType": "A", "EntityType": "T", "EntityID": "E", "AfterState": state, "ScopeKey": scope}
@@ -42,14 +42,14 @@ def run_program(folder: Path, *arguments: str) -> subprocess.CompletedProcess[st
 
 
 def test_the_program_has_at_most_sixty_lines() -> None:
-    """The program on the page has 60 lines, and imports only cbor2 and cryptography besides the standard library."""
+    """The program on the page has at most 60 lines and needs only cbor2 and cryptography."""
     assert len(PROGRAM.splitlines()) <= 60
     imported = set(re.findall(r"^(?:import|from) (\w+)", PROGRAM, re.MULTILINE))
     assert imported - set(sys.stdlib_module_names) == {"cbor2", "cryptography"}
 
 
 def test_the_program_proves_each_record(folder: Path) -> None:
-    """The command of the page proves a record, and the program proves each record of the bundle."""
+    """The command on the page proves one record, and the program proves each record of the bundle."""
     arguments = COMMAND.split()[1:]
     done = run_program(folder, *arguments)
     assert done.stdout.startswith(f"record 2 of 3 is in {SUBJECT}, signed by "), done.stderr
@@ -59,7 +59,7 @@ def test_the_program_proves_each_record(folder: Path) -> None:
 
 
 def test_the_program_rejects_changes(folder: Path) -> None:
-    """A changed record, a changed receipt and another set of keys end the program with an error."""
+    """The program ends with an error for a changed record, a changed receipt, or other keys."""
     name, record = "receipts/1/000000000002.cbor", (folder / "chains/1.json").read_text(encoding="utf-8")
     (folder / "changed.json").write_text(record.replace("nested", "Nested"), encoding="utf-8")
     receipt = (folder / name).read_bytes()
@@ -77,7 +77,7 @@ def test_the_program_rejects_changes(folder: Path) -> None:
 
 
 def test_scitt_cose_proves_a_record(folder: Path) -> None:
-    """The second program of the page confirms the Hash of a record, and rejects other Hashes."""
+    """The program with scitt-cose confirms the Hash of a record and rejects other Hashes."""
     hashes = re.findall(r'"Hash":"([0-9a-f]{64})"', (folder / "chains/1.json").read_text(encoding="utf-8"))
     files = ("receipts/1/000000000002.cbor", "verifier-key.cbor")
     done = run_program(folder, "verify_with_scitt_cose.py", files[0], hashes[1], files[1])
@@ -86,7 +86,7 @@ def test_scitt_cose_proves_a_record(folder: Path) -> None:
 
 
 def test_the_client_proves_a_record(folder: Path) -> None:
-    """The command of the client on the page proves a record."""
+    """The command `oi` on the page proves a record."""
     program = "import sys; sys.path.insert(0, sys.argv.pop(1)); from oi.verification.command import main; "
     arguments = OI_COMMAND.split()[2:]
     done = run_program(folder, "-c", f"{program}sys.exit(main(sys.argv[1:]))", str(ROOT / "client" / "src"), *arguments)

@@ -1,4 +1,4 @@
-"""Comparison of the templates with what the code needs."""
+"""Comparison of the Bicep templates with what the code needs."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ _QUOTED = re.compile(r'Message (?:has|startswith) "([^"]+)"')
 
 
 def find_disagreements(templates: Templates, needs: Needs) -> list[str]:
-    """Return every difference between the templates and the needs of the code."""
+    """Return all differences between the templates and the needs of the code."""
     return [fault for check in CHECKS for fault in check(templates, needs)]
 
 

@@ -1,4 +1,4 @@
-"""Model of a deployment: the resources that a template creates with its parameters, with names and regions.
+"""Model of a deployment: evaluates a Bicep template with its parameters and lists the resources.
 
 The model evaluates conditions, loops, names and bodies as a preview does. A value that is known only at run time
 (``UNKNOWN``) makes a name unknown, and a condition or loop over it hides its whole module, as in a preview.
@@ -42,11 +42,11 @@ TENANT = "44444444-4444-4444-4444-444444444444"
 
 
 class DeploymentError(ValueError):
-    """Error that a deployment or its compilation would report."""
+    """Error that the compiler or a deployment would report."""
 
 
 class _Unknown:
-    """Value that is known only when the deployment runs."""
+    """Value that is known only while a deployment runs."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -56,7 +56,7 @@ UNKNOWN = _Unknown()
 
 
 class ShortCircuitError(Exception):
-    """Error for a condition or loop that depends on a value that is known only when the deployment runs."""
+    """Error of a condition or loop that depends on a value which is known only while the deployment runs."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Resource:
 
 @dataclass
 class Deployment:
-    """Result of evaluating a Bicep template with its parameters.
+    """Result of evaluating a Bicep template with parameters.
 
     Attributes:
         resources: everything that the deployment creates.
@@ -101,23 +101,23 @@ class Deployment:
     outputs: dict[str, Any] = field(default_factory=dict)
 
     def of_type(self, kind: str) -> list[Resource]:
-        """Return the resources of one resource type."""
+        """Return the resources of a type."""
         return [each for each in self.resources if each.type == kind]
 
     def names(self, kind: str) -> list[str | None]:
-        """Return the names of the resources of a type, in order."""
+        """Return the names of all resources of a type, in order."""
         return [each.name for each in self.of_type(kind)]
 
 
 def hash_to_unique_text(values: tuple[str, ...]) -> str:
-    """Return 13 letters that replace the result of ``uniqueString`` for some values."""
+    """Return 13 letters that stand for the result of ``uniqueString`` for these values."""
     digest = hashlib.sha256("\0".join(values).encode()).digest()
     return "".join("abcdefghijklmnopqrstuvwxyz234567"[each % 32] for each in digest[:13])
 
 
 @dataclass(frozen=True)
 class Azure:
-    """Facts of the Azure environment, which Bicep functions return.
+    """Facts about the Azure environment that Bicep functions return.
 
     Attributes:
         environment: environment variables that a parameter file reads.
@@ -133,7 +133,7 @@ class Azure:
 def evaluate_deployment(
     parameter_file: Path, environment: Mapping[str, str], overrides: Mapping[str, Any] | None = None, **facts: Any
 ) -> Deployment:
-    """Evaluate a parameter file with its template.
+    """Evaluate a parameter file and its template.
 
     Args:
         parameter_file: the ``.bicepparam`` file.
@@ -153,7 +153,7 @@ def evaluate_deployment(
 
 
 def deploy_template(path: Path, given: Mapping[str, Any], azure: Azure | None = None) -> Deployment:
-    """Evaluate a Bicep template with these parameter values.
+    """Evaluate a Bicep template with given parameter values.
 
     Args:
         path: the ``.bicep`` file.
@@ -183,7 +183,7 @@ def _require_node(node: Node | None) -> Node:
 
 
 def find_type_violations(value: Any, kind: Type | None, file: File, path: str) -> list[str]:
-    """Return the violations of a type by a value, with the path of each invalid member."""
+    """Return each violation of a type by a value, with the path of the invalid member."""
     if value is UNKNOWN or kind is None:
         return []
     match kind:
@@ -254,14 +254,14 @@ def _evaluate_constant(node: Node) -> Any:
 
 @dataclass
 class _Reference:
-    """Resource that a template declares, with those members that are known before the deployment."""
+    """Resource of a template, with the members that are known before the deployment."""
 
     members: dict[str, Any]
 
 
 @dataclass
 class _ModuleReference:
-    """A module that a template uses."""
+    """Module that a template uses."""
 
     file: str
     scope: "_Scope | None"
@@ -269,7 +269,7 @@ class _ModuleReference:
 
 @dataclass(frozen=True)
 class _Instance:
-    """A resource or module of a template, with the items of its loop."""
+    """One resource or module of a declaration, with the current items of its loop."""
 
     body: Object
     local: dict[str, Any]
@@ -277,12 +277,12 @@ class _Instance:
 
     @property
     def members(self) -> dict[str, Node]:
-        """The members of the body by name."""
+        """Members of the body by name."""
         return {str(key.value): value for key, value in self.body.members if isinstance(key, Literal)}
 
 
 class _Scope:
-    """Evaluation scope: one file with its parameters."""
+    """Evaluation of one file with its parameters."""
 
     def __init__(self, file: File, given: dict[str, Any], azure: Azure, id_prefix: str, result: Deployment) -> None:
         self.file = file
@@ -344,7 +344,7 @@ class _Scope:
     # Resources and modules
 
     def run(self) -> None:
-        """Add everything that the file creates to the result."""
+        """Add all resources that the file creates to the result."""
         for name in self.file.of_kind("var"):
             # A variable with fail() must fail even where nothing else reads it.
             self.look_up(name)
@@ -355,7 +355,7 @@ class _Scope:
                 self._add_module(each)
 
     def _build_instances(self, node: Node) -> list[_Instance]:
-        """Return the instances of a resource or module; a loop gives one instance for each of its items."""
+        """Return the instances of a declared resource or module; a loop has one instance for each item."""
         if not isinstance(node, Loop):
             return [self._build_instance(node, {})]
         items = self.evaluate(node.items)
@@ -396,7 +396,7 @@ class _Scope:
         return _ModuleReference(declared.target, _Scope(parse_file(path), given, self.azure, prefix, self._result))
 
     def _find_scope_id(self, members: dict[str, Node], local: dict[str, Any]) -> str:
-        """Return the first part of the ids of resources in the scope of a resource or module."""
+        """Return the first part of resource ids for the scope of a resource or module."""
         if "scope" not in members:
             return self.id_prefix
         scope = self.evaluate(members["scope"], local)
@@ -418,7 +418,7 @@ class _Scope:
         members, local = instance.members, instance.local
         name = self.evaluate(members["name"], local)
         if "parent" in members:
-            name = _join_parts([self.evaluate(members["parent"], local).members["name"], "/", name])
+            name = _concatenate_text([self.evaluate(members["parent"], local).members["name"], "/", name])
         prefix = self._find_scope_id(members, local)
         return _Reference(
             {"name": name, "type": kind, "apiVersion": version, "id": _build_resource_id(prefix, kind, name)}
@@ -451,13 +451,16 @@ class _Scope:
     # Expressions
 
     def evaluate(self, node: Node, local: dict[str, Any] | None = None) -> Any:
-        """Return the value of a Bicep expression; ``local`` has the current items of loops and lambdas."""
+        """Return the value of a Bicep expression.
+
+        ``local`` contains the items of loops and the arguments of lambdas.
+        """
         local = local or {}
         match node:
             case Literal(value):
                 found: Any = value
             case Interpolation(parts):
-                found = _join_parts([self.evaluate(each, local) for each in parts])
+                found = _concatenate_text([self.evaluate(each, local) for each in parts])
             case Name(name):
                 found = local[name] if name in local else self.look_up(name)
             case Array(items):
@@ -546,7 +549,7 @@ class _Scope:
         return source.evaluate(_require_node(declared.value), dict(zip(declared.parameters, values, strict=True)))
 
     def call_lambda(self, function: tuple[Lambda, dict[str, Any]], *values: Any) -> Any:
-        """Return the value of a lambda for some arguments."""
+        """Return the value of a lambda for given arguments."""
         node, local = function
         return self.evaluate(node.body, local | dict(zip(node.parameters, values, strict=False)))
 
@@ -560,7 +563,7 @@ _REFERENCES = {Literal("parent"), Literal("scope"), Literal("dependsOn")}
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The outputs of a module; a module that is not deployed has none."""
+    """Outputs of a module, which has none if it is not deployed."""
 
     module: _ModuleReference
 
@@ -576,7 +579,7 @@ class _Outputs:
             return UNKNOWN
 
 
-def _join_parts(parts: list[Any]) -> Any:
+def _concatenate_text(parts: list[Any]) -> Any:
     return UNKNOWN if any(each is UNKNOWN for each in parts) else "".join(_to_text(each) for each in parts)
 
 
@@ -617,7 +620,7 @@ _OPERATORS: dict[tuple[str, int], Callable[..., Any]] = {
 }
 
 
-def _compute_union(*values: Any) -> Any:
+def _merge_values(*values: Any) -> Any:
     if isinstance(values[0], dict):
         return reduce(lambda a, b: a | b, values)
     found: list[Any] = []
@@ -680,7 +683,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "toLower": str.lower,
     "toUpper": str.upper,
     "trim": str.strip,
-    "union": _compute_union,
+    "union": _merge_values,
 }
 
 
@@ -712,11 +715,11 @@ def _to_object(scope: _Scope, items: Any, key: Any, value: Any = None) -> Any:
 
 
 def _call_resource_id(scope: _Scope, *values: Any) -> Any:
-    """Return the id for ``resourceId([group,] type, names...)``."""
+    """Return the resource id that the Bicep function ``resourceId`` returns."""
     at = 0 if "/" in values[0] else 1
     prefix = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{values[0]}" if at else scope.id_prefix
     return _build_resource_id(
-        prefix, values[at], _join_parts([x for each in values[at + 1 :] for x in ("/", each)][1:])
+        prefix, values[at], _concatenate_text([x for each in values[at + 1 :] for x in ("/", each)][1:])
     )
 
 

@@ -1,4 +1,4 @@
-"""Parser for Bicep templates and parameter files; a construct that it does not know is an error."""
+"""Parser for Bicep templates and parameter files, which rejects unknown constructs."""
 
 import re
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 class BicepSyntaxError(ValueError):
-    """A construct that the parser does not know."""
+    """Error about a construct that the parser does not know."""
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A text without interpolation, a number, a boolean or null."""
+    """Literal: a text without interpolation, a number, a boolean or null."""
 
     value: str | int | bool | None
 
@@ -27,14 +27,14 @@ class Interpolation:
 
 @dataclass(frozen=True)
 class Name:
-    """A parameter, variable, symbol or item of a loop."""
+    """Name of a parameter, variable, symbol or loop item."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function with its arguments."""
+    """Function call with its arguments."""
 
     function: str
     arguments: tuple["Node", ...]
@@ -51,7 +51,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operator with its operands; ``?`` is the ternary operator."""
+    """Operator with its operands; ``?`` is the ternary operator."""
 
     operator: str
     operands: tuple["Node", ...]
@@ -59,7 +59,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Lambda:
-    """A function without a name."""
+    """Lambda: a function without a name."""
 
     parameters: tuple[str, ...]
     body: "Node"
@@ -74,14 +74,14 @@ class Array:
 
 @dataclass(frozen=True)
 class Object:
-    """An object literal; its keys may be interpolated."""
+    """Object literal, whose keys may be interpolated."""
 
     members: tuple[tuple["Node", "Node"], ...]
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop ``[for item in items: body]``, with the name of its index, or an empty text without an index."""
+    """Loop ``[for item in items: body]``; the name of its index is empty if it has none."""
 
     item: str
     index: str
@@ -91,7 +91,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Condition:
-    """``if (condition) body`` of a resource or module."""
+    """Condition ``if (condition) body`` of a resource or module."""
 
     condition: "Node"
     body: "Node"
@@ -102,28 +102,28 @@ type Node = Literal | Interpolation | Name | Call | Member | Operation | Lambda 
 
 @dataclass(frozen=True)
 class NamedType:
-    """A built-in type, or a type that a file declares."""
+    """Built-in type, or a type that a file declares."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class ArrayType:
-    """A list of one type."""
+    """Type of an array whose items have one type."""
 
     item: "Type"
 
 
 @dataclass(frozen=True)
 class UnionType:
-    """A union of literal values."""
+    """Type that is a union of literal values."""
 
     values: tuple[str | int | bool | None, ...]
 
 
 @dataclass(frozen=True)
 class ObjectType:
-    """A type of objects: members with their types, names of ``optional`` ones, and the type of additional members."""
+    """Object type: its members, the names of ``optional`` members, and the type of additional members."""
 
     members: tuple[tuple[str, "Type"], ...]
     optional: frozenset[str]
@@ -177,7 +177,7 @@ class File:
     using: str
 
     def of_kind(self, kind: str) -> dict[str, Declaration]:
-        """Return the declarations of one kind, such as resources, by name."""
+        """Return the declarations of a kind, for example resources, by name."""
         return {each.name: each for each in self.declarations if each.kind == kind}
 
 
@@ -246,7 +246,7 @@ def _tokenize(text: str) -> list[_Token]:
 
 
 def _read_quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
-    """Return the quoted text that begins at an offset, and the offset after its closing quote."""
+    """Return the quoted text at an offset, and the offset after it."""
     parts: list[Node] = []
     plain = ""
     while at < len(text) and text[at] != "'":
@@ -304,7 +304,7 @@ class _Parser:
         return False
 
     def expect(self, kind: str) -> _Token:
-        """Return the next token; raise an error if it has another kind."""
+        """Return the next token; raise an error if it has another kind than expected."""
         if kind == "end":
             self._skip_lines()
         token = self._read_token()
@@ -317,7 +317,7 @@ class _Parser:
             pass
 
     def _read_token_if(self, kind: str) -> bool:
-        """Return whether a token of this kind follows, after any number of empty lines; consume it if so."""
+        """Skip empty lines; if the next token has this kind, consume it and return True."""
         self._skip_lines()
         return self._read_token_of_kind(kind)
 
@@ -336,7 +336,7 @@ class _Parser:
     # Statements
 
     def file(self, path: Path) -> File:
-        """Parse all statements of the file."""
+        """Parse all statements of a file."""
         scope, using = "resourceGroup", ""
         imports: dict[str, str] = {}
         declarations: list[Declaration] = []
@@ -421,7 +421,7 @@ class _Parser:
         return Declaration("func", name, value=body, type=kind, decorators=decorators, parameters=tuple(parameters))
 
     def _parse_value(self) -> Node:
-        """Parse an expression, a loop or a body with a condition."""
+        """Parse an expression, a loop, or a body with a condition."""
         if self._read_word("if"):
             self.expect("(")
             condition = self.expression()
@@ -489,7 +489,7 @@ class _Parser:
     # Expressions
 
     def expression(self) -> Node:
-        """Parse the expression at the current token."""
+        """Parse the expression that begins at the current token."""
         if (parameters := self._parse_lambda_parameters()) is not None:
             return Lambda(parameters, self.expression())
         condition = self._parse_binary(0)

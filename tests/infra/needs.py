@@ -1,4 +1,4 @@
-"""Settings, roles and other parts that the code needs from a deployment, read from its source."""
+"""Needs of the code: settings, roles and other parts of a deployment, which this module reads from its source."""
 
 import ast
 import re
@@ -80,7 +80,7 @@ HOST_ROLES = {
 
 @dataclass(frozen=True)
 class Needs:
-    """The needs of the code that a deployment must fulfil.
+    """Parts that the code needs from a deployment.
 
     Attributes:
         settings: names of settings that must be deployed.
@@ -122,7 +122,7 @@ class Needs:
 
 
 def find_needs_of_code() -> Needs:
-    """Return what the code needs from a deployment: settings, triggers, roles and others."""
+    """Return the parts that the code needs from a deployment, such as settings, triggers and roles."""
     bindings = list(_iterate_bindings())
     triggers = {(each["eventHubName"], each["consumerGroup"]) for each in bindings if "eventHubName" in each}
     received = {("eventHub", hub, TRIGGER_ROLE) for hub, _ in triggers}
@@ -150,7 +150,7 @@ def find_needs_of_code() -> Needs:
 
 
 def find_adapters_with_an_identity() -> set[str]:
-    """Return the adapters that sign in with the app's identity."""
+    """Return the adapters that sign in with the managed identity of the app."""
     folder = ROOT / "shared" / "backends" / "azure"
     found = {path.stem for path in folder.glob("*.py") if "azure.identity" in path.read_text(encoding="utf-8")}
     return found - {"identity"}

@@ -1,4 +1,4 @@
-"""Situation in which the templates are deployed: sizes, variables and parameters, evaluated by the model."""
+"""Situations: combinations of size, variables and parameters with which the templates are deployed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ EVERYTHING: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Situation:
-    """One deployment with its variables and parameters.
+    """Situation of a deployment: its size, variables and parameters.
 
     Attributes:
         size: name of the parameter file.

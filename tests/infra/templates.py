@@ -27,7 +27,7 @@ _OPAQUE = (Call, Operation)
 
 
 class Template:
-    """One Bicep template with access to its declarations.
+    """Bicep template with access to its declarations.
 
     Args:
         path: path of the file.
@@ -39,7 +39,7 @@ class Template:
 
     @property
     def file(self) -> File:
-        """Parsed syntax of the template's file."""
+        """Syntax tree of the template's file."""
         return parse_file(self.path)
 
     @property
@@ -54,25 +54,25 @@ class Template:
 
     @property
     def outputs(self) -> set[str]:
-        """The names of the outputs."""
+        """Names of the outputs."""
         return set(self.file.of_kind("output"))
 
     def variable(self, name: str) -> Any:
-        """Return the plain value of a variable of the template."""
+        """Return the plain value of a variable in the template."""
         return self.plain(self.file.of_kind("var")[name].value)
 
     def resources(self) -> Iterator[tuple[str, str, Object]]:
-        """Yield symbol, type with version, and body of each resource that the file creates."""
+        """Yield symbol, type with version, and body of each resource in the file."""
         for symbol, each in self.file.of_kind("resource").items():
             if not each.existing:
                 yield symbol, each.target, get_body(each)
 
     def resource(self, symbol: str) -> Any:
-        """Return the body of a resource by its symbol."""
+        """Return the body of the resource with this symbol."""
         return self.plain(get_body(self.file.of_kind("resource")[symbol]))
 
     def modules(self) -> Iterator[tuple[str, Path, set[str]]]:
-        """Yield symbol, file and names of the parameters of each module that the file uses."""
+        """Yield symbol, file and parameter names of each module that the file uses."""
         for symbol, each in self.file.of_kind("module").items():
             parameters = get_member(get_body(each), "params")
             assert isinstance(parameters, Object), f"{self.path.name}: {symbol}"
@@ -80,7 +80,7 @@ class Template:
             yield symbol, (self.path.parent / each.target).resolve(), names
 
     def names_of(self, declared: Declaration) -> set[str]:
-        """Return the last part of each name that a resource can have; a loop over a list of texts gives several.
+        """Return the last part of each name that a resource can have; a loop over texts gives several names.
 
         Raises:
             TypeError: if the loop is over anything else, because its names would be missed.
@@ -94,7 +94,7 @@ class Template:
         return set(items)
 
     def plain(self, node: Node | None) -> Any:
-        """Convert an expression to texts, numbers, lists and objects; a name becomes a text, a call stays a node."""
+        """Convert an expression to texts, numbers, lists and objects; names become texts, calls stay nodes."""
         match node:
             case Literal(value):
                 return value
@@ -110,7 +110,7 @@ class Template:
                 return node
 
     def member_names(self, node: Node) -> Iterator[str]:
-        """Yield the names of all members of an expression's objects, in all branches, loops and variables."""
+        """Yield all member names of the objects in an expression, in all branches, loops and variables."""
         match node:
             case Object(members):
                 for key, value in members:
@@ -151,7 +151,7 @@ class Templates:
         return [Template(path) for path in sorted(self.folder.glob("**/*.bicep"))]
 
     def named(self, name: str) -> Template:
-        """Return a template by its file's name, without the suffix."""
+        """Return the template of a file by the file's name without suffix."""
         return next(each for each in self.all if each.path.stem == name)
 
     def json(self, name: str) -> Any:
@@ -159,7 +159,7 @@ class Templates:
         return json.loads((self.folder / name).read_text(encoding="utf-8"))
 
     def names(self, template: str, kind: str) -> set[str]:
-        """Return the last parts of the names of the resources of a type that do not depend on parameters."""
+        """Return the last parts of all resource names of a type, except names that depend on parameters."""
         source = self.named(template)
         found: set[str] = set()
         for each in source.file.of_kind("resource").values():
@@ -169,7 +169,7 @@ class Templates:
 
 
 def _is_of_parameters(source: Template, declared: Declaration) -> bool:
-    """Return whether a loop is over a parameter, or over a variable that filters a parameter."""
+    """Return whether a loop is over a parameter or over a filtered parameter."""
     items = declared.value.items if isinstance(declared.value, Loop) else None
     if not isinstance(items, Name):
         return False
@@ -178,7 +178,7 @@ def _is_of_parameters(source: Template, declared: Declaration) -> bool:
 
 
 def get_body(declared: Declaration) -> Object:
-    """Return the object literal of a resource or module, without its condition or loop."""
+    """Return the object literal of a resource or module, without condition and loop."""
     node = declared.value
     while isinstance(node, Condition | Loop):
         node = node.body
@@ -187,7 +187,7 @@ def get_body(declared: Declaration) -> Object:
 
 
 def get_member(node: Object, name: str) -> Node:
-    """Return the value of an object's member with this name."""
+    """Return the value of a member of an object."""
     return next(value for key, value in node.members if key == Literal(name))
 
 

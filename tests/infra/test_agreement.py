@@ -19,17 +19,17 @@ def needs() -> Needs:
 
 
 def test_templates_and_code_agree(needs: Needs) -> None:
-    """Settings, hubs, containers, roles, table, live stream and alerts match the code."""
+    """Settings, hubs, containers, roles, table, live stream and alerts of the templates equal the needs of the code."""
     assert find_disagreements(Templates(), needs) == []
 
 
 def test_every_adapter_with_an_identity_has_its_roles() -> None:
-    """The required roles are listed for every adapter that uses the app's identity."""
+    """Each adapter that uses the app's identity has a list of required roles."""
     assert find_adapters_with_an_identity() == set(ROLES)
 
 
 def test_each_omitted_setting_exists() -> None:
-    """Each setting that the deployment deliberately omits is a setting that the code reads."""
+    """Each setting that the deployment omits on purpose is a setting of the code."""
     assert find_needs_of_code().settings.isdisjoint(NOT_DEPLOYED)
     assert all(NOT_DEPLOYED.values())
 
@@ -66,7 +66,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("file", "before", "after"), CHANGES)
 def test_changed_template_is_reported(needs: Needs, tmp_path: Path, file: str, before: str, after: str) -> None:
-    """The comparison reports superfluous and missing parts of the templates."""
+    """The comparison reports a superfluous or missing part of a template."""
     folder = tmp_path / "bicep"
     shutil.copytree(BICEP, folder)
     path = folder / file
@@ -100,7 +100,7 @@ def test_changed_template_is_reported(needs: Needs, tmp_path: Path, file: str, b
     ids=lambda change: next(iter(change)),
 )
 def test_changed_need_is_reported(needs: Needs, change: dict[str, Any]) -> None:
-    """The comparison reports new and obsolete needs of the code."""
+    """The comparison reports a new or obsolete need of the code."""
     [(name, value)] = change.items()
     known = getattr(needs, name)
     further = known | value if isinstance(value, frozenset) and name not in {"messages", "metrics"} else value

@@ -1,4 +1,4 @@
-"""Tests of the check of the commands on the operators' pages, without Azure CLI itself."""
+"""Tests of the check that the Azure commands on the operators' pages are valid."""
 
 import json
 from pathlib import Path
@@ -36,18 +36,21 @@ def _find_words(tmp_path: Path, text: str) -> list[list[str]]:
     ],
 )
 def test_commands_of_a_block_are_found(tmp_path: Path, block: str, expected: list[list[str]]) -> None:
-    """The calls of a code block are found with their words, also inside substitutions, after pipes and after xargs."""
+    """All commands in a code block are found, also in substitutions, after pipes and after xargs."""
     assert _find_words(tmp_path, f"```sh\n{block}\n```\n") == expected
 
 
 def test_inline_commands_are_found_unless_they_are_shortened(tmp_path: Path) -> None:
-    """Commands between backticks are checked, unless three dots mark them as shortened."""
+    """A command between backticks is checked, unless three dots mark it as shortened."""
     text = "Run `az group delete -n NAME` or `az group list | head -1`, not `az deployment ... create`, nor `make az`."
     assert _find_words(tmp_path, text) == [["az", "group", "delete", "-n", "NAME"], ["az", "group", "list"]]
 
 
 def test_every_page_with_a_command_is_checked() -> None:
-    """The pages and scripts contain many commands of the Azure CLI; commands of CLI extensions are listed by name."""
+    """The check finds the many Azure CLI commands of pages and scripts.
+
+    Commands of CLI extensions are listed by name.
+    """
     texts = [" ".join(command.words) for path in (*PAGES, *SCRIPTS) for command in find_commands(path)]
     assert len(texts) > 100
     for name in NOT_IN_THE_CORE:
@@ -65,12 +68,12 @@ def test_every_page_with_a_command_is_checked() -> None:
     ],
 )
 def test_azd_is_compared_with_its_table(command: str, error: str) -> None:
-    """A command or option of azd that is missing in the table of azd commands is reported."""
+    """A command or option of azd is reported if the table of azd commands does not contain it."""
     assert find_azd_error(tuple(command.split(" ")), TABLE) == error
 
 
 def test_azd_on_the_pages_has_documented_options() -> None:
-    """Every call of azd on the pages and in the scripts is in the table, which names its source."""
+    """The table of azd commands, which names its source, contains each azd call of pages and scripts."""
     assert TABLE["source"].startswith("https://github.com/Azure/azure-dev/")
     for path in (*PAGES, *SCRIPTS):
         for command in find_commands(path, ("azd",)):

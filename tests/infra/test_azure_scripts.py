@@ -1,4 +1,4 @@
-"""Tests of the scripts for operators, with a substitute for the Azure CLI on the path."""
+"""Tests of the scripts for operators, with fakes for the Azure CLI on the path."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ if [ "$1" = snapshot ]; then echo "{}" >"${2%.bicepparam}.snapshot.json"; fi
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """Return a folder with stand-ins of az and azd."""
+    """Return a folder with fakes of az and azd."""
     for name, text in (("az", AZ), ("azd", AZD), ("bicep", BICEP_CLI)):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
@@ -46,7 +46,7 @@ def tools(tmp_path: Path) -> Path:
 
 
 def run_script(tools: Path, script: str, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
-    """Run a script with typed input; return its exit code and everything that it printed."""
+    """Run a script with typed input; return its exit code and its output."""
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     reply = subprocess.run(
         [SCRIPTS / script, *arguments],
@@ -60,7 +60,7 @@ def run_script(tools: Path, script: str, *arguments: str, typed: str = "", **env
 
 
 def test_lock_is_stored_for_azd_and_scripts(tools: Path) -> None:
-    """The script stores the lock for azd and in the environment's file, and prints the command for the workflow."""
+    """The script stores the lock in azd and in the environment's file, and prints the command for the workflow."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (tools / "azd.account").write_text("stdataprod", encoding="utf-8")
     file = tools / "prod.env"
@@ -76,7 +76,7 @@ def test_lock_is_stored_for_azd_and_scripts(tools: Path) -> None:
 
 
 def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
-    """A lock does not change the variables of another environment that is selected in azd."""
+    """If another azd environment is selected, a lock does not change the variables of that environment."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (tools / "azd.account").write_text("stdataprod2", encoding="utf-8")
     code, printed = run_script(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="stdataprod\n")
@@ -85,7 +85,7 @@ def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
 
 
 def test_lock_needs_the_name(tools: Path) -> None:
-    """The script locks and stores nothing until the operator has typed the name."""
+    """The script locks nothing and stores nothing until the operator has typed the name."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     code, printed = run_script(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
     assert (code, "nothing was changed" in printed) == (1, True)
@@ -106,7 +106,7 @@ def test_lock_needs_the_name(tools: Path) -> None:
     ],
 )
 def test_differing_lock_states_stop_a_deployment(tools: Path, state: str, expected: str, code: int) -> None:
-    """The deployment stops if the variable and Azure do not agree on whether the policy is locked."""
+    """A deployment stops if the variable and Azure differ on whether the policy is locked."""
     (tools / "az.state").write_text(state, encoding="utf-8")
     found, printed = run_script(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
     assert found == code, printed
@@ -115,14 +115,14 @@ def test_differing_lock_states_stop_a_deployment(tools: Path, state: str, expect
 
 
 def test_unknown_answer_stops_a_deployment(tools: Path) -> None:
-    """If the Azure CLI fails or returns an unknown state, the deployment stops."""
+    """A deployment stops if the Azure CLI fails or returns an unknown state of the policy."""
     (tools / "az").write_text("#!/usr/bin/env bash\nexit 1\n", encoding="utf-8")
     assert run_script(tools, "checkpoints-locked", "rg-oi-prod")[0] != 0
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a copy of the templates and scripts, because the CLI writes next to the parameter files."""
+    """Return a copy of templates and scripts, because the CLI writes files next to the parameter files."""
     root = tmp_path / "checkout"
     shutil.copytree(BICEP, root / "infra" / "bicep")
     shutil.copytree(SCRIPTS, root / "scripts" / "azure")
@@ -139,7 +139,7 @@ def test_a_warning_fails_the_compilation(tools: Path, checkout: Path, warns: str
 
 
 def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
-    """The script writes a prediction of the resources for each size and each situation."""
+    """The script writes the predicted resources for each size and each situation."""
     (tools / "bicep.warns").touch()
     run_script(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
     names = {path.stem for path in (checkout / "predicted").glob("*.json")}
@@ -152,7 +152,7 @@ def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
 
 
 def test_an_accepted_illegal_name_fails(tools: Path, checkout: Path) -> None:
-    """The script fails if the compiler accepts an environment name that the rules forbid."""
+    """The script fails if the compiler accepts a forbidden environment name."""
     (tools / "bicep.warns").touch()
     (tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")
     code, printed = run_script(

@@ -12,17 +12,17 @@ from bench.figures import Benchmark, Figure, ToolMissingError
 
 
 def measure_within_limit() -> Iterator[Figure]:
-    """Yield a measurement within its limit, as a benchmark."""
+    """Yield a measurement within its limit, as a benchmark does."""
     yield Figure("good", 1, "s", at_most=2)
 
 
 def measure_beyond_limit() -> Iterator[Figure]:
-    """Yield a measurement beyond its limit."""
+    """Yield a measurement beyond its limit, as a benchmark does."""
     yield Figure("bad", 3, "s", at_most=2)
 
 
 def measure_with_missing_tool() -> Iterator[Figure]:
-    """Yield a measurement and then report a missing tool, as a benchmark."""
+    """Yield a measurement, then report a missing tool, as a benchmark does."""
     yield Figure("first_part", 1, "s")
     raise ToolMissingError("Tool A is not installed")
 
@@ -36,14 +36,14 @@ def measure_with_missing_tool() -> Iterator[Figure]:
         ((measure_with_missing_tool, measure_beyond_limit), 1, ["first_part", "bad"]),
     ],
 )
-def test_exit_code_of_the_benchmarks(
+def test_the_exit_code_distinguishes_results(
     benchmarks: tuple[Benchmark, ...],
     code: int,
     figures: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The exit code is 0 if all limits are met, 1 if one is exceeded, and 3 if a tool is missing, which is named."""
+    """The exit code is 0 if all limits are met, 1 if one is exceeded, 3 if a tool is missing."""
     monkeypatch.setattr(command, "BENCHMARKS", {each.__name__: each for each in benchmarks})
     assert command.main([]) == code
     printed = capsys.readouterr()
@@ -54,7 +54,7 @@ def test_exit_code_of_the_benchmarks(
 
 
 def build_benchmark(values: Sequence[float], bounds: Mapping[str, float]) -> Benchmark:
-    """Return a benchmark that measures another value in each run."""
+    """Return a benchmark that returns the next of the given values in each run."""
     remaining = iter(values)
 
     def yield_measurements() -> Iterator[Figure]:
@@ -80,7 +80,7 @@ def test_the_median_of_all_runs_is_judged(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The median of a figure over all runs must meet the limits; a number of defects must meet them in each run."""
+    """The median of a figure over all runs must be within the limits; a number of defects must be so in each run."""
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark(values, bounds)})
     assert command.main([]) == code
     line = json.loads(capsys.readouterr().out)
@@ -90,14 +90,14 @@ def test_the_median_of_all_runs_is_judged(
 
 
 def test_number_of_runs_can_be_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command's option for the number of runs determines how often a benchmark runs."""
+    """The option for the number of runs determines how often each benchmark runs."""
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark([4.0], {})})
     assert command.main(["--runs", "1", "varying"]) == 0
     assert json.loads(capsys.readouterr().out)["spread"]["runs"] == 1
 
 
 def test_unknown_benchmark_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
-    """For an unknown benchmark name the exit code is 2, and the known names are listed."""
+    """An unknown benchmark ends with exit code 2 and the list of known benchmarks."""
     assert command.main(["nowhere"]) == 2
     assert "request_rate" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Tests that the parser and the model of deployments reject unsupported constructs."""
+"""Tests that the parser and the model of deployments reject constructs that they do not know."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def write_template(folder: Path, text: str, name: str = "main.bicep") -> Path:
 
 
 def evaluate_template(folder: Path, text: str, **given: Any) -> Deployment:
-    """Write and evaluate a template; return the deployment."""
+    """Write a template, evaluate it, and return the deployment."""
     return deploy_template(write_template(folder, text), given)
 
 
@@ -36,19 +36,19 @@ def evaluate_template(folder: Path, text: str, **given: Any) -> Deployment:
     ],
 )
 def test_unknown_construct_is_an_error(tmp_path: Path, text: str) -> None:
-    """A construct that the parser does not know is an error; the parser never skips it."""
+    """The parser rejects a construct that it does not know instead of skipping it."""
     with pytest.raises(BicepSyntaxError):
         parse_file(write_template(tmp_path, text))
 
 
 def test_unknown_function_is_an_error(tmp_path: Path) -> None:
-    """A function that the model does not know is an error; the model never guesses its value."""
+    """The model rejects a function that it does not know instead of guessing its value."""
     with pytest.raises(DeploymentError, match="dateTimeAdd"):
         evaluate_template(tmp_path, "var later = dateTimeAdd('2026-01-01', 'P1D')\n")
 
 
-def test_conditions_loops_and_names(tmp_path: Path) -> None:
-    """A false condition omits a resource, a loop creates one for each item, and a child has its parent's name."""
+def test_conditions_loops_and_names_are_evaluated(tmp_path: Path) -> None:
+    """A false condition omits a resource, a loop creates one per item, and a child's name contains its parent's."""
     text = f"""
 param names string[]
 param isNeeded bool
@@ -71,7 +71,7 @@ output id string = isNeeded ? blobs.id : ''
 
 
 def test_value_of_run_time_hides_a_name_and_a_module(tmp_path: Path) -> None:
-    """A value known only at run time makes a resource's name unknown, and hides a module that loops over the value."""
+    """A value known only at run time makes a resource's name unknown, and hides a module that depends on it."""
     write_template(
         tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep"
     )
@@ -97,7 +97,7 @@ output key string = inner.outputs.key
 
 
 def test_output_of_an_omitted_module_is_an_error(tmp_path: Path) -> None:
-    """The output of a module whose condition is false is an error, as in a deployment to Azure."""
+    """The output of a module with a false condition is an error, as in Azure."""
     write_template(tmp_path, "output key string = 'a'\n", "inner.bicep")
     text = "param is bool\nmodule inner 'inner.bicep' = if (is) {\n}\noutput key string = inner!.outputs.key\n"
     assert evaluate_template(tmp_path, text, **{"is": True}).outputs == {"key": "a"}
@@ -111,8 +111,8 @@ def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
         evaluate_template(tmp_path, "type name = string\nparam name name = 'a'\n")
 
 
-def test_functions_types_and_lambdas(tmp_path: Path) -> None:
-    """User-defined functions, unions, sealed types of another file and lambdas are evaluated."""
+def test_functions_types_and_lambdas_are_evaluated(tmp_path: Path) -> None:
+    """User-defined functions, unions, imported sealed types and lambdas are evaluated."""
     write_template(tmp_path, "@export()\n@sealed()\ntype hub = {\n  name: string\n  group: string?\n}\n", "types.bicep")
     text = """import { hub } from 'types.bicep'
 param hubs hub[]

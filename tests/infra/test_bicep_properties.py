@@ -1,4 +1,4 @@
-"""Tests that the comparison of the templates' properties covers every type and branch."""
+"""Tests that the check of the templates' properties covers every type and branch."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.infra.templates import Template, Templates
 
 
 def test_every_type_has_its_definition() -> None:
-    """Every resource type of the templates has a definition; an unknown type raises an error."""
+    """Each resource type in the templates has a definition; an unknown type raises an error."""
     targets = [each.target for template in Templates().all for each in template.file.of_kind("resource").values()]
     assert {each.partition("@")[0] for each in targets} == set(bicep_versions.MODULES)
     assert {each.partition("/")[0] for each in targets} == set(bicep_properties.FOLDERS)
@@ -19,7 +19,7 @@ def test_every_type_has_its_definition() -> None:
 
 
 def test_properties_are_seen_in_every_branch(tmp_path: Path) -> None:
-    """The comparison finds properties inside ternaries, loops, functions and variables."""
+    """The check finds properties inside ternaries, loops, functions and variables."""
     path = tmp_path / "main.bicep"
     path.write_text(
         "var inner = {\n  a: 1\n}\nvar all = b ? union(inner, { c: [for i in x: { d: 1 }] }) : {}\n", encoding="utf-8"

@@ -6,18 +6,18 @@ from scripts import bicep_scan
 
 
 def test_scan_sees_every_resource() -> None:
-    """The scanned deployments together create every resource that a template declares."""
+    """The scanned deployments together contain every resource that a template declares."""
     assert bicep_scan.find_missing_resources(bicep_scan.evaluate_deployments()) == set()
 
 
 def test_scan_misses_a_resource_that_no_deployment_creates() -> None:
-    """The scan reports a resource that none of the scanned deployments creates."""
+    """A resource that no scanned deployment creates is reported."""
     created = {name: each for name, each in bicep_scan.evaluate_deployments().items() if name != "failed-over"}
     assert bicep_scan.find_missing_resources(created) == {"main.networkGroup"}
 
 
 def test_scanned_values_are_plain() -> None:
-    """The scanned JSON has a text in place of each value that is known at run time only."""
+    """The scanned JSON has a text in place of each value that is known only at run time."""
     arm = bicep_scan.to_arm_template(bicep_scan.evaluate_deployments()["everything"])
     assert "known at run time" in json.dumps(arm)
     names = [(each["type"], each["name"]) for each in arm["resources"]]

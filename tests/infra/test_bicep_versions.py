@@ -17,7 +17,7 @@ UNCHANGED = {
 
 
 def test_versions_are_recent() -> None:
-    """Each resource type has an API version that was at most two years old when chosen, or the newest version."""
+    """The API version of each resource type was at most two years old when it was chosen, or is the newest."""
     for template in Templates().all:
         for each in template.file.of_kind("resource").values():
             kind, _, version = each.target.partition("@")
@@ -25,7 +25,7 @@ def test_versions_are_recent() -> None:
 
 
 def test_subnets_state_their_outbound_access() -> None:
-    """Newer network API versions remove the default outbound access; the subnets already state this explicitly."""
+    """Each subnet states its outbound access, because newer API versions have no default access."""
     network = Templates().named("network")
     assert network.text.count("defaultOutboundAccess: false") == 2
     assert "natGateways@" in network.text

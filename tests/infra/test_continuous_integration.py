@@ -1,4 +1,4 @@
-"""Tests of the script of continuous integration, with substitutes for its tools."""
+"""Tests of the script for continuous integration, with fakes of its tools."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_ci(folder: Path, *tools: str, installs: bool = True) -> tuple[int, list[str]]:
-    """Run ``.ci/run`` with the given tools only; return the exit code and the calls of tools, in order."""
+    """Run ``.ci/run`` with only the given tools; return the exit code and the calls of tools in order."""
     calls = folder / "calls"
     calls.touch()
     for tool in ("bash", "env", "dirname"):
@@ -31,7 +31,7 @@ CHECKS = ["make check-code", "make test ARGS=--require-all", "make package-test"
 
 @pytest.mark.parametrize("chromium", ["chromium", "chromium-browser", "google-chrome"])
 def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
-    """With a browser and a broker, checks and tests run, and a skipped test is a failure."""
+    """If a browser and a broker exist, checks and tests run, and a skipped test is a failure."""
     assert run_ci(tmp_path, chromium, SHELL, "mosquitto") == (0, CHECKS)
 
 
@@ -45,20 +45,20 @@ def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
     ],
 )
 def test_missing_tools_are_installed(tmp_path: Path, present: tuple[str, ...], installed: list[str]) -> None:
-    """The script installs a missing browser or broker before it runs the checks."""
+    """The script installs a missing browser or broker before the checks."""
     code, calls = run_ci(tmp_path, *present)
     assert (code, calls[-3:]) == (0, CHECKS)
     assert [text for call in calls if (text := call.partition("--no-install-recommends ")[2])] == installed
 
 
 def test_checks_run_without_the_headless_shell(tmp_path: Path) -> None:
-    """If the distribution has no headless shell, the tests use Chromium itself."""
+    """If the distribution has no headless shell, the tests use the complete Chromium."""
     code, calls = run_ci(tmp_path, "chromium", "mosquitto", installs=False)
     assert (code, calls[-3:]) == (0, CHECKS)
 
 
 def test_a_run_without_the_tools_fails(tmp_path: Path) -> None:
-    """If a missing tool cannot be installed, the script fails before the checks."""
+    """The script fails before the checks if a missing tool cannot be installed."""
     code, calls = run_ci(tmp_path, installs=False)
     assert code != 0
     assert all(call.startswith("apt-get") for call in calls)

@@ -1,4 +1,4 @@
-"""Tests of the check of security advisories, with recorded output of the tools."""
+"""Tests of the check for security advisories, with recorded output of its tools."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ NO_NODE: dict[str, Any] = {"vulnerabilities": {}}
 
 
 def build_tool_substitute(canary: Any, pins: Any, node: Any) -> Print:
-    """Return a substitute for the tools that prints the given output."""
+    """Return a fake of the tools that prints the given output."""
 
     def run(command: Sequence[str], _: Path = dependency_advisories.ROOT) -> str:
         if "pip_audit" not in command:
@@ -50,7 +50,7 @@ def test_unreachable_source_is_reported(
     ends: int,
     loud: bool,  # noqa: FBT001  a parameter
 ) -> None:
-    """A found advisory ends with 1; a source that does not report a version known to be bad counts as unreachable."""
+    """An advisory ends with exit code 1; a source that misses a known bad version counts as unreachable."""
     monkeypatch.setattr(dependency_advisories, "_run_command", build_tool_substitute(canary, pins, node))
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert dependency_advisories.main(arguments) == ends
@@ -58,7 +58,7 @@ def test_unreachable_source_is_reported(
 
 
 def test_every_lock_file_is_checked() -> None:
-    """The check covers every package-lock.json of the project."""
+    """The check reads each package-lock.json of the project."""
     found = dependency_advisories.ROOT.glob("**/package-lock.json")
     mine = {
         path.parent.relative_to(dependency_advisories.ROOT).as_posix()

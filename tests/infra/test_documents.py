@@ -15,14 +15,14 @@ OPERATIONS = (ROOT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8
 
 
 def test_every_template_is_documented() -> None:
-    """The pages on Azure describe each template, except two helper templates."""
+    """The pages on Azure describe each template except two helper templates."""
     for template in Templates().all:
         name = template.path.stem
         assert name in {"main", "identity"} or f"{name}.bicep`" in AZURE, name
 
 
 def test_every_alert_has_its_remedy() -> None:
-    """docs/how-to/operate.md has a remedy for each existing alert, with its severity."""
+    """docs/how-to/operate.md has a remedy for each alert, with the alert's severity."""
     alerts = Templates().named("alerts")
     declared = {each["name"]: each["severity"] for name in ("searches", "metrics") for each in alerts.variable(name)}
     told = {
@@ -32,7 +32,7 @@ def test_every_alert_has_its_remedy() -> None:
 
 
 def test_every_check_of_the_tour_is_explained() -> None:
-    """docs/how-to/operate.md lists the checks of the smoke test in their order, each with its rights."""
+    """docs/how-to/operate.md lists the checks of the smoke test in order, each with the rights that it needs."""
     section = OPERATIONS.partition("## Is it well")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z ]+)` \| [^|]+ \| ([^|]*)\|", section, re.MULTILINE)
     told = {name: set(re.findall(r"`(\w+\.\w+)`", rights)) for name, rights in rows}
@@ -50,7 +50,7 @@ def test_every_check_of_the_tour_is_explained() -> None:
 
 
 def test_documented_parameters_exist() -> None:
-    """Each documented parameter belongs to main.bicep, the settings or Azure."""
+    """Each documented parameter is one of main.bicep, of the settings, or of Azure."""
     known = Templates().named("main").parameters | {"requestId", "principal", "throttled", "take_any", "serviceName"}
     known |= {"remoteBuild", "prefetchCount", "maxQueuePollingInterval"}
     # Azure's own names, and a parameter that has another name now.
@@ -61,13 +61,13 @@ def test_documented_parameters_exist() -> None:
 
 
 def test_documented_scripts_exist() -> None:
-    """Every script and file of a documented command exists."""
+    """Each script and file in a documented command exists."""
     for path in set(re.findall(r"(?<![\w/])((?:scripts|infra|samples)/[\w./-]*\w)", AZURE + OPERATIONS)):
         assert (ROOT / path).exists(), path
 
 
 def test_sample_of_settings_is_complete() -> None:
-    """local.settings.sample.json has each valid setting, except the platform's own."""
+    """local.settings.sample.json has each setting of the service, except those that the platform sets."""
     values = json.loads((ROOT / "local.settings.sample.json").read_text(encoding="utf-8"))["Values"]
     known = {str(field.alias) for field in Settings.model_fields.values()} - {"WEBSITE_HOSTNAME"}
     assert set(values) == known | {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage"}
@@ -81,7 +81,7 @@ def _read_commands(text: str) -> str:
 
 
 def test_keys_are_written_outside_of_the_repository() -> None:
-    """Commands on the pages write files with keys and settings only to OI_HOME."""
+    """Commands on the pages write keys and settings only to files below OI_HOME."""
     pattern = (
         r"(\S*?)((?:admin|editor)\.key|keys\.json|plant\.yaml|line-1\.json|(?<!-)checkpoint-key|[\w$]+\.env)(?![\w-])"
     )
@@ -91,7 +91,7 @@ def test_keys_are_written_outside_of_the_repository() -> None:
 
 
 def test_every_deployment_uses_the_script() -> None:
-    """Documented deployments use the script, which selects the deployment's name and runs checks first."""
+    """Documented deployments use the script that chooses the deployment's name and runs checks first."""
     commands = _read_commands(AZURE) + _read_commands(OPERATIONS)
     assert commands.count("scripts/azure/deploy-templates ") > 10
     by_hand = re.findall(r"az deployment sub (\w[\w-]*)(.*)", commands)
@@ -101,7 +101,7 @@ def test_every_deployment_uses_the_script() -> None:
 
 
 def test_every_way_deploys_the_package() -> None:
-    """No documented command builds the app in the cloud; all commands deploy the tested package."""
+    """No documented command builds the app in the cloud; each deploys the tested package."""
     commands = _read_commands(AZURE)
     publishing = re.findall(r"az functionapp deployment source .*", commands)
     assert len(publishing) >= 2
@@ -110,7 +110,7 @@ def test_every_way_deploys_the_package() -> None:
 
 
 def test_a_leaked_key_can_be_replaced() -> None:
-    """The steps after a leaked key assign a temporary role that can create and disable key versions."""
+    """The steps after a leaked key assign a temporary role that can create and disable versions of the key."""
     section = OPERATIONS.partition("### A signing key leaked")[2].partition("\n## ")[0]
     order = ("role assignment create", "key rotate", "key set-attributes", "role assignment delete")
     places = [section.index(command) for command in order]
@@ -127,7 +127,7 @@ def test_every_variable_is_documented() -> None:
 
 
 def test_every_variable_of_the_runbook_is_set() -> None:
-    """The runbook sets each variable that a failed-over or restored deployment reads."""
+    """The runbook sets each variable that a deployment after a failover or restore reads."""
     runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     for name in ("AZURE_ACTIVE_LOCATION", "EXISTING_VAULT_NAME", "EXISTING_DATA_STORAGE_NAME"):
         assert f"export {name}=" in runbook

@@ -51,7 +51,7 @@ def _build_wheel(folder: Path, name: str, files: Mapping[str, str]) -> None:
 
 
 def test_secrets_in_the_checkout_are_not_packed(checkout: Path) -> None:
-    """The package ignores keys, environment files and data."""
+    """The package contains no keys, environment files or data of the checkout."""
     before = package.collect_app_files(checkout)
     for name in SECRETS:
         _write_file(checkout, name)
@@ -67,7 +67,7 @@ def _run_git(root: Path, *arguments: str) -> None:
 
 
 def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The package contains tracked files and built pages, but no untracked modules."""
+    """The package contains tracked files and built pages, but no untracked files."""
     before = package.collect_app_files(checkout)
     assert "is not a git repository" in capsys.readouterr().err
     _run_git(checkout, "init", "--quiet")
@@ -84,7 +84,7 @@ def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest
 @pytest.mark.parametrize("name", ["host.json", "shared/a.py", "static/console/index.html"])
 @pytest.mark.parametrize("tracked", [True, False])
 def test_symbolic_links_are_rejected(checkout: Path, name: str, *, tracked: bool) -> None:
-    """A file of the package that is a symbolic link stops the build with its name, because it may lead to a key."""
+    """A symbolic link among the package's files stops the build with the link's name, because it may lead to a key."""
     _write_file(checkout, "admin.key")
     (checkout / name).unlink()
     (checkout / name).symlink_to(checkout / "admin.key")
@@ -96,7 +96,7 @@ def test_symbolic_links_are_rejected(checkout: Path, name: str, *, tracked: bool
 
 
 def test_every_tracked_file_of_the_app_is_packed() -> None:
-    """The package includes every tracked file of the app's folders."""
+    """The package contains each tracked file in the app's folders."""
     for folder in ("functions", "shared"):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -104,7 +104,7 @@ def test_every_tracked_file_of_the_app_is_packed() -> None:
 
 
 def test_nothing_that_funcignore_excludes_is_packed() -> None:
-    """A path in the package matches no line of .funcignore."""
+    """No path in the package matches a line of .funcignore."""
     lines = (ROOT / ".funcignore").read_text(encoding="utf-8").splitlines()
     excluded = pathspec.PathSpec.from_lines("gitignore", lines)
     files = [*package.FILES, *(str(path.relative_to(ROOT)) for path in (ROOT / "shared").rglob("*.py"))]
@@ -121,7 +121,7 @@ def test_secrets_are_ignored_by_other_tools(ignore: str) -> None:
 
 
 def test_a_missing_part_is_named(checkout: Path) -> None:
-    """A file or folder that is missing, or pages that are not built, stop the build with their names."""
+    """A missing file or folder, or pages that are not built, stop the build with their names."""
     (checkout / "host.json").unlink()
     with pytest.raises(package.PackageError, match=r"host\.json is missing"):
         package.collect_app_files(checkout)
@@ -132,14 +132,14 @@ def test_a_missing_part_is_named(checkout: Path) -> None:
 
 
 def test_another_version_of_python_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another Python version than the app's is rejected, because dependencies depend on the version."""
+    """The build rejects another Python version than the app's, because dependencies differ between versions."""
     monkeypatch.setattr("scripts.package.sys.version_info", (3, 12, 0))
     with pytest.raises(package.PackageError, match=r"Python 3\.13 is required"):
         package.download_wheels(tmp_path / "requirements.txt", tmp_path)
 
 
 def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
-    """Modules and metadata are packed; scripts, headers and compiled files are not."""
+    """Modules and metadata of a wheel are packed; its scripts, headers and compiled files are not."""
     files = {"one/__init__.py": "1", "one-1.dist-info/RECORD": "r", "one/__pycache__/a.cpython-313.pyc": "c"}
     data = {"one-1.data/purelib/two.py": "2", "one-1.data/scripts/run": "s", "one-1.data/headers/a.h": "h"}
     _build_wheel(tmp_path, "one-1", files | data)
@@ -149,7 +149,7 @@ def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
 
 
 def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> None:
-    """Two wheels may contain the same file with equal content, but not with different content."""
+    """Two wheels may contain the same file only if its content is equal."""
     _build_wheel(tmp_path, "one-1", {"common/__init__.py": "same", "one.py": "1"})
     _build_wheel(tmp_path, "two-1", {"common/__init__.py": "same", "two.py": "2"})
     assert len(package.collect_dependency_files(tmp_path)) == 3
@@ -162,7 +162,7 @@ def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> Non
 def test_the_same_files_give_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory, content: dict[str, bytes]
 ) -> None:
-    """Neither the order of files nor the time of the build changes the archive."""
+    """The archive does not depend on the order of files or the time of the build."""
     folder = tmp_path_factory.mktemp("archives")
     package.write_archive(content, folder / "one.zip")
     package.write_archive(dict(reversed(content.items())), folder / "two.zip")
@@ -181,7 +181,7 @@ def test_the_listing_names_each_file_with_its_size() -> None:
 
 
 def test_every_dependency_is_pinned() -> None:
-    """The constraints contain each requirement of the app with exactly its version."""
+    """The constraints contain each requirement of the app with exactly the same version."""
     pinned = dict(
         re.findall(
             r"^([\w.-]+)==(\S+)$", (ROOT / "requirements" / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE

@@ -1,4 +1,4 @@
-"""Tests of the check of the package's size."""
+"""Tests of the check that limits the package's size."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def _build_package(folder: Path, size: int) -> Path:
 
 
 def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The unpacked size and the largest dependencies are printed."""
+    """The check prints the unpacked size and the largest dependencies."""
     sizes = package_size.measure_dependencies(_build_package(tmp_path, 1000))
     assert sizes["one 1.0"] == 1000
     assert sizes["the app"] == 3
@@ -27,7 +27,7 @@ def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureF
 def test_growth_over_five_percent_fails_until_it_is_recorded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A package that has grown by over 5 % fails the check with advice on how to accept it; a smaller one passes."""
+    """If the package has grown by over 5 %, the check fails and says how to accept the growth."""
     record = tmp_path / "record.json"
     arguments = [str(_build_package(tmp_path, 10_000))]
     total = sum(package_size.measure_dependencies(tmp_path / "app.zip").values())

@@ -1,4 +1,4 @@
-"""Tests that every package is pinned for repeatable installations."""
+"""Tests that each package has an exact version, so that installations are repeatable."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def normalise_name(name: str) -> str:
 
 
 def read_pins(path: Path) -> dict[str, str]:
-    """Return the packages of a requirements or constraints file with exact versions, without included files."""
+    """Return the packages of a requirements or constraints file that have exact versions."""
     found = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         requirement = line.partition("#")[0].strip()
@@ -66,7 +66,7 @@ def list_requirement_files(path: Path) -> Iterator[Path]:
     ids=lambda path: path.name,
 )
 def test_requirements_are_exact_and_constrained(path: Path) -> None:
-    """Each requirements file pins exact versions, the same as in the constraints that its installation uses."""
+    """Each requirements file has exact versions, equal to those in the constraints of its installation."""
     direct = read_pins(path)
     assert direct
     if path.name == WITHOUT_DEPENDENCIES:
@@ -83,7 +83,7 @@ def test_requirements_are_exact_and_constrained(path: Path) -> None:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_installed_package_is_pinned(environment: str) -> None:
-    """Every package in an environment, including each indirect requirement, has its pinned version."""
+    """Each package in an environment, also an indirect requirement, has the version of the constraints."""
     requirements, constraints = ENVIRONMENTS[environment]
     # make check and make bench create these environments; they may not exist yet.
     if not (ROOT / environment / "bin" / "python").exists():
@@ -99,7 +99,7 @@ def test_every_installed_package_is_pinned(environment: str) -> None:
 
 @pytest.mark.parametrize("project", NODE_PROJECTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_node_packages_are_exact_and_locked(project: Path) -> None:
-    """Direct packages have exact versions; the lock file has a digest and a fixed address for each package."""
+    """Direct npm packages have exact versions; the lock file has digest and address of each package."""
     package = json.loads((project / "package.json").read_text(encoding="utf-8"))
     direct = package.get("dependencies", {}) | package.get("devDependencies", {})
     assert [f"{name} {version}" for name, version in direct.items() if not EXACT.fullmatch(version)] == []
@@ -118,5 +118,5 @@ def test_node_packages_are_exact_and_locked(project: Path) -> None:
     "floating", ["latest", "next", "", "git+https://a/b.git#1", "github:a/b", "https://a/b-1.2.3.tgz"]
 )
 def test_floating_versions_are_recognised(floating: str) -> None:
-    """A tag or an address in place of a version is recognised as not pinned."""
+    """A tag or address instead of a version counts as not pinned."""
     assert RANGE.fullmatch(floating) is None

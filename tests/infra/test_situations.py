@@ -1,4 +1,4 @@
-"""Tests of the templates in every situation in which they are deployed."""
+"""Tests of the templates in each situation (size, variables and parameters) of a deployment."""
 
 import re
 from typing import Any
@@ -35,7 +35,7 @@ LEGAL = {
 
 
 def find_only_resource(deployment: Deployment, kind: str, start: str = "") -> Resource:
-    """Return the only resource of a type whose name begins with a text."""
+    """Return the only resource of a type whose name begins with this text."""
     [found] = [each for each in deployment.of_type(kind) if str(each.name).startswith(start)]
     return found
 
@@ -49,7 +49,7 @@ def list_regions(deployment: Deployment) -> list[str]:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_preview_shows_every_resource(name: str) -> None:
-    """No module is hidden from a preview, and every resource has a name and an id before the deployment."""
+    """A preview hides no module, and each resource has a name and an id before the deployment."""
     deployment = evaluate_situation(name)
     assert deployment.hidden == []
     assert [each.path for each in deployment.resources if each.name is None or each.id is None] == []
@@ -57,7 +57,7 @@ def test_preview_shows_every_resource(name: str) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_no_name_or_number_depends_on_an_output(name: str) -> None:
-    """Names, numbers and conditions in the templates never depend on outputs of modules."""
+    """No name, number or condition in the templates depends on the output of a module."""
     situation = SITUATIONS[name]
     environment = {**ENVIRONMENT, **situation.environment}
     strict = evaluate_deployment(
@@ -69,7 +69,7 @@ def test_no_name_or_number_depends_on_an_output(name: str) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_names_are_unique_and_legal(name: str) -> None:
-    """No two resources have one id, and every name is one that Azure accepts."""
+    """Resource ids are unique, and Azure accepts each name."""
     deployment = evaluate_situation(name)
     ids = [each.id for each in deployment.resources if "diagnosticSettings" not in each.type]
     assert [each for each in ids if ids.count(each) > 1] == []
@@ -83,7 +83,7 @@ def test_names_are_unique_and_legal(name: str) -> None:
     [("prod", 17), ("everything", 19), ("failed over", 17), ("dev", 17), ("existing Data Explorer", 16)],
 )
 def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
-    """The number and the names of role assignments are known before the deployment."""
+    """Number and names of role assignments are known before the deployment."""
     names = evaluate_situation(name).names(ROLE)
     assert len(names) == len(set(names)) == expected
     assert len(evaluate_situation(name).of_type(f"{COSMOS}/sqlRoleAssignments")) == 2
@@ -91,7 +91,7 @@ def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_locked_policy_is_omitted(name: str) -> None:
-    """If the policy is locked, the deployment omits the policy and nothing else."""
+    """If the policy is locked, the deployment omits it and nothing else."""
     is_written = name not in {"locked", "failed over"}
     assert len(evaluate_situation(name).of_type(POLICY)) == is_written
     if name == "locked":
@@ -103,7 +103,7 @@ def test_locked_policy_is_omitted(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
 def test_second_region_has_unique_resources(name: str) -> None:
-    """A deployment in a second region leaves shared resources in place, and creates new resources with compute."""
+    """A deployment in a second region does not change shared resources, and creates new resources with compute."""
     before = {each.id: each for each in evaluate_situation("everything").resources}
     for each in evaluate_situation(name).resources:
         if each.id in before:
@@ -113,7 +113,7 @@ def test_second_region_has_unique_resources(name: str) -> None:
 
 
 def test_second_region_uses_the_stores_of_the_first() -> None:
-    """After a failover, the vault, the data storage and the Cosmos DB account are the same as before."""
+    """After a failover, vault, data storage and Cosmos DB account are the same as before."""
     home, away = evaluate_situation("prod"), evaluate_situation("failed over")
     assert away.of_type(VAULT) == []
     assert [each.name for each in away.of_type(STORAGE)] == [find_only_resource(away, STORAGE, "sthost").name]
@@ -127,7 +127,7 @@ def test_second_region_uses_the_stores_of_the_first() -> None:
 
 
 def test_second_region_has_zones_of_its_own() -> None:
-    """The second region has its private DNS zones in another resource group, because their names are fixed."""
+    """The second region's private DNS zones are in another resource group, because their names are fixed."""
     zones = {str(each.id) for each in evaluate_situation("prod").of_type("Microsoft.Network/privateDnsZones")}
     away = {str(each.id) for each in evaluate_situation("failed over").of_type("Microsoft.Network/privateDnsZones")}
     assert len(zones) == len(away) == 6
@@ -136,7 +136,7 @@ def test_second_region_has_zones_of_its_own() -> None:
 
 
 def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
-    """Names of endpoints and alerts contain the region, because their location cannot change."""
+    """Names of endpoints and alerts contain the region, because Azure cannot move them."""
     kinds = ("scheduledQueryRules", "metricAlerts", "actionGroups")
     for name, region in (("prod", "westeurope"), ("failed over", "northeurope")):
         deployment = evaluate_situation(name)
@@ -147,7 +147,7 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
 
 
 def test_restored_account_has_an_endpoint_of_its_own() -> None:
-    """Only a restored account gets a new private endpoint, because an endpoint cannot change its target."""
+    """Only a restored account gets a new private endpoint, because an endpoint's target cannot change."""
     before, after = set(evaluate_situation("prod").names(ENDPOINT)), set(evaluate_situation("restored").names(ENDPOINT))
     assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
     assert len(after) == 7
@@ -168,13 +168,13 @@ def test_restored_account_has_an_endpoint_of_its_own() -> None:
     ],
 )
 def test_cosmos_regions_are_distinct_and_the_active_one_writes(name: str, expected: list[str]) -> None:
-    """The Cosmos DB regions of a deployment are distinct, and the first region is that of the app."""
+    """The Cosmos DB regions of a deployment are distinct, and the first one is the region of the app."""
     assert list_regions(evaluate_situation(name)) == expected
 
 
 @pytest.mark.parametrize("spelling", ["West Europe", "westeurope", "WestEurope", "WEST EUROPE"])
 def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
-    """The letter case and the spaces of a region's name do not change the resources."""
+    """Letter case and spaces in a region's name do not change the resources."""
     environment = {"AZURE_LOCATION": spelling, "COSMOS_READ_REGIONS": "North Europe"}
     deployment = evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT | environment)
     assert [each.id for each in deployment.resources] == [each.id for each in evaluate_situation("prod").resources]
@@ -182,7 +182,7 @@ def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
 
 
 def test_number_of_regions_changes_nothing_but_the_regions() -> None:
-    """A new number of regions changes nothing else, because Cosmos DB rejects other changes in the same update."""
+    """If the number of regions changes, nothing else does, because Cosmos DB rejects other changes with it."""
     one_region, two_regions = (
         find_only_resource(evaluate_situation(name), COSMOS).body["properties"] for name in ("other home", "prod")
     )
@@ -195,7 +195,7 @@ def test_number_of_regions_changes_nothing_but_the_regions() -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
-    """Containers are created one after another, then the roles, because Cosmos DB allows one change at a time."""
+    """Containers are created one after another and then the roles, because Cosmos DB allows one change at a time."""
     roles = evaluate_situation(name).of_type(f"{COSMOS}/sqlRoleAssignments")
     containers = evaluate_situation(name).of_type(f"{COSMOS}/sqlDatabases/containers")
     assert all(each.batched for each in containers + roles)
@@ -204,7 +204,7 @@ def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "expected"), [("dev", None), ("test", None), ("azd", None), ("prod", True)])
 def test_purge_protection_is_omitted_outside_production(name: str, expected: object) -> None:
-    """Purge protection is set in production and omitted elsewhere, because Azure rejects the value false for it."""
+    """Purge protection is set in production and omitted elsewhere, because Azure rejects the value false."""
     properties = find_only_resource(evaluate_situation(name), VAULT).body["properties"]
     assert properties["enablePurgeProtection"] is expected
     assert properties["createMode"] == "default"
@@ -218,7 +218,7 @@ def test_deleted_vault_can_be_recovered() -> None:
 
 @pytest.mark.parametrize("name", ["Plant_1", "my plant", "plänt", "-plant", "plant-", "a--b", "a", "a-name-of-13s"])
 def test_illegal_environment_name_is_rejected(name: str) -> None:
-    """An environment's name must have 2 to 12 letters, digits and single inner hyphens."""
+    """An environment name has 2 to 12 letters, digits and single inner hyphens; other names are rejected."""
     with pytest.raises(DeploymentError, match="environmentName"):
         evaluate_deployment(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": name})
 
@@ -226,7 +226,7 @@ def test_illegal_environment_name_is_rejected(name: str) -> None:
 @pytest.mark.parametrize("name", ["Plant-North1", "a1", "p-1", "PROD", "a-b-c-d-e-f1"])
 @pytest.mark.parametrize("region", ["germanywestcentral", "uk south"])
 def test_longest_names_are_legal(name: str, region: str) -> None:
-    """In the environment and region with the longest names, also after a failover, Azure accepts every name."""
+    """Azure accepts each name even with the longest environment and region names, also after a failover."""
     for active in ("", "switzerlandnorth"):
         environment = {"AZURE_ENV_NAME": name, "AZURE_LOCATION": region, "AZURE_ACTIVE_LOCATION": active}
         deployment = evaluate_deployment(BICEP / "main.bicepparam", ENVIRONMENT | environment, {"withIotHub": True})
@@ -236,7 +236,7 @@ def test_longest_names_are_legal(name: str, region: str) -> None:
 
 
 def test_case_of_an_environment_changes_no_store() -> None:
-    """Two environments whose names differ only in letter case have the same resource group and the same stores."""
+    """Environments whose names differ only in letter case have the same resource group and stores."""
     small, large = (
         evaluate_deployment(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": n}) for n in ("prod", "Prod")
     )
@@ -245,7 +245,7 @@ def test_case_of_an_environment_changes_no_store() -> None:
 
 @pytest.mark.parametrize("size", ["dev", "test", "prod", "main"])
 def test_only_three_variables_lack_a_default(size: str) -> None:
-    """A deployment needs three environment variables; all other variables have defaults."""
+    """Three environment variables are required; all others have defaults."""
     required = {"AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE", "ALERT_EMAILS"}
     evaluate_deployment(BICEP / f"{size}.bicepparam", {name: ENVIRONMENT[name] for name in required})
     missing = {"main": set(), "prod": required}.get(size, required - {"ALERT_EMAILS"})
@@ -255,7 +255,7 @@ def test_only_three_variables_lack_a_default(size: str) -> None:
 
 
 def test_production_has_alerts() -> None:
-    """Production requires alert addresses, and each address is notified."""
+    """In production, addresses for alerts are required, and each is notified."""
     with pytest.raises(DeploymentError, match="alertEmails"):
         evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""})
     kind = "Microsoft.Insights/actionGroups"
@@ -283,7 +283,7 @@ def test_production_has_alerts() -> None:
     ],
 )
 def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> None:
-    """A misspelt or missing member, a wrong type or a value out of bounds is an error before the deployment."""
+    """A misspelt or missing member, a wrong type or a value out of bounds fails before the deployment."""
     with pytest.raises(DeploymentError, match=fault):
         evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT, {parameter: value})
 
@@ -296,7 +296,7 @@ def test_orchestrations_have_an_always_ready_instance() -> None:
 
 
 def test_host_of_production_is_spread_over_zones() -> None:
-    """In production the plan and its storage are zone redundant, and each group has at least two instances."""
+    """In production, plan and storage are zone redundant, and each group has at least two instances."""
     assert (
         find_only_resource(evaluate_situation("prod"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"]
         is True
@@ -310,7 +310,7 @@ def test_host_of_production_is_spread_over_zones() -> None:
 
 
 def test_names_of_other_private_endpoints_are_found() -> None:
-    """Each private DNS zone occurs once, and names that are unknown there are looked up in public DNS."""
+    """Each private DNS zone occurs once; names that the zone does not contain are looked up in public DNS."""
     links = evaluate_situation("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
     assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
     zones = evaluate_situation("prod").names("Microsoft.Network/privateDnsZones")
@@ -318,7 +318,7 @@ def test_names_of_other_private_endpoints_are_found() -> None:
 
 
 def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
-    """If Event Hubs have no public address, Data Explorer has a managed private endpoint before its data connection."""
+    """If Event Hubs have no public address, Data Explorer has a private endpoint before its data connection."""
     closed, opened = evaluate_situation("prod"), evaluate_situation("dev")
     path = find_only_resource(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
     assert path["privateLinkResourceId"] == find_only_resource(closed, "Microsoft.EventHub/namespaces").id
@@ -331,7 +331,7 @@ def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
 
 
 def test_scripts_of_data_explorer_remove_their_rights() -> None:
-    """After the Data Explorer scripts, the deployer's right for them is removed; scripts run one after another."""
+    """The deployer's right for Data Explorer scripts is removed after the scripts, which run one after another."""
     scripts = evaluate_situation("prod").of_type("Microsoft.Kusto/clusters/databases/scripts")
     assert {each.body["properties"]["principalPermissionsAction"] for each in scripts} == {
         "RemovePermissionOnScriptCompletion"
@@ -341,7 +341,7 @@ def test_scripts_of_data_explorer_remove_their_rights() -> None:
 
 
 def test_private_network_has_a_nat_gateway() -> None:
-    """The app's subnet has a NAT gateway if the app uses the network, but not if only the application gateway does."""
+    """The app's subnet has a NAT gateway if the app uses the network, but not for the application gateway alone."""
     subnets = find_only_resource(evaluate_situation("prod"), "Microsoft.Network/virtualNetworks").body["properties"][
         "subnets"
     ]
@@ -358,7 +358,7 @@ def test_private_network_has_a_nat_gateway() -> None:
 
 
 def test_gateway_probes_paths_that_answer_get() -> None:
-    """The health probe of Web PubSub uses no path that supports only HEAD requests."""
+    """The health probe of Web PubSub requests a path that supports GET, not only HEAD."""
     gateway = find_only_resource(evaluate_situation("everything"), "Microsoft.Network/applicationGateways").body[
         "properties"
     ]
@@ -368,7 +368,7 @@ def test_gateway_probes_paths_that_answer_get() -> None:
 
 
 def test_ingest_alert_names_functions() -> None:
-    """The ingest alert names all ingest functions, including those of connections' own hubs, not the live stream."""
+    """The ingest alert names all ingest functions, also those of connections' own hubs, but not the live stream."""
     rule = find_only_resource(evaluate_situation("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body[
         "properties"
     ]
@@ -377,7 +377,7 @@ def test_ingest_alert_names_functions() -> None:
 
 
 def test_overwritten_states_are_retained_for_one_day() -> None:
-    """Soft delete retains overwritten versions of checkpoints for one day, the minimum."""
+    """Soft delete keeps overwritten versions of checkpoints for one day, which is the minimum."""
     blobs = find_only_resource(evaluate_situation("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}
 

@@ -1,4 +1,4 @@
-"""Tests that the templates are consistent with each other, checked without the compiler."""
+"""Tests that the templates are consistent with each other, without the compiler."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ _GIVEN = re.compile(r"^param (\w+) =", re.MULTILINE)
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_modules_get_their_parameters(template: Template) -> None:
-    """A module receives each parameter that it requires, and no parameter that it does not declare."""
+    """A module gets each parameter that it requires and none that it does not declare."""
     for symbol, path, given in template.modules():
         used = TEMPLATES.named(path.stem)
         assert used.path == path, symbol
@@ -25,7 +25,7 @@ def test_modules_get_their_parameters(template: Template) -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_used_outputs_exist(template: Template) -> None:
-    """Every used output of a module exists."""
+    """Each module output that a template uses exists."""
     files = {symbol: path for symbol, path, _ in template.modules()}
     used = _OUTPUT.findall(template.text)
     # The pattern must match every use.
@@ -35,7 +35,7 @@ def test_used_outputs_exist(template: Template) -> None:
 
 
 def test_every_output_of_a_module_is_used() -> None:
-    """Each output of a module is used by a template."""
+    """A template uses each output of each module."""
     taken = set()
     for template in TEMPLATES.all:
         files = {symbol: path.stem for symbol, path, _ in template.modules()}
@@ -48,7 +48,7 @@ def test_every_output_of_a_module_is_used() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_every_variable_and_import_is_used(template: Template) -> None:
-    """Each variable, function, type and import is used, because the compiler warns of unused declarations."""
+    """A template uses each of its variables, functions, types and imports; the compiler warns of others."""
     text = re.sub(r"//.*", "", template.text)
     declared = [*template.file.of_kind("var"), *template.file.of_kind("func"), *template.file.imports]
     assert [name for name in declared if len(re.findall(rf"\b{name}\b", text)) == 1] == []
@@ -56,7 +56,7 @@ def test_every_variable_and_import_is_used(template: Template) -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_every_parameter_is_used(template: Template) -> None:
-    """A template uses every parameter."""
+    """A template uses each of its parameters."""
     used = _KEY.sub("", template.text)
     for name in template.parameters:
         assert len(re.findall(rf"\b{name}\b", used)) > 1, name
@@ -64,14 +64,14 @@ def test_every_parameter_is_used(template: Template) -> None:
 
 @pytest.mark.parametrize("path", sorted(BICEP.glob("*.bicepparam")), ids=lambda path: path.stem)
 def test_sizes_give_known_parameters(path: Path) -> None:
-    """Each size sets every required parameter once, and sets no unknown parameter."""
+    """Each size sets each required parameter once, and only parameters that exist."""
     main, given = TEMPLATES.named("main"), _GIVEN.findall(path.read_text(encoding="utf-8"))
     assert main.required <= set(given) <= main.parameters
     assert len(given) == len(set(given))
 
 
 def test_no_template_passes_secrets() -> None:
-    """No template lists keys, and no parameter or output is a secret."""
+    """No template reads keys, and no parameter or output is a secret."""
     for template in TEMPLATES.all:
         assert not re.search(r"\blist\w*(Keys|Secrets|Sas)\b|@secure", template.text), template.path
 

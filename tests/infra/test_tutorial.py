@@ -1,4 +1,4 @@
-"""Tests that docs/tutorial/deploy-to-azure.md runs completely, with substitutes for programs that call Azure."""
+"""Tests that the commands of docs/tutorial/deploy-to-azure.md run, with fakes of the programs that call Azure."""
 
 import json
 import os
@@ -71,10 +71,10 @@ RECORDER = '#!/usr/bin/env bash\necho "{name} $*" >>"$CALLS"\n'
 
 
 class _Healthy(BaseHTTPRequestHandler):
-    """Server that replies to health requests as a running app does."""
+    """Server that replies to health requests as the app does."""
 
     def do_GET(self) -> None:
-        """Reply to the two health routes only."""
+        """Reply to the two health routes; reject other routes."""
         self.send_response(200 if self.path in {"/healthz", "/readyz"} else 404)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -85,7 +85,7 @@ class _Healthy(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Return the address of a server in place of the app."""
+    """Return the address of a server that replaces the app."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Healthy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -101,14 +101,14 @@ def read_blocks(heading: str = "", *, until: str = "") -> str:
 
 @dataclass
 class Shell:
-    """Shell in a copy of the checkout, in which the commands of the tutorial run."""
+    """Shell in a copy of the checkout, which runs the commands of the tutorial."""
 
     root: Path
     home: Path
     address: str
 
     def run(self, script: str, typed: str = "") -> tuple[int, str, list[str]]:
-        """Run commands in a strict shell; return the exit code, the output and the calls in order."""
+        """Run commands in a strict shell; return exit code, output and calls in order."""
         calls = self.root / "calls"
         environment = {
             "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
@@ -131,7 +131,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, address: str) -> Shell:
-    """Return a checkout in which programs that call Azure, npm or the package index only record their calls."""
+    """Return a copy of the checkout in which programs that call Azure, npm or the package index record their calls."""
     root = tmp_path / "a checkout"
     shutil.copytree(ROOT / "scripts" / "azure", root / "scripts" / "azure")
     shutil.copytree(BICEP, root / "infra" / "bicep")
@@ -153,7 +153,7 @@ def shell(tmp_path: Path, address: str) -> Shell:
 
 
 def _check_order(calls: list[str], *expected: str) -> None:
-    """Check that calls begin with the expected texts, in this order."""
+    """Check that the calls begin with the expected texts, in this order."""
     rest = iter(calls)
     for text in expected:
         assert any(call.startswith(text) for call in rest), f"{text} is missing, or at the wrong place"
@@ -161,7 +161,7 @@ def _check_order(calls: list[str], *expected: str) -> None:
 
 @pytest.mark.parametrize("environment", ["dev", "prod"])
 def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) -> None:
-    """Every command succeeds in order, each variable is set before it is used, and no file is left in the checkout."""
+    """Each command succeeds in order, each variable is set before its use, and no file is left in the checkout."""
     before = {path for path in shell.root.rglob("*") if path.is_file()}
     script = read_blocks(until="The same with azd").replace("OI_ENVIRONMENT=dev", f"OI_ENVIRONMENT={environment}")
     code, printed, calls = shell.run(script, typed="stdataplant\n")
@@ -211,7 +211,7 @@ def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) ->
 
 
 def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
-    """The section on azd can replace the steps between 4 and 7, and sets every variable that later steps use."""
+    """The section on azd replaces steps 4 to 7 and sets each variable that later steps use."""
     script = read_blocks(until="5. Deploy the templates") + read_blocks("The same with azd")
     script += read_blocks("7. Apply the workspace document", until="9. Close the network")
     code, printed, calls = shell.run(script)
@@ -221,7 +221,7 @@ def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
 
 
 def test_a_new_shell_continues(shell: Shell) -> None:
-    """In a new shell, the page's lines for a new shell and the two files are enough for the later steps."""
+    """In a new shell, the page's lines for new shells and two files are sufficient for the later steps."""
     code, printed, _ = shell.run(read_blocks(until="8. Open the live stream"))
     assert code == 0, printed
     again = "\n".join(
@@ -243,7 +243,7 @@ def test_a_new_shell_continues(shell: Shell) -> None:
 
 
 def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
-    """After the lock, the same shell can repeat step 5, which stops if CHECKPOINTS_LOCKED differs from Azure."""
+    """After a lock, the same shell can repeat step 5, which stops if CHECKPOINTS_LOCKED differs from Azure."""
     script = read_blocks(until="Undo").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
     script += "\n"
     script += read_blocks("5. Deploy the templates", until="6. Deploy the app")
@@ -253,7 +253,7 @@ def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
 
 
 def test_settings_with_spaces_are_unchanged(shell: Shell) -> None:
-    """A value with spaces is the same in the shell that reads the settings file."""
+    """A setting with spaces is unchanged in a shell that reads the settings file."""
     script = read_blocks(until="5. Deploy the templates").replace(
         "AZURE_LOCATION=westeurope", 'AZURE_LOCATION="West Europe"'
     )
@@ -264,7 +264,7 @@ def test_settings_with_spaces_are_unchanged(shell: Shell) -> None:
 
 
 def test_a_failed_deployment_does_not_replace_the_outputs(shell: Shell) -> None:
-    """The file of outputs is replaced only after a successful deployment."""
+    """Only a successful deployment replaces the file of outputs."""
     code, printed, _ = shell.run(read_blocks(until="6. Deploy the app"))
     assert code == 0, printed
     outputs = shell.home / ".oi" / "dev" / "outputs.env"
@@ -281,7 +281,7 @@ def test_a_failed_deployment_does_not_replace_the_outputs(shell: Shell) -> None:
 
 @pytest.mark.parametrize("setting", ["AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE"])
 def test_an_empty_setting_stops_the_tutorial(shell: Shell, setting: str) -> None:
-    """A setting that Azure did not return stops step 5, which names the setting and creates nothing."""
+    """If Azure returns no value for a setting, step 5 stops with the setting's name and creates nothing."""
     path = shell.root / "bin" / "az"
     name = {"AZURE_PRINCIPAL_ID": "person-id", "WEB_PUBSUB_AUDIENCE": "audience-id"}[setting]
     path.write_text(path.read_text(encoding="utf-8").replace(f"echo {name}", "echo"), encoding="utf-8")
@@ -292,7 +292,7 @@ def test_an_empty_setting_stops_the_tutorial(shell: Shell, setting: str) -> None
 
 
 def test_every_step_states_its_costs_and_how_to_undo_it() -> None:
-    """Each step of the tutorial states its costs and how to undo it; a step with commands states what they show."""
+    """Each step states its costs and how to undo it; a step with commands also says what they print."""
     steps = re.split(r"^## (?=\d)", TUTORIAL, flags=re.MULTILINE)[1:]
     assert [step[:2] for step in steps] == [f"{number}." for number in range(1, len(steps) + 1)]
     for step in steps:
@@ -305,7 +305,7 @@ def test_every_step_states_its_costs_and_how_to_undo_it() -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_command_is_valid_shell(path: Path) -> None:
-    """Every block of commands of the operators' pages has the syntax of bash."""
+    """Each block of commands on the operators' pages has valid bash syntax."""
     found = BLOCK.findall(path.read_text(encoding="utf-8"))
     for block in found:
         done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
@@ -315,7 +315,7 @@ def test_every_command_is_valid_shell(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_lines_are_wrapped(path: Path) -> None:
-    """No line of prose is longer than 120 characters; tables and commands may be."""
+    """Lines of prose have at most 120 characters; tables and commands may be longer."""
     prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     long = [line for line in prose.splitlines() if len(line) > 120 and not line.startswith(("|", "    "))]
     # An address alone on a line cannot be wrapped.
@@ -323,7 +323,7 @@ def test_lines_are_wrapped(path: Path) -> None:
 
 
 def test_links_to_sections_lead_somewhere() -> None:
-    """Every link to a section of an operators' page names an existing heading."""
+    """Each link to a section of an operators' page names an existing heading."""
     pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("**/*.md")}
     anchors = {
         path: {_build_anchor(each) for each in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
@@ -340,7 +340,7 @@ def _build_anchor(heading: str) -> str:
 
 
 def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
-    """The failover deploys to the second region; after the return, the next deployment uses the first region again."""
+    """A failover deploys to the second region; after the return, the next deployment is in the first region."""
     runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     section = runbook[runbook.index("\n## A region is lost") : runbook.index("\n## Restore")]
     # The tutorial is about one environment; the runbook about production.

@@ -1,4 +1,4 @@
-"""Tests that the workflows for GitHub and azd deploy the package with only the rights that each step needs."""
+"""Tests that the GitHub and azd workflows deploy the package with only the rights that each step needs."""
 
 import json
 import os
@@ -18,7 +18,7 @@ SCRIPTS = [path for path in (ROOT / "scripts").rglob("*") if path.is_file() and 
 
 
 def read_steps(job: str) -> dict[str, dict[str, Any]]:
-    """Return the steps of a deployment job by their name, action or command, in order."""
+    """Return the steps of a deployment job in order, by name, action or command."""
     return {
         step.get("name") or step.get("uses", "").partition("@")[0] or step["run"]: step
         for step in DEPLOY["jobs"][job]["steps"]
@@ -34,7 +34,7 @@ def test_actions_are_pinned(path: Path) -> None:
 
 
 def test_the_package_is_deployed_as_it_was_built() -> None:
-    """The workflow deploys dist/app.zip without a build on Azure, and does not change the checkout for later steps."""
+    """The workflow deploys dist/app.zip without a build on Azure and leaves the checkout unchanged for later steps."""
     deploy = read_steps("deploy")
     app = deploy["App"]
     assert app["uses"] == "azure/functions-action@c5060b3b8bb1ebbcb531abd00c822ecbaa8ea656"
@@ -43,7 +43,7 @@ def test_the_package_is_deployed_as_it_was_built() -> None:
 
 
 def test_no_dependency_runs_where_a_token_of_azure_can_be_requested() -> None:
-    """The job that builds cannot request tokens of Azure, and jobs that sign in call neither make nor npm."""
+    """The job that builds cannot request Azure tokens; jobs that sign in to Azure call neither make nor npm."""
     build = DEPLOY["jobs"]["build"]
     assert (build["permissions"], "environment" in build) == ({"contents": "read"}, False)
     for name, job in DEPLOY["jobs"].items():
@@ -54,7 +54,7 @@ def test_no_dependency_runs_where_a_token_of_azure_can_be_requested() -> None:
 
 
 def test_the_package_passes_between_the_jobs_unchanged(tmp_path: Path) -> None:
-    """The deployment uses the file that the build job created, and stops if its digest differs."""
+    """The deployment uses the file of the build job, and stops if its digest differs."""
     assert DEPLOY["jobs"]["deploy"]["needs"] == ["what-if", "build"]
     assert DEPLOY["jobs"]["build"]["outputs"] == {"sha256": "${{ steps.digest.outputs.sha256 }}"}
     upload, download = read_steps("build")["actions/upload-artifact"], read_steps("deploy")["actions/download-artifact"]
@@ -82,7 +82,7 @@ def _run_bash(script: str, folder: Path, **environment: str) -> int:
 
 
 def test_azd_deploys_the_content_of_the_package() -> None:
-    """A hook of azd builds the package before azd packages, and azd deploys its content without a remote build."""
+    """A hook of azd builds the package; azd deploys its content without a remote build."""
     document = yaml.safe_load((ROOT / "azure.yaml").read_text(encoding="utf-8"))
     service = document["services"]["api"]
     assert (service["dist"], service["remoteBuild"]) == ("dist/app", False)
@@ -114,7 +114,7 @@ esac
 
 
 def _run_step(folder: Path, job: str, environment: str = "prod", **variables: str) -> tuple[int, str, list[list[str]]]:
-    """Run the step of a job that deploys templates, with substitutes; return exit code, messages and calls of az."""
+    """Run the deployment step of a job with fakes; return exit code, output and calls of az."""
     for name, text in (("az", AZ), ("sleep", '#!/bin/sh\necho "sleep $1" >&2\n')):
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -149,7 +149,7 @@ def _read_deployments(calls: list[list[str]]) -> list[list[str]]:
     ],
 )
 def test_a_deployment_is_named_after_its_region(tmp_path: Path, job: str, home: str, active: str, region: str) -> None:
-    """A deployment's name contains the region of the app, because a subscription's deployment cannot change region."""
+    """A deployment's name contains the app's region, because a deployment of this name cannot change region."""
     code, messages, calls = _run_step(tmp_path, job, AZURE_LOCATION=home, AZURE_ACTIVE_LOCATION=active)
     assert code == 0, messages
     [call] = _read_deployments(calls)
@@ -158,7 +158,7 @@ def test_a_deployment_is_named_after_its_region(tmp_path: Path, job: str, home: 
 
 @pytest.mark.parametrize("job", JOBS)
 def test_the_network_is_closed_by_default(tmp_path: Path, job: str) -> None:
-    """The network is closed by default; an input of the workflow adds the parameter that opens the network."""
+    """The network is closed by default; an input of the workflow opens it."""
     assert DEPLOY[True]["workflow_dispatch"]["inputs"]["open-network"]["default"] is False
     for chosen in ("true", "false"):
         folder = tmp_path / chosen
@@ -169,7 +169,7 @@ def test_the_network_is_closed_by_default(tmp_path: Path, job: str) -> None:
 
 
 def test_both_jobs_have_every_variable_of_the_templates() -> None:
-    """The preview and the deployment pass each variable that a parameter file reads, so that they agree."""
+    """Preview and deployment pass each variable that a parameter file reads, so that they agree."""
     files = [ROOT / "infra/bicep" / f"{size}.bicepparam" for size in ("dev", "test", "prod")]
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     read = set(re.findall(r"readEnvironmentVariable\('(\w+)'", text))
@@ -203,7 +203,7 @@ def test_every_variable_of_github_is_documented() -> None:
 def test_an_empty_variable_stops_before_azure_is_called(
     tmp_path: Path, job: str, environment: str, empty: str, code: int
 ) -> None:
-    """A variable that is unset, which GitHub passes as an empty text, stops the job before any call of Azure."""
+    """If GitHub passes an empty text for an unset variable, the job stops before it calls Azure."""
     found, messages, calls = _run_step(tmp_path, job, environment, **{empty: ""})
     assert (found, f"{empty} is empty" in messages) == (code, bool(code)), messages
     assert bool(calls) != bool(code)
@@ -217,7 +217,7 @@ def test_an_empty_variable_stops_before_azure_is_called(
 def test_a_disagreement_on_the_lock_stops_both_jobs(
     tmp_path: Path, job: str, policy: str, variable: str, code: int
 ) -> None:
-    """Neither job previews or deploys anything while CHECKPOINTS_LOCKED differs from the policy in Azure."""
+    """If CHECKPOINTS_LOCKED differs from the policy in Azure, neither job previews or deploys anything."""
     found, messages, calls = _run_step(tmp_path, job, POLICY=policy, CHECKPOINTS_LOCKED=variable)
     assert found == code, messages
     assert len(_read_deployments(calls)) == 1 - code
@@ -245,7 +245,7 @@ def test_a_disagreement_on_the_lock_stops_both_jobs(
 def test_only_a_role_that_is_not_effective_yet_is_retried(
     tmp_path: Path, rejected: int, error: str, code: int, attempts: int
 ) -> None:
-    """A job is repeated only until the deployer's new role on the vault takes effect; any other error ends it."""
+    """A job is repeated only while the deployer's new role on the vault is not effective; other errors end it."""
     found, messages, calls = _run_step(tmp_path, "deploy", REJECTED=str(rejected), ERROR=error)
     assert found == code, messages
     assert len(_read_deployments(calls)) == attempts
@@ -256,7 +256,7 @@ def test_only_a_role_that_is_not_effective_yet_is_retried(
 
 
 def test_unknown_actions_and_environments_are_rejected() -> None:
-    """An unknown action or environment, for example a misspelt name, deploys nothing."""
+    """An unknown or misspelt action or environment deploys nothing."""
     script = ROOT / "scripts/azure/deploy-templates"
     for arguments in (("destroy", "prod"), ("create", "production"), ("create", "../prod")):
         done = subprocess.run([script, *arguments], capture_output=True, text=True, check=False)
@@ -264,7 +264,7 @@ def test_unknown_actions_and_environments_are_rejected() -> None:
 
 
 def test_the_preview_has_its_own_identity() -> None:
-    """The preview job, which needs no reviewers, has its own environment and no write rights."""
+    """The preview job, which needs no reviewer, has its own environment without write rights."""
     job = DEPLOY["jobs"]["what-if"]
     assert job["environment"] == "${{ inputs.environment }}-preview"
     assert "--validation-level ProviderNoRbac" in read_steps("what-if")["What would change"]["run"]
@@ -273,7 +273,7 @@ def test_the_preview_has_its_own_identity() -> None:
 
 
 def test_a_reviewer_sees_the_predicted_resources() -> None:
-    """Both workflows compile the templates with the pinned compiler, fail on warnings, and attach the predictions."""
+    """Both workflows compile with the pinned compiler, fail on warnings, and attach the predicted resources."""
     check = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text(encoding="utf-8"))
     for found in (check["jobs"]["templates"]["steps"], DEPLOY["jobs"]["what-if"]["steps"]):
         [number] = [number for number, step in enumerate(found) if "compile-templates" in step.get("run", "")]
@@ -304,7 +304,7 @@ def test_the_compiler_is_pinned(tmp_path: Path) -> None:
 
 
 def _run_smoke_test_step(tmp_path: Path, output: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the smoke-test step with a script that prints its arguments and an output instead of the smoke test."""
+    """Run the smoke-test step with a script that prints its arguments and the given output."""
     (tmp_path / "scripts").mkdir(exist_ok=True)
     script = tmp_path / "scripts" / "smoke.sh"
     script.write_text(f'#!/bin/sh\necho "$@"\necho "{output}"\n')
@@ -315,7 +315,7 @@ def _run_smoke_test_step(tmp_path: Path, output: str, **environment: str) -> "su
 
 
 def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
-    """The step passes only if the smoke test found its telemetry in the table; it fails if this check was skipped."""
+    """The step fails if the smoke test skipped the check that telemetry arrives in the table."""
     found = _run_smoke_test_step(
         tmp_path, "ok   telemetry      line-1", SMOKE_KEYS='{"a": "b"}', CLOSED_NETWORK="false"
     )
@@ -329,7 +329,7 @@ def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
 
 
 def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
-    """For a closed network the smoke test skips the download; without keys a warning replaces the smoke test."""
+    """If the network is closed, the smoke test skips the download; without keys, a warning replaces the smoke test."""
     closed = _run_smoke_test_step(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
     assert closed.stdout.startswith("--without download https://app")
     without = _run_smoke_test_step(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")
@@ -338,14 +338,14 @@ def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_parse(path: Path) -> None:
-    """Every shell script is executable and has no syntax error."""
+    """Each shell script is executable and has valid syntax."""
     assert path.stat().st_mode & 0o100
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Run ``github-deployers`` with a fake ``az`` command; return the arguments of each call of ``az``."""
+    """Run ``github-deployers`` with a fake ``az``; return the arguments of each call."""
     stand_in = tmp_path / "az"
     stand_in.write_text(
         "#!/usr/bin/env bash\n"
@@ -375,7 +375,7 @@ def _read_option(call: list[str], name: str) -> str:
 
 
 def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
-    """The preview can only read and request predictions; the deployer can write, and assign roles conditionally."""
+    """The preview can only read and predict; the deployer can also write, and assign roles under a condition."""
     granted = {
         (
             _read_option(call, "--assignee-object-id"),
@@ -400,7 +400,7 @@ def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
 
 
 def test_the_condition_names_the_roles_of_the_templates(calls: list[list[str]]) -> None:
-    """Only the roles in roles.json can be assigned and removed."""
+    """Only roles in roles.json can be assigned or removed."""
     [condition] = filter(None, (_read_option(call, "--condition") for call in calls))
     roles = set(json.loads((ROOT / "infra/bicep/roles.json").read_text(encoding="utf-8")).values())
     lists = [set(each.split(", ")) for each in re.findall(r"GuidEquals \{(.*?)\}", condition)]
@@ -413,7 +413,7 @@ def test_the_condition_names_the_roles_of_the_templates(calls: list[list[str]]) 
 
 
 def test_each_environment_signs_in_as_its_own_application(calls: list[list[str]]) -> None:
-    """Each environment signs in as its own application, so that the preview cannot act as the deployer."""
+    """Each environment has its own application, so that the preview cannot act as the deployer."""
     federated = {
         (_read_option(call, "--id"), json.loads(_read_option(call, "--parameters"))["subject"])
         for call in calls
@@ -426,7 +426,7 @@ def test_each_environment_signs_in_as_its_own_application(calls: list[list[str]]
 
 
 def test_the_host_reads_ahead_a_whole_batch() -> None:
-    """The Functions host prefetches at least one batch of events, and polls for work every ten seconds."""
+    """The Functions host prefetches at least one batch of events and polls every ten seconds."""
     extensions = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]
     assert extensions["eventHubs"]["prefetchCount"] >= extensions["eventHubs"]["maxEventBatchSize"]
     assert extensions["durableTask"]["storageProvider"]["maxQueuePollingInterval"] <= "00:00:10"

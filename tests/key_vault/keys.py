@@ -1,4 +1,4 @@
-"""Keys of the test server: named, versioned, on P-256."""
+"""Keys of the Key Vault emulator, with names and versions, on the curve P-256."""
 
 import base64
 import time
@@ -23,7 +23,7 @@ def decode_base64url(text: str) -> bytes:
 
 @dataclass
 class Version:
-    """Version of a key in the fake vault."""
+    """Version of a key in the emulator."""
 
     created: int
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -48,7 +48,7 @@ class Version:
 
 
 class Keys:
-    """All keys of the fake vault; each key has a list of versions."""
+    """All keys of the emulator; each key has a list of versions."""
 
     def __init__(self) -> None:
         self.versions: dict[str, list[Version]] = {}

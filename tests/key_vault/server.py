@@ -1,4 +1,4 @@
-"""HTTP server of the keys over TLS, in a thread."""
+"""HTTPS server of the Key Vault emulator, in a thread."""
 
 import json
 import ssl
@@ -25,7 +25,7 @@ _FOREVER = 4_000_000_000
 
 
 class Tokens:
-    """Credential that returns the token of the test server."""
+    """Credential that returns the emulator's token."""
 
     def __init__(self) -> None:
         self.scopes: list[str] = []
@@ -46,7 +46,7 @@ class Tokens:
 
 
 class KeyVaultDouble:
-    """A vault on the loopback interface; a context manager.
+    """Key Vault emulator on the loopback interface; a context manager.
 
     Attributes:
         keys: keys of the vault.
@@ -69,7 +69,7 @@ class KeyVaultDouble:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of a client: trust in the certificate, and no check of the challenge's domain."""
+        """Client options: trust in the emulator's certificate, and no check of the challenge's domain."""
         waits = {"retry_backoff_factor": 0.01}
         return {"connection_verify": str(self._certificate), "verify_challenge_resource": False, **waits}
 

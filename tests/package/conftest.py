@@ -1,4 +1,4 @@
-"""Fixtures that deploy the package locally with substitutes for its Azure services, each in its own process."""
+"""Fixtures that run the deployment package locally, with one process for each fake Azure service."""
 
 import json
 import os
@@ -29,7 +29,7 @@ MEMBERS = (ADMIN, EDITOR, QUALITY)
 
 
 class Cloud:
-    """Environment of the deployed package: stores, query engine, hubs and Web PubSub.
+    """Environment of the package: stores, query engine, hubs and Web PubSub.
 
     Args:
         plant: stores and query engine.
@@ -68,7 +68,7 @@ class Cloud:
         return printed.getvalue().strip()
 
     def start(self) -> "App":
-        """Start the host and the package's worker, and return them when they are ready."""
+        """Start the host and the package's worker; return them when they are ready."""
         deployed = self._plant.deployment
         options = {
             "folder": str(self._folder),
@@ -97,7 +97,7 @@ class Cloud:
 
 
 class App:
-    """Process of the host with the deployed app; stopping it also ends its worker."""
+    """Host process with the deployed app, which ends its worker when it stops."""
 
     def __init__(self, process: "subprocess.Popen[str]", log: Path) -> None:
         self._process = process
@@ -109,7 +109,7 @@ class App:
             raise AssertionError(f"the host does not start; its log says: {log.read_text()[-5000:]}")
 
     def stop(self) -> dict[str, Any]:
-        """Stop both processes and return the worker's report of its modules."""
+        """Stop host and worker; return the worker's report of its modules."""
         self._process.terminate()
         printed, _ = self._process.communicate(timeout=30)
         assert self._process.returncode == 0
@@ -119,7 +119,7 @@ class App:
 
 @pytest.fixture
 async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
-    """Return the environment, with the package unpacked into an empty folder."""
+    """Return the environment with the package in a new folder."""
     assert PACKAGE.is_file(), f"{PACKAGE} is missing; run make package"
     assert not find_missing(), find_missing()
     folder, data_dir = tmp_path / "package", tmp_path / "data"

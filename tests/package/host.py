@@ -1,4 +1,4 @@
-"""Run the local host with an unpacked package in a worker process: ``python -m tests.package.host OPTIONS ARGUMENTS``.
+"""Runs the local host with an unpacked package: ``python -m tests.package.host OPTIONS ARGUMENTS``.
 
 OPTIONS are the worker's options as JSON; ARGUMENTS are those of ``python -m local``. The process replaces the Functions
 host: HTTP, timers, Event Hub triggers and orchestrations. Every function runs in the worker.
@@ -27,7 +27,7 @@ _WORKER_SECONDS = 10
 
 
 class RemoteRuntime:
-    """Worker library of an unpacked package, in a separate process that starts at the first request."""
+    """Worker library of an unpacked package in another process, which starts at the first request."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -39,7 +39,7 @@ class RemoteRuntime:
         self._reading: asyncio.Task[None] | None = None
 
     def start_threadpool_executor(self) -> None:
-        """Do nothing, because the worker starts its own executor."""
+        """Do nothing, because the worker process starts its own executor."""
 
     async def _send(self, name: str, request: protos.WorkerRequest) -> Any:
         if self._writer is None:

@@ -1,4 +1,4 @@
-"""Tests that the client installs from its wheel into an empty environment, without the packages of the service."""
+"""Tests that the client can be installed from its wheel without the packages of the service."""
 
 import json
 import shutil
@@ -17,14 +17,14 @@ OLDEST = "3.11"
 
 
 def find_pythons() -> list[str]:
-    """Return this Python, and the oldest one that the client supports if this machine has it."""
+    """Return this Python and, if installed, the oldest Python that the client supports."""
     oldest = shutil.which(f"python{OLDEST}")
     probe = [oldest or "false", "-c", "import ensurepip, venv"]
     return [sys.executable, *([oldest] if oldest and subprocess.run(probe, check=False).returncode == 0 else [])]
 
 
 def run_command(*command: str | Path) -> str:
-    """Run a command outside of the checkout and return its output."""
+    """Run a command outside of the checkout; return its output."""
     done = subprocess.run(list(map(str, command)), cwd="/", capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -32,7 +32,7 @@ def run_command(*command: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel of the client from a copy without other files."""
+    """Build the client's wheel from a copy that contains no other files."""
     folder = tmp_path_factory.mktemp("client")
     copy = folder / "source"
     shutil.copytree(ROOT / "client", copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -43,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("python", find_pythons(), ids=lambda path: Path(path).name)
 def test_the_wheel_works_alone(wheel: Path, tmp_path: Path, python: str) -> None:
-    """An empty environment gets only the client's own requirements; command, library and verifier work there."""
+    """In an empty environment, the wheel installs only the client's requirements, and all its commands work."""
     run_command(python, "-m", "venv", tmp_path / "venv")
     installed = tmp_path / "venv" / "bin"
     run_command(installed / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)

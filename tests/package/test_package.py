@@ -1,4 +1,4 @@
-"""Tests that the deployment package runs with only its own files and the standard library."""
+"""Tests that the package needs only its own files and the standard library."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.package
 
 
 async def test_the_package_passes_the_smoke_test(cloud: Cloud, tmp_path: Path) -> None:
-    """Every function is indexed, every check passes, and stored data survives a restart of the app."""
+    """Each function is indexed, the smoke test passes, and data survives a restart of the app."""
     packed = _list_files(cloud.folder)
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps(await asyncio.to_thread(cloud.create_keys)))

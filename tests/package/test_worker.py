@@ -21,7 +21,7 @@ def _create_module(name: str, file: Path) -> ModuleType:
 
 
 def test_foreign_modules_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Modules from a checkout or site-packages are reported; those of the package and the standard library are not."""
+    """The report lists modules from a checkout or site-packages, but not those of package and standard library."""
     package = tmp_path / "package"
     known = {"json": STANDARD / "json/__init__.py", "app": package / "function_app.py", "mine": tmp_path / "worker.py"}
     strange = {"local": tmp_path / "local/__init__.py", "pip": STANDARD / "site-packages/pip/__init__.py"}
@@ -39,7 +39,7 @@ def test_foreign_modules_are_reported(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_messages_can_be_pickled() -> None:
-    """A request and its values are unchanged after pickling and unpickling."""
+    """A message is unchanged after pickling and unpickling."""
     register_pickling(protos)
     data = protos.TypedData(http=protos.RpcHttp(method="GET", body=protos.TypedData(bytes=b"1")))
     call = protos.InvocationRequest("f", "i", protos.ParameterBinding("request", data))

@@ -1,4 +1,4 @@
-"""Run an unpacked package as the platform's Python worker does: ``python -I -S worker.py OPTIONS``, options in JSON.
+"""Runs an unpacked package as the platform's Python worker does: ``python -I -S worker.py OPTIONS``.
 
 This process can import nothing but the standard library and the package. It receives the messages of the language
 worker protocol from the host's process over a socket, passes them to the package's worker library, and returns the
@@ -39,14 +39,14 @@ def register_pickling(protos: ModuleType) -> None:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickler that finds the protocol's classes, although their module has another name in the other process."""
+    """Unpickler that finds the protocol's classes although the other process names their module differently."""
 
     def __init__(self, data: bytes, protos: ModuleType) -> None:
         super().__init__(io.BytesIO(data))
         self._protos = protos
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return a class of the protocol by the names of its module and of the class."""
+        """Return a protocol class by the names of its module and class."""
         return getattr(self._protos, name) if module in PROTOCOL else super().find_class(module, name)
 
 
@@ -61,7 +61,7 @@ def unpickle_object(data: bytes, protos: ModuleType) -> Any:
 
 
 class Worker:
-    """Server that runs the host's requests with the package's worker library.
+    """Server that executes the host's requests with the package's worker library.
 
     Args:
         folder: folder of the unpacked package.
@@ -77,7 +77,7 @@ class Worker:
         self.functions = 0
 
     async def serve(self, connection: socket.socket) -> None:
-        """Run each request in a separate task until the host closes the connection."""
+        """Execute each request in its own task until the host closes the connection."""
         reader, writer = await asyncio.open_connection(sock=connection)
         try:
             while True:
@@ -122,7 +122,7 @@ class Worker:
 
 
 def replace_credentials(options: dict[str, str]) -> None:
-    """Replace the managed identity by the emulators' keys, and the Event Hubs sender by a file."""
+    """Replace the managed identity with keys of the emulators, and the Event Hubs sender with a file."""
     from azure.core.credentials import AccessToken  # noqa: PLC0415  these are the package's
 
     from shared import wiring  # noqa: PLC0415
@@ -158,7 +158,7 @@ def replace_credentials(options: dict[str, str]) -> None:
 
 
 def find_foreign_modules(folder: Path, own: tuple[Path, ...]) -> list[str]:
-    """Return loaded modules that belong neither to the package nor to the standard library nor to this worker.
+    """Return loaded modules that are not part of the package, the standard library or this worker.
 
     Args:
         folder: folder of the unpacked package.
@@ -176,14 +176,14 @@ def find_foreign_modules(folder: Path, own: tuple[Path, ...]) -> list[str]:
 
 
 def _iterate_origins(module: ModuleType) -> Iterator[Path]:
-    """Yield the paths from which a module was loaded; built-in, frozen and generated modules have no path."""
+    """Yield the paths of a module; built-in, frozen and generated modules have none."""
     file = getattr(module, "__file__", None)
     for place in [file] if file else list(getattr(module, "__path__", None) or ()):
         yield Path(place).resolve()
 
 
 def main() -> None:
-    """Serve the host that started this process."""
+    """Serve the host process that started this process."""
     options = json.loads(sys.argv[1])
     folder = Path(options["folder"]).resolve()
     # The order in which the platform's worker looks: dependencies, the standard library, the app.

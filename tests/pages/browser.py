@@ -31,7 +31,7 @@ class SharedBrowser:
         self._browser: Browser | None = None
 
     def get(self) -> Browser:
-        """Return the browser; start it on first use and after a crash."""
+        """Return the browser; start it at the first call and after a crash."""
         if self._browser is None or not self._browser.is_connected():
             self.close()
             playwright = self._stack.enter_context(sync_playwright())
@@ -51,7 +51,7 @@ BROWSER = SharedBrowser()
 
 @dataclass
 class Visit:
-    """Open browser page, with the errors and requests that were recorded on it.
+    """Open browser page with its recorded errors and requests.
 
     Attributes:
         page: the page.
@@ -66,7 +66,7 @@ class Visit:
 
 @contextmanager
 def open_page(address: str) -> Iterator[Visit]:
-    """Context manager: open a page in a new browser context."""
+    """Context manager: open a page in a new browser context for the duration of the block."""
     context = BROWSER.get().new_context(viewport={"width": 1400, "height": 1000})
     if AXE.is_file():
         context.add_init_script(path=AXE)

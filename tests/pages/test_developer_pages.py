@@ -29,7 +29,7 @@ def _request_token(service: Service, scopes: str | None = None) -> str:
 
 
 def test_call_by_clicking_in_the_explorer(service: Service) -> None:
-    """A call by mouse succeeds without errors or requests to other origins, and the page does not show the token."""
+    """A call by mouse in the API Explorer succeeds without errors, and the page does not show the token."""
     # Swagger UI needs CPU seconds for all operations of a viewer, so the token has one right.
     token = _request_token(service, "Workspace.Catalog.Read")
     with open_page(f"{service.url}/oi-api/explorer") as visited:
@@ -51,7 +51,7 @@ def test_call_by_clicking_in_the_explorer(service: Service) -> None:
 
 
 def test_a_rejected_token_is_shown_on_the_page(service: Service) -> None:
-    """The page shows the service's message about an invalid token."""
+    """If a token is invalid, the page shows the service's message."""
     with open_page(f"{service.url}/oi-api/explorer") as visited:
         visited.page.fill("#credential", "nonsense")
         visited.page.click("button[type=submit]")
@@ -60,7 +60,7 @@ def test_a_rejected_token_is_shown_on_the_page(service: Service) -> None:
 
 
 def test_explorer_exchanges_an_api_key(service: Service) -> None:
-    """The explorer exchanges an API key for a token, and only the exchange request contains the key."""
+    """The API Explorer exchanges an API key for a token; only this exchange contains the key."""
     key = service.key("viewer@t")
     sent: dict[str, str] = {}
     with open_page(f"{service.url}/oi-api/explorer") as visited:
@@ -75,7 +75,7 @@ def test_explorer_exchanges_an_api_key(service: Service) -> None:
 
 
 def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) -> None:
-    """The explorer uses the session and theme of the console, links back to it, and is accessible."""
+    """The API Explorer uses the session and theme of the console, links back to it, and is accessible."""
     session = {"token": _request_token(service), "expiresAt": _LATER, "until": _LATER}
     with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
@@ -98,7 +98,7 @@ def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) ->
 
 
 def test_explorer_ignores_an_expired_session(service: Service) -> None:
-    """The explorer does not send an expired session of the console; it requests a credential instead."""
+    """If the console's session has expired, the API Explorer asks for a credential instead of sending the old one."""
     with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         stored = {"token": "old", "expiresAt": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:00:00Z"}
@@ -111,7 +111,7 @@ def test_explorer_ignores_an_expired_session(service: Service) -> None:
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe is not installed: make assets needs npm")
 def test_graphiql_has_no_barriers(service: Service) -> None:
-    """The page of GraphiQL is accessible, except for known findings in the editor, which is third-party code."""
+    """GraphiQL's page is accessible, except for known findings in its third-party editor."""
     with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.locator("#token").wait_for()
@@ -125,7 +125,7 @@ def test_graphiql_has_no_barriers(service: Service) -> None:
 
 
 def test_query_by_clicking_in_graphiql(service: Service) -> None:
-    """A query by mouse returns data without errors or requests to other origins, and stores nothing in the browser."""
+    """A query by mouse in GraphiQL returns data without errors, and the browser stores nothing."""
     with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.fill("#token", service.key("viewer@t"))

@@ -23,7 +23,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from tests.docs.test_readme import test_the_tour_is_true as run_tour
+from tests.docs.test_readme import test_the_tour_prints_the_shown_outputs as run_tour
 from tests.plain_http import NO_TLS
 from tests.service.local_service import ROOT, Service, wait_until
 

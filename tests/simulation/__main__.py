@@ -43,7 +43,7 @@ def _replay_world(seed: int, names: tuple[str, ...]) -> int:
 
 
 def shorten_trace(result: Exploration) -> list[str]:
-    """Return the last part of a world's trace, without the lines about thread-pool jobs."""
+    """Return the last part of a world's trace without lines about thread-pool jobs."""
     return [line for line in result.trace if " job " not in line][-_SHOWN:]
 
 

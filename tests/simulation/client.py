@@ -1,4 +1,4 @@
-"""Simulated API client that repeats a request until its outcome is known, as the documentation recommends."""
+"""Simulated API client that repeats each request until its result is known, as the documentation recommends."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,7 +25,7 @@ async def send_until_final(
     headers: Mapping[str, str] | None = None,
     attempts: int = 0,
 ) -> ApiReply | None:
-    """Send a request repeatedly until a reply is final; return None if no attempt got a final reply.
+    """Send a request repeatedly until a reply is final; return None if no attempt gets a final reply.
 
     Args:
         world: world of the client.
@@ -52,7 +52,7 @@ async def send_until_final(
 async def send_until_done(
     world: World, member: str, method: str, path: str, body: Any = None, *, key: str = ""
 ) -> ApiReply:
-    """Send a request repeatedly until a reply is final, after all faults have been stopped."""
+    """After the end of all faults, send a request repeatedly until a reply is final."""
     reply = await send_until_final(world, member, method, path, body, key=key, attempts=_FOREVER)
     world.require(reply is not None, f"{method} {path} gets no final reply after the last fault")
     assert reply is not None

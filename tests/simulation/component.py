@@ -1,4 +1,4 @@
-"""Base class of the components of a simulated world: clients, a model of the expected state, and invariants."""
+"""Base class of the components of a simulated world: clients, expected state, and invariants."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterator
@@ -12,20 +12,9 @@ if TYPE_CHECKING:
 
 
 class Component(ABC):
-    """Part of the service that a simulated world exercises.
+    """Part of the service that a simulated world tests over HTTP.
 
-    A subclass uses the service only over HTTP and keeps a model of what it may and must contain.
-
-    Args:
-        world: world of the component.
-
-    Attributes:
-        name: name of the component.
-        modules: modules of the component; each of their awaits is a crash point.
-        background_jobs: background jobs that the component needs.
-        settle_seconds: virtual seconds within which all work must finish after the last fault.
-        owned: name of a part of the workspace that only one component of a world may use; empty for none.
-        weight: how often seeds choose the component; lower for a component whose worlds take long.
+    The component compares the service with its own model of the data that the service may and must store.
     """
 
     name: ClassVar[str]
@@ -39,18 +28,18 @@ class Component(ABC):
         self.world = world
 
     def attach(self, services: Services) -> None:  # noqa: B027  most components need no replacement
-        """Replace the parts of a new process that depend on real time or files, such as the times of files."""
+        """Replace parts of a new process that depend on real time or real files, such as file times."""
 
     @abstractmethod
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield the simulated clients of the component, which run concurrently while faults are injected."""
+        """Yield the simulated clients, which run concurrently while faults are injected."""
 
     async def complete_work(self) -> None:  # noqa: B027  a component may have nothing to finish
         """Complete unfinished work after the last injected fault."""
 
     @abstractmethod
     def check_invariants(self, folder: Path) -> None:
-        """Check the invariants on the stored data without the code of the service.
+        """Check the invariants on the stored data, without the code of the service.
 
         Args:
             folder: folder of the embedded stores.

@@ -1,4 +1,4 @@
-"""Cosmos DB account of a simulated world: its creation, its clients, and its content for the invariants."""
+"""Cosmos DB account of a simulated world: creation, clients, and a view of its items for the invariants."""
 
 import copy
 import itertools
@@ -26,14 +26,14 @@ _clients = itertools.count(1)
 
 
 class OpenService(CosmosService):
-    """Cosmos DB account that accepts requests without a signature, because signatures take long."""
+    """Cosmos DB emulator that accepts requests without a signature, because signatures are slow."""
 
     def _authenticate(self, request: CosmosRequest) -> None:
         """Accept the request."""
 
 
 class QuickAccount(CosmosAccount):
-    """Client of an account whose SDK leaves out signatures and all steps that only serve real networks and logs."""
+    """Client of a simulated account whose SDK skips signatures and other steps that only real networks need."""
 
     def _create_client(self) -> CosmosClient:
         client = super()._create_client()
@@ -59,7 +59,7 @@ def create_service(clock: Callable[[], float], request_units: float | None = Non
 
 
 async def fill_service(network: CosmosNetwork) -> None:
-    """Create the database and the containers that the service needs in an account."""
+    """Create the database and containers of the service in an account."""
     endpoint = _choose_endpoint(network.service)
     async with CosmosClient(endpoint, DEFAULT_KEY, transport=network.create_transport("setup")) as client:
         await create_containers(await client.create_database(DATABASE))
@@ -73,7 +73,7 @@ def copy_service(service: CosmosService, clock: Callable[[], float], request_uni
 
 
 def open_account(network: CosmosNetwork, sender: str, runtime: Runtime) -> CosmosAccount:
-    """Return a client of the account for one simulated process.
+    """Return an account client for one simulated process.
 
     The SDK shares caches between all clients of one address, with locks that belong to one event loop. Processes share
     neither, so each client gets its own address.
@@ -100,7 +100,7 @@ def _choose_endpoint(service: CosmosService) -> str:
 
 
 def forget_clients() -> None:
-    """Delete the SDK's caches of clients that were never closed because their simulated processes crashed."""
+    """Delete the SDK's caches of clients that were not closed because their processes crashed."""
     for cache in (
         routing_map_provider._shared_routing_map_cache,
         routing_map_provider._shared_collection_locks,
@@ -111,7 +111,7 @@ def forget_clients() -> None:
 
 
 def list_items(service: CosmosService, container: str) -> Iterator[dict[str, Any]]:
-    """Yield all items of a container in the order of creation, without the service's code or the SDK."""
+    """Yield all items of a container in order of creation, without the service's code and the SDK."""
     request = CosmosRequest("GET", ("dbs", DATABASE, "colls", container), {}, b"", "read_container")
     for part in service._control.find_container(request).ranges:
         for item in part.items.iterate_after(0):

@@ -1,4 +1,4 @@
-"""Faults of the network between simulated processes and their Cosmos DB account."""
+"""Network faults between simulated processes and their Cosmos DB account."""
 
 import random
 from dataclasses import dataclass, fields
@@ -16,7 +16,7 @@ _LONGEST_RETRY_AFTER_MS: Final = 3_000
 
 
 class NetworkFault(StrEnum):
-    """Kinds of network faults; the comment at each says what happens to the request."""
+    """Kind of network fault; a comment at each kind says what happens to the request."""
 
     REFUSED = "refused"  # no connection, so it is never sent
     LOST = "lost"  # it never arrives, and the connection closes
@@ -45,7 +45,7 @@ _NETWORK_FAULTS: Final = {
 
 @dataclass(frozen=True)
 class DrawnFault:
-    """Random faults of one request.
+    """Random faults that affect one request.
 
     Attributes:
         network: fault of the network; None for none.
@@ -67,7 +67,7 @@ NO_FAULT: Final = DrawnFault()
 
 @dataclass
 class CosmosFaults:
-    """Probability of each kind of fault, for each request.
+    """Probabilities of the network faults of a request.
 
     Attributes:
         lost: a request is lost, with or without an end of the connection.
@@ -98,7 +98,7 @@ class CosmosFaults:
             setattr(self, field.name, 0.0)
 
     def draw_fault(self, source: random.Random, request: CosmosRequest) -> DrawnFault:
-        """Draw the faults of one request. Requests that open the account can only be lost or slow."""
+        """Draw the faults of one request; a request that opens the account can only be lost or slow."""
         number = source.random()
         for field in fields(self):
             rate = getattr(self, field.name)

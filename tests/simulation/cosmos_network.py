@@ -1,4 +1,4 @@
-"""Network without sockets between the azure-cosmos SDK and a Cosmos DB account in the same process.
+"""Simulated network between the azure-cosmos SDK and a Cosmos DB account in the same process.
 
 The SDK keeps its own transport, which maps errors of aiohttp to its own; only the session of aiohttp is replaced. Time
 passes only on the clock of the caller: the running event loop, and the function that delivers messages later.
@@ -38,7 +38,7 @@ type Respond = Callable[[Outcome], None]
 
 
 class CosmosNetwork:
-    """Simulated network that delivers the requests of processes to one account, with delays and faults.
+    """Simulated network that delivers requests of processes to one account, with delays and faults.
 
     Args:
         service: the account.
@@ -113,7 +113,7 @@ class CosmosNetwork:
 
 
 class _Session:
-    """Replacement of aiohttp's session that sends each request once over the simulated network."""
+    """Replacement of aiohttp's session that sends each request once, over the simulated network."""
 
     auto_decompress = False
 

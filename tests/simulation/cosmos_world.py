@@ -1,4 +1,4 @@
-"""Simulated worlds whose processes store data in one Cosmos DB account instead of SQLite."""
+"""Simulated worlds that store data in a Cosmos DB account instead of SQLite."""
 
 import asyncio
 import random
@@ -91,12 +91,12 @@ _COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def uses_cosmos(seed: int) -> bool:
-    """Return whether the simulated world of a seed uses Cosmos DB."""
+    """Return whether the simulated world of a seed stores data in Cosmos DB."""
     return random.Random(f"stores {seed}").random() < _SHARE
 
 
 def replace_modules(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a component's modules, with the Cosmos adapters in place of the embedded ones."""
+    """Return a component's modules, with the Cosmos DB adapters instead of the embedded adapters."""
     replaced: list[str] = []
     for module in modules:
         name = module.removeprefix(_EMBEDDED).removesuffix(".py")
@@ -106,7 +106,7 @@ def replace_modules(modules: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def attach_services(services: Services, account: CosmosAccount, segment_bytes: int | None = None) -> None:
-    """Replace the stores of a process's services by stores of a Cosmos DB account, where an adapter for it exists.
+    """Replace the stores of a process with Cosmos DB stores, where an adapter for Cosmos DB exists.
 
     Args:
         services: services of a process.
@@ -123,7 +123,7 @@ def attach_services(services: Services, account: CosmosAccount, segment_bytes: i
 
 
 async def create_template_account(services: Services, now: float) -> CosmosService:
-    """Create an account with the service's containers, use it in the given services, and return it.
+    """Create an account with the service's containers, make the services use it, and return it.
 
     Args:
         services: services that will fill the account.
@@ -167,7 +167,7 @@ class WorldAccount:
         attach_services(services, open_account(self._network, name, services.runtime), self._segment_bytes)
 
     def stop_faults(self) -> None:
-        """Stop all network faults; the limit of request units stays."""
+        """Stop all network faults, but keep the limit of request units."""
         self._network.faults.stop()
 
     def close(self) -> None:
@@ -175,12 +175,12 @@ class WorldAccount:
         forget_clients()
 
     def export(self, folder: Path) -> None:
-        """Copy the account's data into files of the embedded stores, from which the invariants are checked."""
+        """Copy the account's data into files of the embedded stores, which the checks of the invariants read."""
         export_chains(self._network.service, folder / "provenance.sqlite")
 
 
 def export_chains(service: CosmosService, path: Path) -> None:
-    """Copy an account's audit chains into the tables of the embedded store, without the code of the adapters."""
+    """Copy an account's audit chains into tables of the embedded store, without the code of the adapters."""
     with closing(sqlite3.connect(path)) as file:
         for table in ("records", "chains"):
             file.execute(f"DROP TABLE IF EXISTS {table}")

@@ -1,4 +1,4 @@
-"""Crash points: the places in the code at which the simulation can crash a process."""
+"""Crash points: positions in the code at which the simulation can crash a process."""
 
 import dis
 import gc
@@ -18,7 +18,7 @@ _PASSED_THROUGH: Final = frozenset({"shared/runtime.py", "shared/backends/embedd
 
 @cache
 def find_place(file: str) -> str:
-    """Return the repository path of a source file of the service; empty for a file outside of the service."""
+    """Return a source file's path in the repository; return an empty text for files outside of the service."""
     return file.removeprefix(f"{ROOT}/") if file.startswith(_PACKAGES) else ""
 
 
@@ -55,7 +55,7 @@ def list_suspended(coroutine: Any) -> Iterator[str]:
 
 
 def find_call_site(frame: FrameType | None) -> str:
-    """Return the innermost line of the service's code on a stack that submits a thread-pool job."""
+    """Return the innermost line of the service's code on the stack of a call that submits a thread-pool job."""
     while frame is not None:
         place = find_place(frame.f_code.co_filename)
         if place and place not in _PASSED_THROUGH:
@@ -65,7 +65,7 @@ def find_call_site(frame: FrameType | None) -> str:
 
 
 def list_awaits(modules: Iterable[str]) -> list[str]:
-    """Return all awaits in the given modules, in the order of the code.
+    """Return all awaits in the given modules, in source order.
 
     Args:
         modules: paths of the modules within the repository.
@@ -87,7 +87,7 @@ def _list_code(code: CodeType) -> Iterator[CodeType]:
 
 
 def _list_suspensions(code: CodeType) -> Iterator[str]:
-    """Yield the awaits of a function, which are compiled to loops around the instruction ``SEND``."""
+    """Yield the awaits of a compiled function, which are loops around the instruction ``SEND``."""
     for instruction in dis.get_instructions(code):
         if instruction.opname == "SEND":
             yield _describe_point(code, instruction.offset)

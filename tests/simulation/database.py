@@ -1,4 +1,4 @@
-"""Real SQLite files of simulated processes, with faults and crashes at the start and end of transactions."""
+"""SQLite files of simulated processes, with faults and crashes at the start and end of transactions."""
 
 import sqlite3
 from collections.abc import Callable
@@ -9,20 +9,20 @@ _REAL_CONNECT: Final[Callable[..., Any]] = sqlite3.connect
 
 
 class TransactionObserver(Protocol):
-    """Process that uses database connections; it is notified of each transaction and may inject faults."""
+    """Interface of a process that uses database connections: it is notified of transactions and may inject faults."""
 
     connections: "list[SimulatedConnection]"
 
     def begin(self, statement: str) -> None:
-        """Handle the start of a transaction; may raise an injected error or crash the process."""
+        """Handle the start of a transaction: raise an injected error, crash the process, or do nothing."""
         ...
 
     def before_commit(self) -> None:
-        """Handle the moment before a commit; an injected error rolls the transaction back."""
+        """Handle the moment before a commit; after an injected error, the transaction is rolled back."""
         ...
 
     def after_commit(self) -> None:
-        """Handle the moment after a commit; an injected error hides that the commit succeeded."""
+        """Handle the moment after a commit; an injected error makes the commit look failed."""
         ...
 
     def check_alive(self) -> None:
@@ -48,20 +48,20 @@ class SimulatedConnection(sqlite3.Connection):
         return super().execute(sql, parameters)
 
     def abandon(self) -> None:
-        """Close the database file like a crash: uncommitted changes are lost, and the log is not checkpointed."""
+        """Close the file as a crash does: uncommitted changes are lost, and the log is not checkpointed."""
         self.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
         super().close()
 
 
 def build_error(code: int, message: str) -> sqlite3.OperationalError:
-    """Return the error that SQLite raises for a result code."""
+    """Return the SQLite error for a result code."""
     error = sqlite3.OperationalError(message)
     error.sqlite_errorcode = code
     return error
 
 
 def open_files_through(find_process: Callable[[], TransactionObserver | None]) -> None:
-    """Make simulated code open SQLite files through its process; other code opens files as usual."""
+    """Make simulated code open SQLite files through its simulated process; other code opens them as usual."""
 
     def connect(database: Any, *args: Any, **kwargs: Any) -> sqlite3.Connection:
         process = find_process()

@@ -1,4 +1,4 @@
-"""Simulated Durable Functions, which runs the service's orchestrators and runs each activity at least once."""
+"""Simulated Durable Functions service that runs orchestrators and runs each activity at least once."""
 
 import asyncio
 import json
@@ -27,11 +27,11 @@ _LONGEST_LOCK_SECONDS: Final = 30
 
 
 class DurableError(Exception):
-    """Error of a request to Durable Functions, which may still have been executed."""
+    """Error of a request to Durable Functions; the request may still have been executed."""
 
 
 class ActivityFailedError(Exception):
-    """Error in an orchestrator after all attempts of an activity have failed."""
+    """Error that an orchestrator gets after all attempts of an activity have failed."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Timer:
 
 @dataclass(frozen=True)
 class All:
-    """Activities that run concurrently."""
+    """Task that completes when several concurrent activities have completed."""
 
     activities: tuple[Activity, ...]
 
@@ -76,7 +76,7 @@ class Orchestration:
 
 @dataclass
 class Context:
-    """Part of ``DurableOrchestrationContext`` that the orchestrators of the service use."""
+    """Fake of ``DurableOrchestrationContext`` with the members that the orchestrators of the service use."""
 
     orchestration: Orchestration
     call_activity_with_retry: Callable[[str, RetryOptions, Any], Activity] = field(default=Activity)
@@ -134,7 +134,7 @@ class DurableFunctions:
         self._running: dict[str, Orchestration] = {}
 
     def start(self, orchestrator: str, instance: str, data: Any) -> bool:
-        """Start an orchestration; return False if one with the same id has not ended."""
+        """Start an orchestration; return False if an orchestration with this id is running."""
         if instance in self._running:
             return False
         orchestration = self._running[instance] = Orchestration(data)
@@ -142,7 +142,7 @@ class DurableFunctions:
         return True
 
     def terminate(self, instance: str) -> None:
-        """End an orchestration; activities that are running continue."""
+        """End an orchestration; its running activities continue."""
         orchestration = self._running.pop(instance, None)
         if orchestration is not None:
             orchestration.is_terminated = True
@@ -258,7 +258,7 @@ class DurableClient:
         return instance_id
 
     async def terminate(self, instance_id: str, reason: str) -> None:  # noqa: ARG002  signature of the client
-        """End an orchestration; an error may be injected before or after the end."""
+        """End an orchestration; an error may be injected before or after this."""
 
         def terminate_instance() -> None:
             self._world.durable.terminate(instance_id)

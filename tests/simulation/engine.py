@@ -1,4 +1,4 @@
-"""Query engine of a simulated world, which returns constant text, measured values or telemetry."""
+"""Simulated query engine that returns constant text, measured values or telemetry."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ _TELEMETRY: Final = (
 
 @dataclass(frozen=True)
 class TelemetryRow:
-    """Row of the table Telemetry.
+    """Row of the query table Telemetry.
 
     Attributes:
         at: time of the measurement.
@@ -44,7 +44,7 @@ class TelemetryRow:
 
 
 class SimulatedEngine:
-    """Implementation of QueryEngine that is sometimes slow or unavailable, according to the faults of its world.
+    """QueryEngine implementation that is sometimes slow or unavailable, according to the world's faults.
 
     A query ``print Text = 'x'`` has one row with this text and the value that ``World.measured`` has for it, else 0.
     The query of the live stream's replay reads ``World.telemetry``.
@@ -57,7 +57,7 @@ class SimulatedEngine:
         self._world = world
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the result of a query; at random, wait some seconds or raise an injected outage."""
+        """Return the result of a query; first wait or raise an injected outage, at random."""
         world = self._world
         faults, draw = world.faults, world.random.random
         await asyncio.sleep(draw() * (10 if draw() < faults.slow else 0.05))
@@ -70,7 +70,7 @@ class SimulatedEngine:
         return EngineResult(_COLUMNS, [[text, world.measured.get(text, 0.0)]], 1.0)
 
     def _select_telemetry(self, query: EngineQuery) -> list[list[Any]]:
-        """Return the rows of a replay query: by connection and time range, oldest first, up to the limit."""
+        """Return the rows that a replay query selects by connection, time range and limit, oldest first."""
         since, until = (
             parse_rfc3339(bound.removeprefix("datetime(").removesuffix(")")) for bound in query.parameters.values()
         )
@@ -84,4 +84,4 @@ class SimulatedEngine:
         ]
 
     async def ping(self) -> None:
-        """Do nothing: the simulated engine counts as reachable."""
+        """Do nothing, because the simulated engine is always reachable."""

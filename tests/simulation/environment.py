@@ -1,4 +1,4 @@
-"""Environment of all worlds of a process: a workspace to copy, and the replaced functions of the service."""
+"""Environment of all simulated worlds of a process: the workspace that they copy, and replaced functions."""
 
 import asyncio
 import atexit
@@ -141,7 +141,7 @@ def _find_memory_folder() -> str | None:
 
 @cache
 def make_template(*, with_cosmos: bool) -> Template:
-    """Return the files of a new workspace, which are created once per process.
+    """Return the files of a new workspace, which a process creates only once.
 
     Args:
         with_cosmos: whether the services use a Cosmos DB account, where they can.
@@ -199,7 +199,7 @@ def remove_logged_failures() -> str:
 
 @cache
 def prepare_process() -> None:
-    """Replace functions of the service that worlds control; code outside of simulated processes is unaffected."""
+    """Replace functions of the service that simulated worlds control; other code is unaffected."""
     for group in GROUPS:
         _ = group.operations
     logger = logging.getLogger("workspace")
@@ -221,14 +221,14 @@ def prepare_process() -> None:
 
 
 def _find_process() -> "Instance | None":
-    """Return the simulated process whose code is running; None outside of simulated code."""
+    """Return the simulated process whose code is running, or None outside of simulated code."""
     loop = _RUNNING.find_loop() if _RUNNING.find_loop is not None else None
     return None if loop is None else _RUNNING.processes.get(loop)
 
 
 @dataclass
 class _Running:
-    """Holder of the simulated world that is running; None if no world is running."""
+    """Holder of the running simulated world, or None."""
 
     find_loop: Callable[[], SimulatedLoop | None] | None = None
     processes: "Mapping[SimulatedLoop, Instance]" = field(default_factory=dict)
@@ -241,7 +241,7 @@ _RUNNING: Final = _Running()
 def run_in_world(
     find_loop: Callable[[], SimulatedLoop | None], processes: "Mapping[SimulatedLoop, Instance]"
 ) -> Iterator[None]:
-    """Start to run a simulated world; pause the garbage collector, because its times are not deterministic.
+    """Begin a simulated world; disable the garbage collector, because it runs at times that are not repeatable.
 
     Args:
         find_loop: returns the loop that runs.
@@ -260,7 +260,7 @@ def run_in_world(
 
 
 def _replace_services() -> None:
-    """Make handlers use the services of the simulated process that is running."""
+    """Make handlers use the services of the running simulated process."""
     from shared import wiring  # noqa: PLC0415
 
     real = wiring.services
@@ -275,7 +275,7 @@ def _replace_services() -> None:
 
 
 def _replace_key_derivation() -> None:
-    """Replace scrypt by a fast hash, because scrypt would take most of the time of a simulated world."""
+    """Replace scrypt with a fast hash, because scrypt would take most of the time of a simulated world."""
     real = replies._derive_key
 
     def derive_key(secret: str, salt: bytes) -> bytes:
@@ -285,10 +285,10 @@ def _replace_key_derivation() -> None:
 
 
 def _set_clock_of_tokens() -> None:
-    """Make PyJWT use the clock of the simulated process that is running."""
+    """Make PyJWT use the clock of the running simulated process."""
 
     class AnyDatetime(type):
-        """Metaclass that makes every time an instance of its class, because PyJWT checks the class of times."""
+        """Metaclass that treats every time as an instance of its class, because PyJWT checks the class."""
 
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, datetime)
@@ -305,7 +305,7 @@ def _set_clock_of_tokens() -> None:
 
 
 def _share_decoded_tokens() -> None:
-    """Cache the decoded parts of tokens, because every simulated process would decode the same few tokens again."""
+    """Cache decoded parts of tokens, because simulated processes decode the same few tokens again and again."""
     real = api_jws.PyJWS._decode_base64url_segment
     decode = lru_cache(maxsize=1_000)(real)
 
@@ -316,7 +316,7 @@ def _share_decoded_tokens() -> None:
 
 
 def _share_schedules() -> None:
-    """Cache parsed schedules, because every simulated process would parse all of them again."""
+    """Cache parsed schedules, because each simulated process would parse them again."""
     real = schedules.Schedule
     parse = cache(real)
 
@@ -327,7 +327,7 @@ def _share_schedules() -> None:
 
 
 def _share_archive_engine() -> None:
-    """Share one DuckDB engine with one thread, because starting an engine takes longer than its work."""
+    """Make all processes use one DuckDB engine with one thread, because starting engines is slow."""
     real = engine.open_engine
 
     @cache
@@ -346,7 +346,7 @@ def _share_archive_engine() -> None:
 
 
 def _read_rows_within_jobs() -> None:
-    """Let a download's conversion job run other steps of the world while the job waits for rows."""
+    """Make a download's conversion job run steps of the world while it waits for rows."""
     real = row_feed.RowFeed._wait_for_batch
 
     def wait_for_batch(feed: row_feed.RowFeed, upcoming: "Future[pa.RecordBatch | None]") -> "pa.RecordBatch | None":
@@ -362,7 +362,7 @@ def _read_rows_within_jobs() -> None:
 
 
 def _plan_small_parts() -> None:
-    """Limit the parts of downloads to one hour, so that a small download has several parts."""
+    """Limit a download part to one hour, so that a small download has several parts."""
     real = work.plan_parts
 
     def plan_parts(*args: Any) -> list[Part]:
@@ -375,7 +375,7 @@ def _plan_small_parts() -> None:
 
 
 def _read_uploads_within_jobs() -> None:
-    """Let the job that reads an uploaded file run other steps of the world while the job waits for data."""
+    """Make a job that reads an uploaded file run steps of the world while it waits for data."""
     real = uploaded_file.UploadedSource._wait_for_read
 
     def wait_for_read(source: uploaded_file.UploadedSource, reading: "Future[bytes]") -> bytes:
@@ -389,7 +389,7 @@ def _read_uploads_within_jobs() -> None:
 
 
 def _read_small_steps() -> None:
-    """Make imports read few lines in a step, so that a small file has several steps."""
+    """Limit the lines of an import step, so that a small file has several steps."""
     real = json_lines_reader.JsonLinesReader.read
 
     def read(reader: json_lines_reader.JsonLinesReader, *args: Any) -> StepRows | None:

@@ -1,4 +1,4 @@
-"""Event loop of one simulated process, and thread pools whose jobs run in the same thread at scheduled steps."""
+"""Event loop of a simulated process, and thread pools whose jobs run in the same thread."""
 
 import asyncio
 import sys
@@ -16,11 +16,11 @@ MILLISECOND: Final = 1_000
 
 
 class SimulatedCrashError(BaseException):
-    """Raised in a running job when its process crashes; it is not an Exception, so that the job cannot catch it."""
+    """Error in a running job when its process crashes; no Exception, so that the job does not catch it."""
 
 
 class JobObserver(Protocol):
-    """Process that decides the delay of each thread-pool job and whether a job crashes it."""
+    """Interface of a process that decides the delay of each thread-pool job and when a job crashes it."""
 
     def start_job(self, site: str) -> bool:
         """Return False if the process crashes before the job starts."""
@@ -36,7 +36,7 @@ class JobObserver(Protocol):
 
 
 class SimulatedLoop:
-    """Event loop of one process; one scheduler runs the loops of all processes.
+    """Event loop of a simulated process; a scheduler runs the loops of all processes.
 
     Args:
         scheduler: scheduler of the world.
@@ -62,7 +62,7 @@ class SimulatedLoop:
         self._loop = cast("asyncio.AbstractEventLoop", self)
 
     def run_one(self) -> None:
-        """Run the next callback of the queue."""
+        """Run the next queued callback."""
         handle = self.ready.popleft()
         if handle.cancelled():
             return
@@ -78,7 +78,7 @@ class SimulatedLoop:
             self.scheduler.current = None
 
     def die(self) -> None:
-        """Crash the process: drop queued callbacks, so that no coroutine continues and no ``finally`` block runs."""
+        """Crash the process: drop all queued callbacks, so that no coroutine and no ``finally`` block runs."""
         self.is_dead = True
         self.ready.clear()
         self.scheduler.remove(self)
@@ -110,7 +110,7 @@ class SimulatedLoop:
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Do nothing; a cancelled timer is skipped when it expires."""
+        """Do nothing, because a cancelled timer is skipped when it expires."""
 
     def _queue_callback(self, handle: asyncio.Handle) -> None:
         if self.is_dead or handle.cancelled():
@@ -120,7 +120,7 @@ class SimulatedLoop:
         self.ready.append(handle)
 
     def time(self) -> float:
-        """Return the virtual seconds since the start of the simulated world."""
+        """Return the virtual seconds since the start of the world."""
         return self.scheduler.now / MICROSECONDS
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -159,7 +159,7 @@ class SimulatedLoop:
 
 
 class SimulatedPool(Executor):
-    """Thread pool without threads: a job runs in the thread of the event loop, at a step after its submission.
+    """Thread pool without threads; it runs each job in the thread of the event loop, some steps after submission.
 
     Args:
         loop: loop of the process.
@@ -226,7 +226,7 @@ def _get_caller() -> FrameType:
 
 
 def close_generators_in_their_loop() -> None:
-    """Close abandoned asynchronous generators in a task of the running loop, as asyncio does."""
+    """Close abandoned asynchronous generators in a task of the running event loop, as asyncio does."""
 
     def end_generator(generator: AsyncGenerator[Any, Any]) -> None:
         loop: object = asyncio._get_running_loop()

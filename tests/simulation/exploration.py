@@ -1,4 +1,4 @@
-"""Simulates worlds, each determined by its seed."""
+"""Simulation of worlds, each of which is determined by its seed."""
 
 import hashlib
 import random
@@ -39,7 +39,7 @@ class Exploration:
 
     @property
     def digest(self) -> str:
-        """Hash of the trace of the simulated world; equal runs have equal hashes."""
+        """Hash of the world's trace, which is equal for equal runs."""
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
 
@@ -59,7 +59,7 @@ def list_components() -> tuple[type[Component], ...]:
 
 @cache
 def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ...]:
-    """Return the awaits in a component's code, at which a simulated world can crash a process.
+    """Return the awaits in a component's code, at which the simulation can crash a process.
 
     Args:
         component: the component.
@@ -69,7 +69,7 @@ def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ..
 
 
 def choose_components(seed: int) -> tuple[type[Component], ...]:
-    """Return one to three random components, of which no two own the same part of the workspace.
+    """Return one to three random components, of which no two change the same part of the workspace.
 
     A world with Cosmos DB has one component, because the SDK makes its steps several times as expensive.
     """
@@ -83,7 +83,7 @@ def choose_components(seed: int) -> tuple[type[Component], ...]:
 def simulate_world(
     seed: int, components: tuple[type[Component], ...] | None = None, targets: Collection[str] | None = None
 ) -> Exploration:
-    """Simulate the world of a seed and return its result.
+    """Simulate the world of a seed and return the result.
 
     Args:
         seed: seed of the world.

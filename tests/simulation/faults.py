@@ -1,4 +1,4 @@
-"""Faults of one simulated world: the probability of each kind of fault."""
+"""Probabilities of the faults of one simulated world."""
 
 import random
 from dataclasses import dataclass, fields
@@ -12,7 +12,7 @@ _RATES: Final = (0.0, 0.0, 0.01, 0.05, 0.2)
 
 @dataclass
 class Faults:
-    """Probability of each kind of fault at each opportunity.
+    """Probability of each kind of fault whenever the fault is possible.
 
     Attributes:
         request_lost: a request does not arrive.

@@ -1,4 +1,4 @@
-"""Instance of the service in a simulated world: its event loop, runtime and services, and its crashes."""
+"""Service instance in a simulated world: its event loop, runtime, services and crashes."""
 
 import asyncio
 import contextlib
@@ -119,9 +119,9 @@ class Instance:
         seconds = self._world.tick_seconds + self._random.random()
         self._world.scheduler.after(int(seconds * MICROSECONDS), self._run_timer)
         if self._world.background_jobs:
-            self.loop.call_soon(self._start_tick)
+            self.loop.call_soon(self._start_background_jobs)
 
-    def _start_tick(self) -> None:
+    def _start_background_jobs(self) -> None:
         runner = self.services.background.runner
         runner._jobs = [job for job in runner._jobs if job.name in self._world.background_jobs]
         self.loop.create_task(runner.tick())
@@ -131,12 +131,12 @@ class Instance:
         return draw_delay(self._random, self._world.faults, _LONGEST_JOB)
 
     def start_job(self, site: str) -> bool:
-        """Return False if the simulation crashes the process before a job."""
+        """Return False if the simulation crashes the process before the job at this site."""
         self._world.trace(f"{self.loop.name} job {site}")
         return self._survives_point(f"{site} before")
 
     def end_job(self, site: str) -> bool:
-        """Return False if the simulation crashes the process directly after a job."""
+        """Return False if the simulation crashes the process directly after the job at this site."""
         return self._survives_point(f"{site} after")
 
     def _survives_point(self, point: str) -> bool:
@@ -146,7 +146,7 @@ class Instance:
         return self.is_alive
 
     def crash(self, point: str) -> None:
-        """Crash the process: drop all queued work, roll back open transactions, and start a new process later."""
+        """Crash the process: drop queued work, roll back open transactions, and start a new process later."""
         if self.is_alive:
             awaits = [place for task in self.loop.tasks if not task.done() for place in list_suspended(task.get_coro())]
             self._world.record_crash(self, [*awaits, *filter(None, [point])])
@@ -163,7 +163,7 @@ class Instance:
         _GRAVEYARD.append(self)
 
     def wait_in_job(self, is_done: Callable[[], bool]) -> None:
-        """Run steps of the simulated world until a condition is met, because the thread of a job waits for it."""
+        """Run steps of the world until a condition is met, while a job of this process waits for it."""
         while not is_done():
             self._world.step_within_job()
             self.check_alive()
@@ -205,7 +205,7 @@ class Instance:
 
 @cache
 def _build_router() -> RequestPipeline:
-    """Return a pipeline that contains only the routes of the service; all processes share it."""
+    """Return a pipeline with only the routes of the service, which all processes share."""
     unused: Any = None
     return RequestPipeline((endpoint for group in GROUPS for endpoint in group.endpoints), unused, unused)
 

@@ -1,4 +1,4 @@
-"""Files of background jobs in a simulated world: their modification times, their links, and their expiry."""
+"""Files of background jobs in a simulated world: modification times, links and expiry."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ _AFTER_EXPIRY: Final = timedelta(hours=60)
 
 
 class DatedBlobs(FolderBlobStore):
-    """Blob store in a folder whose files have virtual modification times, which clock changes do not affect."""
+    """Blob store in a folder with virtual modification times, which do not change with the clocks."""
 
     def __init__(self, folder: Path, runtime: Runtime, scheduler: Scheduler) -> None:
         links = FileLinks("https://files.example", folder.parents[1] / "files-key", runtime=runtime)
@@ -54,12 +54,12 @@ def attach_files(world: World, services: Services) -> None:
 
 
 def find_linked_file(world: World, url: str) -> Path:
-    """Return the path of the file that a link opens."""
+    """Return the path of the file that a download link opens."""
     return world.folder / "blobs" / unquote(urlsplit(url).path).partition("/files/")[2]
 
 
 def read_linked_file(world: World, file: Mapping[str, Any]) -> bytes:
-    """Return the content of a file that a job lists, after its size and hash were checked.
+    """Return the content of a file that a job lists, after checking its size and hash.
 
     Raises:
         ViolationError: the file is missing or has another content.
@@ -73,7 +73,7 @@ def read_linked_file(world: World, file: Mapping[str, Any]) -> bytes:
 
 
 async def expire_jobs(world: World) -> None:
-    """Delete all jobs by running the expiry with a clock that is far ahead."""
+    """Delete all jobs by running their expiry with a clock that is far ahead."""
 
     async def delete_expired_jobs(services: Services) -> None:
         now = services.runtime.now
@@ -92,7 +92,7 @@ async def expire_jobs(world: World) -> None:
 
 
 def require_no_files(world: World, job: str, ending: str) -> None:
-    """Check that a job without a result has no files, unless a process crashed before it deleted them.
+    """Check that an unsuccessful job has no files, unless a process crashed before it could delete them.
 
     Args:
         world: world of the job.
@@ -104,7 +104,7 @@ def require_no_files(world: World, job: str, ending: str) -> None:
 
 
 def require_nothing_left(world: World, folder: Path) -> None:
-    """Check that no file and no reservation of a quota remains after all jobs have expired.
+    """Check that no file and no quota reservation remains after all jobs have expired.
 
     The reservation of a process that died or could not write before it stored its job is released when the quota is
     reached.

@@ -1,4 +1,4 @@
-"""Runs work of an instance that no request causes, such as triggers; a crash is reported to the caller."""
+"""Functions that run work on an instance without a request, such as triggers, and report a crash to the caller."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,15 +15,15 @@ _POLL_SECONDS = 1.0
 
 
 class WorkFailedError(Exception):
-    """Error of simulated work that failed, or whose process crashed; the work may have had effects."""
+    """Error of failed work, or of work whose process crashed; the work may have had effects."""
 
 
 class ProcessDiedError(WorkFailedError):
-    """Error of work whose process crashed or was not running; the work may have had effects."""
+    """Error of work whose process crashed or did not run; the work may have had effects."""
 
 
 async def run_on_instance[T](world: "World", work: Callable[[Services], Awaitable[T]]) -> T:
-    """Run a function in the process of a random instance, with the services of this instance.
+    """Run a function in the process of a random instance, with the services of that instance.
 
     Args:
         world: world of the instance.

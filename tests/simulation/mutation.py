@@ -1,4 +1,4 @@
-"""Mutants: known defects that are put back into a copy of the code, to prove that the simulation finds them."""
+"""Mutants: patches with known defects, applied to a copy of the code to prove that the simulation finds them."""
 
 import os
 import re
@@ -16,17 +16,17 @@ _WORLDS: Final = re.compile(r"^worlds (\d+), violations [1-9]", re.MULTILINE)
 
 
 def list_mutants() -> list[Path]:
-    """Return all patches. The first line of a patch names the components that find it and the defect."""
+    """Return all patches; the first line of a patch names components and the defect that their worlds find."""
     return sorted(MUTANTS.glob("*.patch"))
 
 
 def read_components(patch: Path) -> str:
-    """Return the names of the components that a mutant affects, separated by commas."""
+    """Return the names of the components whose worlds find a mutant, separated by commas."""
     return patch.read_text(encoding="utf-8").split(maxsplit=1)[0].rstrip(":")
 
 
 def apply_mutant(patch: Path, folder: Path, *, is_reverse: bool = False) -> bool:
-    """Apply a patch to a copy of the code; return False if the code around a change is not that of the patch.
+    """Apply a patch to a copy of the code; return False if the code around a change differs from the patch.
 
     Args:
         patch: the patch.
@@ -52,7 +52,7 @@ def copy_code(folder: Path) -> None:
 
 
 def find_mutants(most_worlds: int, only: str = "") -> int:
-    """Simulate worlds with each mutant until an invariant is violated; print a summary and return the exit code.
+    """Simulate worlds with each mutant until a violation is found; print a summary and return the exit code.
 
     Args:
         most_worlds: number of worlds after which a mutant counts as not found.
@@ -69,7 +69,7 @@ def find_mutants(most_worlds: int, only: str = "") -> int:
 
 
 def _run_mutant(patch: Path, most_worlds: int) -> int:
-    """Return the number of simulated worlds until a violation was found; 0 if none was found."""
+    """Return how many worlds were simulated until a violation was found; 0 if none was found."""
     with tempfile.TemporaryDirectory(prefix="simulation-mutant-") as name:
         folder = Path(name)
         copy_code(folder)

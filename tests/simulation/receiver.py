@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Receiver:
-    """Receiver of the messages that the processes of a simulated world send over an unreliable network.
+    """Receiver of the webhook messages that simulated processes send over an unreliable network.
 
     Attributes:
         received: bodies of the messages by their ids, in the order of their arrival.
@@ -24,7 +24,7 @@ class Receiver:
 
 
 class ReceiverConnection:
-    """Implementation of OutboundHttp that sends every request to the receiver.
+    """OutboundHttp implementation that sends every request to the receiver.
 
     Args:
         world: world of the receiver; None for a connection that sends nothing.
@@ -37,7 +37,7 @@ class ReceiverConnection:
         """Accept every address."""
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        """Deliver a request once, twice or not at all; an injected error can also mean a lost reply."""
+        """Deliver a request once, twice or never; after an injected error the request may have been delivered."""
         world = self._world
         if world is None:
             raise OutboundFailedError("nothing is sent")

@@ -1,4 +1,4 @@
-"""Scheduler and virtual clock of a simulated world; one seed determines the order of all steps."""
+"""Scheduler and virtual clock of a simulated world; one seed determines the order of steps."""
 
 import heapq
 import itertools
@@ -14,7 +14,7 @@ _LONGEST_STEP_BITS: Final = 4
 
 
 class Scheduler:
-    """Runs one step at a time: a callback of one event loop, or an event whose time has come.
+    """Scheduler that runs one step at a time: a callback of an event loop, or an event that is due.
 
     Each loop runs its callbacks in the order in which they were scheduled, as asyncio documents. The seed decides which
     loop runs next, and how long everything else takes.
@@ -45,17 +45,17 @@ class Scheduler:
         heapq.heappush(self._events, (self.now + max(delay, 0), next(self._numbers), callback))
 
     def wake(self, loop: "SimulatedLoop") -> None:
-        """Add a loop with a queued callback to the loops from which the scheduler chooses the next."""
+        """Add a loop with queued callbacks to the loops from which the scheduler chooses."""
         if loop not in self._awake:
             self._awake.append(loop)
 
     def remove(self, loop: "SimulatedLoop") -> None:
-        """Remove the loop of a crashed process, whose callbacks then never run."""
+        """Remove the loop of a crashed process, so that its callbacks never run."""
         if loop in self._awake:
             self._awake.remove(loop)
 
     def step(self) -> bool:
-        """Run one step; return False if nothing is left to do."""
+        """Run one step; return False if none is left."""
         self.steps += 1
         self.last = None
         awake = self._awake

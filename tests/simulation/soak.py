@@ -1,4 +1,4 @@
-"""Simulates many worlds on all cores, in processes that are replaced regularly to limit their memory."""
+"""Simulation of many worlds on all cores, in processes that are replaced regularly to limit their memory."""
 
 import gc
 import multiprocessing
@@ -81,7 +81,7 @@ class BatchSummary:
 
 
 def simulate_worlds(batch: Batch) -> BatchSummary:
-    """Simulate the worlds of a range of seeds; every second world tries to crash at points that were not used yet."""
+    """Simulate the worlds of a range of seeds; every second world aims at crash points that were not used yet."""
     # The process ends after the batch. Until then, dead processes fill its memory, and a collection could free nothing.
     gc.set_threshold(0)
     chosen = tuple(each for each in list_components() if each.name in batch.names) or None
@@ -103,7 +103,7 @@ def simulate_worlds(batch: Batch) -> BatchSummary:
 
 
 def _build_arguments(result: Exploration, names: tuple[str, ...], *, is_aimed: bool) -> str:
-    """Return the arguments of ``make simulate`` that repeat a world, with only those crash points that it used."""
+    """Return the arguments of ``make simulate`` that repeat a world with only the crash points that it used."""
     components = f" COMPONENTS={','.join(names)}" if names else ""
     aims = f" AIMS='{';'.join(result.points.aimed)}'" if is_aimed else ""
     return f"SEED={result.seed}{components}{aims}"
@@ -161,7 +161,7 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
 
 
 def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: Limits) -> None:
-    """Run each batch in a new process; the first violation ends the run if the limits require it."""
+    """Run each batch in a new process; if the limits say so, end at the first violation."""
     cores = os.process_cpu_count() or 1
     running: deque[AsyncResult[BatchSummary]] = deque()
     # A forked process needs no imports; one batch of worlds collects about 100 MB of dead processes.
@@ -188,7 +188,7 @@ def _list_batches(limits: Limits, deadline: float, names: tuple[str, ...]) -> It
 
 
 def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
-    """Return the crash points (awaits, and starts and ends of jobs) of the components, except the excluded points."""
+    """Return all crash points of the components (awaits, starts and ends of jobs) except the excluded ones."""
     components = [each for each in list_components() if not names or each.name in names]
     modules = {
         module for component in components for module in (*component.modules, *replace_modules(component.modules))
@@ -201,6 +201,6 @@ def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
 
 
 def read_excluded() -> set[str]:
-    """Return the crash points in ``excluded_crash_points.txt``."""
+    """Return the crash points that ``excluded_crash_points.txt`` lists."""
     lines = EXCLUDED.read_text(encoding="utf-8").splitlines()
     return {line.partition("  #")[0].strip() for line in lines if line and not line.startswith("#")}

@@ -1,4 +1,4 @@
-"""Query table of a simulated world, to which imports add rows."""
+"""Query table of a simulated world to which imports add rows."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedTable:
-    """Implementation of TelemetryTable that all processes share; faults make it slow or unavailable.
+    """TelemetryTable implementation that all processes share; faults make it slow or unavailable.
 
     Args:
         world: world of the table.
@@ -27,7 +27,7 @@ class SimulatedTable:
         self.names: set[str] = set()
 
     async def ingest(self, blob: str, tag: str) -> None:
-        """Add the rows of a file unless the file's tag is known; an injected error can also mean a lost reply."""
+        """Add a file's rows unless its tag is known; after an injected error the rows may have been added."""
         faults, draw = self._world.faults, self._world.random.random
         await asyncio.sleep(draw() * (10 if draw() < faults.slow else 0.05))
         if draw() < faults.busy:

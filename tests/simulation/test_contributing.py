@@ -1,4 +1,4 @@
-"""Tests of the example of a component in CONTRIBUTING.md."""
+"""Tests that the example component in CONTRIBUTING.md works."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 
 def load_example() -> type[Component]:
-    """Run the example code of CONTRIBUTING.md's section on simulation, and return its component."""
+    """Run the example code in CONTRIBUTING.md's section on simulation, and return the component."""
     section = CONTRIBUTING.read_text(encoding="utf-8").partition("## Simulation")[2]
     code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert code is not None
@@ -21,8 +21,8 @@ def load_example() -> type[Component]:
     return found
 
 
-def test_the_example_runs() -> None:
-    """The example component of CONTRIBUTING.md can be part of a world, and its invariant holds."""
+def test_the_example_component_runs() -> None:
+    """A world can use the example component in CONTRIBUTING.md, and its invariant holds."""
     component = load_example()
     results = [simulate_world(seed, (component,)) for seed in range(5)]
     assert [result.violation for result in results] == [""] * 5

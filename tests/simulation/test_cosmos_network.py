@@ -1,4 +1,4 @@
-"""Tests of the real Cosmos adapter over an account in the same process, with faults from a seed."""
+"""Tests of the Cosmos DB adapter with an account in the same process and random network faults."""
 
 import asyncio
 import hashlib
@@ -42,7 +42,7 @@ CHAIN: Final = ChainKey(Target.DOMAIN_EVENTS, "line-1")
 
 
 class _InstantSelector(selectors.DefaultSelector):
-    """Selector that advances a clock instead of waiting."""
+    """Selector that advances a virtual clock instead of waiting."""
 
     now = 0.0
 
@@ -54,7 +54,7 @@ class _InstantSelector(selectors.DefaultSelector):
 
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
-    """asyncio's own event loop with virtual time, which advances only when no callback is ready."""
+    """asyncio event loop with virtual time, which advances only if no callback is ready."""
 
     def __init__(self) -> None:
         self._clock = _InstantSelector()
@@ -71,7 +71,7 @@ def run_in_virtual_time[T](main: Coroutine[Any, Any, T]) -> T:
 
 
 class _Site:
-    """Simulated Cosmos DB account of one seed, and the processes that use it.
+    """Simulated Cosmos DB account of a seed, and the processes that use it.
 
     Attributes:
         service: the account.
@@ -97,13 +97,13 @@ class _Site:
         asyncio.get_running_loop().call_later(delay / MICROSECONDS, callback)
 
     async def start(self) -> "_Site":
-        """Create the containers without faults, and then enable the faults."""
+        """Create the containers without faults, then enable the faults."""
         await fill_service(self.network)
         self.network.faults = self._faults
         return self
 
     def open_process(self, name: str) -> CosmosAccount:
-        """Return the account's client of another process."""
+        """Return a client of the account for another process."""
         loop = asyncio.get_running_loop()
         source = random.Random(self.random.getrandbits(64))
         runtime = Runtime(
@@ -115,8 +115,8 @@ class _Site:
         return open_account(self.network, name, runtime)
 
 
-def reject_unexpected(error: WorkspaceError) -> None:
-    """Ignore the error of an unavailable store; raise any other error again."""
+def raise_unless_unavailable(error: WorkspaceError) -> None:
+    """Ignore the error of an unavailable store; raise any other error."""
     if error.kind is not Kind.UNAVAILABLE:
         raise error
 
@@ -128,7 +128,7 @@ async def _append_record(log: ChainLog, keys: IdempotencyKeys, text: str, acknow
             append_id = await keys.get_append_id("ann", "append", text, text.encode())
             result = await log.append(CHAIN, draft_event("ann", event), append_id=append_id)
         except WorkspaceError as error:
-            reject_unexpected(error)
+            raise_unless_unavailable(error)
             await asyncio.sleep(1)
         else:
             assert acknowledged.setdefault(text, result.record.sequence) == result.record.sequence
@@ -136,7 +136,7 @@ async def _append_record(log: ChainLog, keys: IdempotencyKeys, text: str, acknow
 
 
 def check_chain(service: CosmosService, workspace: str = "plant-t") -> dict[str, list[int]]:
-    """Check the sequence numbers and hashes of the chain; return the sequence numbers of each event."""
+    """Check sequence numbers and hashes of the chain; return the sequence numbers of each event."""
     items = [item for item in list_items(service, CHAIN.target.value) if item["id"].isdecimal()]
     previous = hashlib.sha256(f"oi-provenance/v1\n{workspace}\n{CHAIN.target}\n{CHAIN.scope_key}".encode()).hexdigest()
     found: dict[str, list[int]] = {}
@@ -175,7 +175,7 @@ async def append_concurrently(seed: int) -> list[str]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_appends_are_stored_once(seed: int) -> None:
-    """If the network loses, repeats or delays requests, an acknowledged event is stored exactly once."""
+    """If the network loses, repeats or delays requests, each acknowledged event is stored exactly once."""
     run_in_virtual_time(append_concurrently(seed))
 
 
@@ -201,7 +201,7 @@ async def _simulate_one_reply(seed: int) -> None:
                 if begun.owns_lease and await store.finish("name", lease, lease.encode()):
                     executed.append(lease)
             except WorkspaceError as error:
-                reject_unexpected(error)
+                raise_unless_unavailable(error)
 
     await asyncio.gather(*(serve(f"i{number}") for number in range(3)))
     assert len(answers) <= 1
@@ -212,7 +212,7 @@ async def _simulate_one_reply(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_concurrent_requests_with_one_idempotency_key_get_the_same_reply(seed: int) -> None:
-    """Concurrent requests with one Idempotency-Key all get the same reply: the first that is stored."""
+    """Concurrent requests with one Idempotency-Key all get the reply that is stored first."""
     run_in_virtual_time(_simulate_one_reply(seed))
 
 
@@ -227,7 +227,7 @@ async def _simulate_throttling() -> tuple[float, int]:
 
 
 def test_a_request_unit_budget_slows_writes_down() -> None:
-    """Writes that exceed a container's request units are retried later, and all succeed."""
+    """Writes beyond the request units of a container are repeated later and succeed."""
     seconds, throttled = run_in_virtual_time(_simulate_throttling())
     assert throttled > 0
     assert 3 < seconds < 60
@@ -244,17 +244,17 @@ async def _copy_network() -> None:
 
 
 def test_worlds_do_not_share_items() -> None:
-    """A copied account has the same containers and its own clock, and later changes affect only one account."""
+    """A copied account has the same items and its own clock; later changes do not affect the other account."""
     run_in_virtual_time(_copy_network())
 
 
 def print_trace(seed: int) -> None:
-    """Print the trace of the simulation with a seed to standard output."""
+    """Print the trace of the simulation with this seed."""
     sys.stdout.write("\n".join(run_in_virtual_time(append_concurrently(seed))))
 
 
 def test_a_seed_has_one_trace() -> None:
-    """A seed gives the same trace in two processes with different hash seeds."""
+    """Two processes with different hash seeds produce the same trace from a seed."""
     code = "from tests.simulation.test_cosmos_network import print_trace; print_trace(7)"
     traces = {
         subprocess.run(

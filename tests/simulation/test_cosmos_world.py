@@ -11,12 +11,12 @@ NOT_SIMULATED = {"CosmosAccount", "CosmosContainerStore", "CosmosDocumentStore"}
 
 
 def test_at_least_a_fifth_of_the_worlds_uses_cosmos() -> None:
-    """At least 20 % of the seeds select Cosmos DB as the store of their world."""
+    """At least 20 % of the seeds select a world with Cosmos DB."""
     assert sum(map(uses_cosmos, range(10_000))) >= 2_000
 
 
 def test_every_wired_cosmos_store_is_simulated() -> None:
-    """Each Cosmos store that ``shared.wiring`` creates is also used in simulated worlds."""
+    """Simulated worlds use each Cosmos DB store that ``shared.wiring`` creates."""
     wired = {
         name
         for path in WIRING.glob("*.py")
@@ -29,7 +29,7 @@ def test_every_wired_cosmos_store_is_simulated() -> None:
 
 
 def test_adapters_replace_embedded_modules() -> None:
-    """In a world with Cosmos DB, the crash points are in the Cosmos adapters instead of the embedded ones."""
+    """In a world with Cosmos DB, the crash points are in the Cosmos DB adapters instead of the embedded adapters."""
     assert replace_modules(("shared/a.py", "shared/backends/embedded/grants.py")) == (
         "shared/a.py",
         "shared/backends/azure/cosmos_grants.py",

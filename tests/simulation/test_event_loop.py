@@ -14,14 +14,14 @@ ABANDONED: list[object] = []
 
 
 class QuietObserver:
-    """Job observer that starts every job one millisecond after its submission and never crashes."""
+    """Job observer that starts each job after one millisecond and never crashes its process."""
 
     def start_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
-        """Return True, so that the process never crashes before a job."""
+        """Return True, because no process crashes."""
         return True
 
     def end_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
-        """Return True, so that the process never crashes after a job."""
+        """Return True, because no process crashes."""
         return True
 
     def draw_job_delay(self) -> int:
@@ -30,12 +30,12 @@ class QuietObserver:
 
 
 def make_loop(seed: int = 0) -> SimulatedLoop:
-    """Return an event loop with its own scheduler."""
+    """Return an event loop with a new scheduler."""
     return SimulatedLoop(Scheduler(random.Random(seed)), "process")
 
 
 def run_all(loop: SimulatedLoop) -> None:
-    """Run steps of the scheduler until none is left."""
+    """Run steps until the scheduler has none left."""
     while loop.scheduler.step():
         pass
 
@@ -48,7 +48,7 @@ def run_to_end[T](loop: SimulatedLoop, coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def test_a_sleep_takes_virtual_time() -> None:
-    """A sleep of one hour ends immediately, and the virtual clock has advanced by one hour."""
+    """A sleep of one hour ends at once and advances the virtual clock by one hour."""
     loop = make_loop()
 
     async def sleep_briefly() -> float:
@@ -59,7 +59,7 @@ def test_a_sleep_takes_virtual_time() -> None:
 
 
 def test_callbacks_run_in_the_order_of_their_registration() -> None:
-    """An event loop runs its callbacks in the order in which they were queued, as asyncio documents."""
+    """An event loop runs callbacks in the order in which they were queued, as asyncio documents."""
     loop, seen = make_loop(), list[int]()
     for number in range(5):
         loop.call_soon(seen.append, number)
@@ -68,7 +68,7 @@ def test_callbacks_run_in_the_order_of_their_registration() -> None:
 
 
 def test_a_job_of_a_pool_runs_at_a_later_step() -> None:
-    """A thread-pool job runs at a later step, and the coroutine that waits for it gets the result."""
+    """A thread-pool job runs at a later step, and the coroutine that awaits it gets its result."""
     loop = make_loop()
     pool = SimulatedPool(loop, 1, QuietObserver())
 
@@ -81,7 +81,7 @@ def test_a_job_of_a_pool_runs_at_a_later_step() -> None:
 
 
 def test_a_pool_with_one_thread_keeps_the_order_of_its_jobs() -> None:
-    """A pool with one thread starts a job only after the previous job has ended."""
+    """A pool with one thread starts a job only after the job before it has ended."""
     loop, seen = make_loop(), list[int]()
     pool = SimulatedPool(loop, 1, QuietObserver())
     for number in range(4):
@@ -91,7 +91,7 @@ def test_a_pool_with_one_thread_keeps_the_order_of_its_jobs() -> None:
 
 
 def test_nothing_runs_after_a_crash() -> None:
-    """A crash drops queued callbacks, timers and jobs, and no ``finally`` block runs."""
+    """After a crash, no queued callback, timer, job or ``finally`` block runs."""
     loop, seen = make_loop(), list[str]()
     pool = SimulatedPool(loop, 1, QuietObserver())
 
@@ -113,7 +113,7 @@ def test_nothing_runs_after_a_crash() -> None:
 
 
 def test_the_stack_of_a_suspended_coroutine_names_awaits_of_the_service_only() -> None:
-    """The list of awaits at which a coroutine is suspended contains only awaits in the service's code."""
+    """For a suspended coroutine, only the awaits in the service's code are listed."""
     loop = make_loop()
 
     async def wait() -> None:

@@ -12,7 +12,7 @@ LEAST_MUTANTS = 15
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with a copy of the code."""
+    """Return a folder with a copy of the code."""
     folder = tmp_path_factory.mktemp("code")
     copy_code(folder)
     return folder
@@ -20,18 +20,18 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("patch", list_mutants(), ids=lambda patch: patch.stem)
 def test_each_mutant_applies(patch: Path, code: Path) -> None:
-    """Each patch applies to the current code and can be reverted; otherwise the patch must be updated."""
+    """Each patch can be applied to the current code and reverted; if not, the patch must be updated."""
     assert apply_mutant(patch, code)
     assert apply_mutant(patch, code, is_reverse=True)
 
 
 @pytest.mark.parametrize("patch", list_mutants(), ids=lambda patch: patch.stem)
 def test_each_mutant_names_components(patch: Path) -> None:
-    """The first line of each patch names existing components, whose worlds must find the defect."""
+    """The first line of each patch names existing components."""
     known = {component.name for component in list_components()}
     assert set(read_components(patch).split(",")) <= known
 
 
 def test_there_are_enough_mutants() -> None:
-    """There are patches for at least 15 kinds of defects."""
+    """The mutants cover at least 15 kinds of defects."""
     assert len(list_mutants()) >= LEAST_MUTANTS

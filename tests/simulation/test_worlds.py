@@ -1,4 +1,4 @@
-"""Tests of simulated worlds: a few seeds, seeds that once failed, and the reproducibility of traces."""
+"""Tests of simulated worlds: some seeds, seeds that failed before, and repeatable traces."""
 
 import gc
 import os
@@ -25,7 +25,7 @@ for seed in (5, 6, 7):
 
 
 def read_once_failed() -> list[tuple[int, tuple[type[Component], ...]]]:
-    """Read the seeds that once failed, with the components of their worlds."""
+    """Read the seeds that have failed before, with the components of their worlds."""
     known = {component.name: component for component in list_components()}
     lines = ONCE_FAILED.read_text(encoding="utf-8").splitlines()
     entries = [line.split(maxsplit=2) for line in lines if line and not line.startswith("#")]
@@ -34,13 +34,13 @@ def read_once_failed() -> list[tuple[int, tuple[type[Component], ...]]]:
 
 @pytest.mark.parametrize("component", list_components(), ids=lambda component: component.name)
 def test_each_component_holds_its_invariants(component: type[Component]) -> None:
-    """A simulated world with a single component violates none of the component's invariants."""
+    """A simulated world with one component violates none of the component's invariants."""
     for seed in range(SEEDS_OF_EACH_COMPONENT):
         assert simulate_world(seed, (component,)).violation == "", f"seed {seed}"
 
 
-def test_seeds_that_once_failed_hold() -> None:
-    """A simulated world that once violated an invariant violates none today."""
+def test_seeds_that_failed_before_succeed() -> None:
+    """A seed whose world once violated an invariant violates none today."""
     failed = {
         seed: result.violation
         for seed, chosen in read_once_failed()
@@ -50,7 +50,7 @@ def test_seeds_that_once_failed_hold() -> None:
 
 
 def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
-    """A seed gives the same trace, byte for byte, in processes with different hash seeds."""
+    """A seed gives exactly the same trace in processes with different hash seeds."""
 
     def print_trace(hash_seed: str) -> bytes:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
@@ -63,7 +63,7 @@ def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
 
 
 def test_no_garbage_is_collected_within_a_world() -> None:
-    """Within a world, no garbage is collected even if its code enables the collector, so that traces are repeatable."""
+    """No garbage is collected within a world, even if its code enables the collector, so that traces are repeatable."""
     before = gc.isenabled(), gc.get_threshold()
     with run_in_world(lambda: None, {}):
         collections = gc.get_stats()[0]["collections"]
@@ -74,8 +74,8 @@ def test_no_garbage_is_collected_within_a_world() -> None:
     assert (gc.isenabled(), gc.get_threshold()) == before
 
 
-def test_a_world_dies_at_the_points_at_which_it_aims() -> None:
-    """A world crashes at up to three requested crash points; a run with the used points has the same trace."""
+def test_a_world_crashes_at_its_target_points() -> None:
+    """A world crashes at up to three target points; a run with the points that were used has the same trace."""
     component = list_components()[0]
     aimed = simulate_world(4, (component,), list_aims(component, with_cosmos=uses_cosmos(4)))
     assert len(aimed.points.aimed) == 3
@@ -85,6 +85,6 @@ def test_a_world_dies_at_the_points_at_which_it_aims() -> None:
 
 
 def test_different_seeds_give_different_worlds() -> None:
-    """Different seeds select different components and steps of a world."""
+    """Different seeds select different components and different steps."""
     assert len({simulate_world(seed, list_components()[:1]).digest for seed in range(4)}) == 4
     assert len({choose_components(seed) for seed in range(50)}) >= min(len(list_components()), 3)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SimulatedStream:
-    """Open live stream of a simulated listener.
+    """Open live stream of a simulated client.
 
     Attributes:
         user: user id of the listener.
@@ -34,7 +34,7 @@ class SimulatedStream:
 
 
 class SimulatedWebPubSub:
-    """Implementation of MessageService and StreamSender that all processes of a world share.
+    """MessageService and StreamSender implementation that all processes of a world share.
 
     An error can also mean that only the reply was lost.
 
@@ -52,7 +52,7 @@ class SimulatedWebPubSub:
         self.published: dict[tuple[str, str], int] = {}
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Send a message to all streams of a group; an error may be injected."""
+        """Send a message to all streams of a group; an injected error may hide that it was sent."""
         await self._receive()
         message = parse(text)
         self.published[group, message["ID"]] = self._world.scheduler.now
@@ -93,7 +93,7 @@ class SimulatedWebPubSub:
         self._reply_or_fail()
 
     async def link(self, user: str, expires_at: datetime) -> str:
-        """Return a constant address; the simulation opens streams without it."""
+        """Return a constant address, because the simulation opens streams without it."""
         return f"wss://pubsub.example/{user}?{expires_at:%H%M}"
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Simulated world: instances of the service and their clients, whose steps one seed determines."""
+"""Simulated world: service instances and clients, whose steps are determined by one seed."""
 
 import asyncio
 import random
@@ -40,7 +40,7 @@ class ConnectionLostError(Exception):
 
 
 class ViolationError(Exception):
-    """Error that states which invariant does not hold."""
+    """Error with the text of a violated invariant."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class CrashPoints:
 
 
 class World:
-    """Simulated world that runs some components of the service; one seed determines all random decisions.
+    """Simulated world that tests some components of the service; one seed determines all random decisions.
 
     Args:
         seed: decides every step.
@@ -127,7 +127,7 @@ class World:
         self.lines.append(f"{self.scheduler.now} {line}")
 
     def require(self, holds: bool, invariant: str) -> None:  # noqa: FBT001  the condition is the subject
-        """Raise ViolationError with a text if an invariant does not hold.
+        """Raise ViolationError with this text if an invariant does not hold.
 
         Raises:
             ViolationError: the invariant does not hold.
@@ -168,7 +168,7 @@ class World:
                 self.account.close()
 
     def _run_all(self, coroutines: Sequence[Coroutine[Any, Any, None]], deadline: int | None) -> None:
-        """Run steps until the given coroutines have ended."""
+        """Run steps until all given coroutines have ended."""
         tasks = [self._clients.create_task(each) for each in coroutines]
         waiting = len(tasks)
 
@@ -191,12 +191,12 @@ class World:
             self._inject_disturbance()
 
     def step_within_job(self) -> None:
-        """Run one step of the simulated world while a job waits, because a real thread would not block other work."""
+        """Run one step of the world while a job waits; in reality, other work would run in other threads."""
         self.scheduler.step()
         self._inject_disturbance()
 
     def _inject_disturbance(self) -> None:
-        """Crash a process or change the clocks, if the step of the next planned disturbance is reached."""
+        """Crash a process or change the clocks, if the next disturbance is due."""
         if self._aims:
             self._crash_at_target()
         if self.scheduler.steps < self._next_disturbance:
@@ -228,7 +228,7 @@ class World:
             self._aims -= self.points.crashed
 
     def is_aimed_at(self, point: str) -> bool:
-        """Return whether the simulation must crash a process at the given side (start or end) of a job."""
+        """Return whether the simulation must crash a process at this start or end of a job."""
         if point not in self._aims:
             return False
         self._use_target(point)
@@ -241,7 +241,7 @@ class World:
             self._aims.clear()
 
     def record_crash(self, instance: Instance, points: Sequence[str]) -> None:
-        """Record the crash of a process, and start a new process after a random delay."""
+        """Record a crash, and start a new process after a random delay."""
         self.points.crashed.update(points)
         self.trace(f"{instance.loop.name} dies at {' '.join(points)}")
         self.scheduler.after(
@@ -258,15 +258,15 @@ class World:
             component.attach(instance.services)
 
     def slow_ticks(self) -> None:
-        """Reduce the frequency of the background jobs' timer, for components that wait for hours."""
+        """Run the background jobs less often, for components that wait for hours."""
         self.tick_seconds = _SLOW_TICK_SECONDS
 
     def choose_instance(self) -> Instance:
-        """Return a random instance for the next request; its process may have crashed."""
+        """Return a random instance for a request; its process may have crashed."""
         return self.random.choice(self._instances)
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start work outside of all simulated processes; an error in this work ends the simulation."""
+        """Start work outside of all simulated processes; an error in it ends the simulation."""
 
         def record_end(task: asyncio.Task[None]) -> None:
             if (error := task.exception()) is not None:
@@ -281,7 +281,7 @@ class World:
     async def send(
         self, member: str, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> "ApiReply":
-        """Send a request of a member to an instance over an unreliable network. A body of bytes is sent unchanged.
+        """Send a request of a member to an instance over an unreliable network.
 
         Only a request with an idempotency key, or one that changes nothing twice, may arrive twice: a POST without a
         key does what it says each time.
@@ -345,11 +345,11 @@ class World:
             self._lose_reply(future)
             return
         delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
-        self.scheduler.after(delay, lambda: self._clients.call_soon(_set_reply, future, task.result()))
+        self.scheduler.after(delay, lambda: self._clients.call_soon(_resolve_future, future, task.result()))
 
     def _lose_reply(self, future: "asyncio.Future[Reply]") -> None:
         delay = MICROSECONDS + draw_delay(self.random, self.faults, _LONGEST_TRIP)
-        self.scheduler.after(delay, lambda: self._clients.call_soon(_set_lost_connection, future))
+        self.scheduler.after(delay, lambda: self._clients.call_soon(_fail_with_lost_connection, future))
 
 
 @dataclass(frozen=True)
@@ -378,11 +378,11 @@ class ApiReply:
         return next((value for key, value in self.reply.headers.items() if key.lower() == name), "")
 
 
-def _set_reply(future: "asyncio.Future[Reply]", reply: Reply) -> None:
+def _resolve_future(future: "asyncio.Future[Reply]", reply: Reply) -> None:
     if not future.done():
         future.set_result(reply)
 
 
-def _set_lost_connection(future: "asyncio.Future[Reply]") -> None:
+def _fail_with_lost_connection(future: "asyncio.Future[Reply]") -> None:
     if not future.done():
         future.set_exception(ConnectionLostError())

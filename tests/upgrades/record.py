@@ -1,4 +1,4 @@
-"""Record the data that a version of the service stores, as a fixture for the upgrade tests of later versions.
+"""Records the data that a version of the service stores, for the upgrade tests of later versions.
 
 Run it inside a checkout of that version, with its virtual environment and its test servers installed:
 
@@ -43,7 +43,7 @@ RANGE = {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
 
 
 def record_embedded(target: Path) -> None:
-    """Use a local host as a caller, stop it, and pack its data directory."""
+    """Use a local host over HTTP, stop it, and pack its data directory."""
     from tests.service.local_service import Service, wait_until  # noqa: PLC0415  of the checkout in the working directory
 
     with tempfile.TemporaryDirectory() as folder:
@@ -79,13 +79,13 @@ def record_embedded(target: Path) -> None:
 
 
 def _is_state(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Return whether an entry is stored data and not a file that only a running host needs."""
+    """Return whether a directory entry is stored data, not a file that only a running host needs."""
     running_only = (".lock", "-shm", "kusto-uri", "address", "rate-limits.sqlite", "sign-in")
     return None if entry.name.endswith(running_only) else entry
 
 
 async def record_azure() -> dict[str, Any]:
-    """Use an instance with STORES=azure over test servers, and return the servers' stored data."""
+    """Use an instance with STORES=azure and emulators, and return the data that the emulators store."""
     from tests.emulators.kusto.endpoints import end  # noqa: PLC0415
     from tests.unit.functions.azure_plant import Plant  # noqa: PLC0415  of the checkout in the working directory
     from tests.unit.shared.wiring.azure import deployment  # noqa: PLC0415
@@ -101,7 +101,7 @@ async def record_azure() -> dict[str, Any]:
 
 
 async def _send_requests(plant: Any) -> dict[str, str]:
-    """Write through an instance as callers do, and return the API keys of its members."""
+    """Send write requests to an instance, and return the API keys of its members."""
     import pytest  # noqa: PLC0415  of the checkout's environment
 
     from shared.telemetry.models import TELEMETRY_HUB, HubEvent  # noqa: PLC0415
@@ -149,7 +149,7 @@ async def _export_items(deployed: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 async def _export_blobs(deployed: Any) -> dict[str, list[dict[str, Any]]]:
-    """Return name, content (base64) and metadata of the blobs of every container."""
+    """Return the name, content (base64) and metadata of each blob of each container."""
     from azure.storage.blob.aio import BlobServiceClient  # noqa: PLC0415
 
     found: dict[str, list[dict[str, Any]]] = {}
@@ -164,7 +164,7 @@ async def _export_blobs(deployed: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def _export_vault_keys(deployed: Any) -> dict[str, list[dict[str, Any]]]:
-    """Return every version of the test vault's keys."""
+    """Return each version of the keys in the Key Vault emulator."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
 
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -178,7 +178,7 @@ def _export_vault_keys(deployed: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def _apply_document(deployed: Any, member: str) -> str:
-    """Apply the sample document by command, and return the API key that it creates."""
+    """Apply the sample document with the workspace command, and return the API key that it creates."""
     from shared.commands import workspace  # noqa: PLC0415
     from tests.unit.functions.azure_plant import ADMIN, SAMPLE  # noqa: PLC0415
 

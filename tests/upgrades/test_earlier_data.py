@@ -1,4 +1,4 @@
-"""Tests that this version can use the data that earlier versions stored.
+"""Tests that this version can use data that earlier versions stored.
 
 Each folder next to this file is named after the commit that wrote it; ``record.py`` describes how.
 """
@@ -47,7 +47,7 @@ def test_recorded_versions_exist() -> None:
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def upgraded_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service of this version over the data directory of an earlier version."""
+    """Return a service of this version with the data directory of an earlier version."""
     folder = tmp_path_factory.mktemp("upgraded")
     with tarfile.open(FOLDER / request.param / "embedded.tar.gz") as archive:
         archive.extractall(folder, filter="data")
@@ -57,7 +57,7 @@ def upgraded_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
 
 
 def test_earlier_chains_are_listed_with_their_counts(upgraded_service: Service) -> None:
-    """Chains of an earlier version are listed with their counts and their pending amendments."""
+    """The chains of an earlier version are listed with their counts and pending amendments."""
     viewer = upgraded_service.caller("viewer@t")
     check_rows(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
     check_pending(viewer.get(PENDING).json())
@@ -79,7 +79,7 @@ def check_pending(body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
 def test_earlier_chains_verify_and_continue(upgraded_service: Service, chain: dict[str, str]) -> None:
-    """Each chain of an earlier version is valid, and stays valid after this version appends a record."""
+    """Each chain of an earlier version is valid, also after this version appends a record."""
     admin = upgraded_service.caller("admin@t")
     target, scope = {"target": chain["target"]}, {name: each for name, each in chain.items() if name == "ScopeKey"}
 
@@ -112,7 +112,7 @@ def test_earlier_chains_verify_and_continue(upgraded_service: Service, chain: di
 
 
 def test_earlier_checkpoints_cover_the_chain(upgraded_service: Service) -> None:
-    """Checkpoints of an earlier version are returned, and newer checkpoints extend them."""
+    """Checkpoints of an earlier version are returned, and the chain's newer checkpoints extend them."""
     viewer = upgraded_service.caller("viewer@t")
     query = {"target": "DomainAmendments", "scopeKey": SCOPE}
     checkpoint = viewer.get("/oi-api/provenance/checkpoint", params=query).json()
@@ -122,7 +122,7 @@ def test_earlier_checkpoints_cover_the_chain(upgraded_service: Service) -> None:
 
 
 def test_earlier_checkpoints_have_receipts(upgraded_service: Service) -> None:
-    """A checkpoint of an earlier version, which has no signature for receipts, gets one when it is needed."""
+    """A checkpoint of an earlier version without a signature for receipts gets one when a receipt is requested."""
     viewer = upgraded_service.caller("viewer@t")
     chain = {"target": "DomainAmendments", "scopeKey": SCOPE}
     record = viewer.get(f"{EVENTS}/query", params={**chain, "fromSequence": "1", "toSequence": "1"}).json()[0]
@@ -134,21 +134,21 @@ def test_earlier_checkpoints_have_receipts(upgraded_service: Service) -> None:
 
 
 def test_earlier_keys_prove_a_personal_sign_in(upgraded_service: Service) -> None:
-    """Tokens of an API key of an earlier version can sign if its owner created the key."""
+    """If an API key of an earlier version was created by its owner, its tokens can sign."""
     key = upgraded_service.key("editor@t")
     token = upgraded_service.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
     check_personal_sign_in(token)
 
 
 def check_personal_sign_in(token: str) -> None:
-    """Check that a token states its sign-in and is marked as personal."""
+    """Check that a token has a sign-in time and is marked as personal."""
     claims = jwt.decode(token, options={"verify_signature": False})
     assert (claims["amr"], "Personal" in claims) == (["key"], False)
     assert claims["iat"] - 1 <= claims["auth_time"] <= claims["iat"]
 
 
 def test_earlier_catalog_and_documents_are_served(upgraded_service: Service) -> None:
-    """Queries and documents of an earlier version can be used."""
+    """Queries and documents of an earlier version can be read and executed."""
     editor = upgraded_service.caller("editor@t")
     assert editor.get("/oi-api/warm-queries/mine").status_code == 200
     assert editor.get("/oi-api/warm-queries/draft").json()["code"] == "QUERY_NOT_APPROVED"
@@ -159,7 +159,7 @@ def test_earlier_catalog_and_documents_are_served(upgraded_service: Service) -> 
 
 
 def test_earlier_telemetry_is_queried_and_downloaded(upgraded_service: Service) -> None:
-    """Rows and archive of an earlier version can be read together with new messages."""
+    """Rows and archive of an earlier version are returned together with new messages."""
     editor = upgraded_service.caller("editor@t")
     rows = {"query": 'Telemetry | where ConnectionLookup == "press" | summarize n = dcount(MessageId)'}
     assert editor.post("/oi-api/warm-queries", json=rows).json()["results"] == [{"n": len(MESSAGES)}]
@@ -182,7 +182,7 @@ def test_earlier_telemetry_is_queried_and_downloaded(upgraded_service: Service) 
 async def instance(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Instance, dict[str, str]]]:
-    """Return an instance of this version over the Cosmos DB items, blobs and keys of an earlier version."""
+    """Return an instance of this version with the Cosmos DB items, blobs and keys of an earlier version."""
     if find_missing():
         pytest.skip(find_missing())
     stored = json.loads(gzip.decompress((FOLDER / request.param / "azure.json.gz").read_bytes()))
@@ -221,7 +221,7 @@ def _parse_private_key(pem: str) -> Any:
 
 
 async def test_earlier_cosmos_items_are_usable(instance: tuple[Instance, dict[str, str]]) -> None:
-    """Keys, chains, amendments, checkpoints and queries of an earlier version in Cosmos DB are usable."""
+    """Keys, chains, amendments, checkpoints and queries that an earlier version stored in Cosmos DB are usable."""
     app, keys = instance
     tokens = {member: await app.token(key) for member, key in keys.items()}
     check_personal_sign_in(tokens[EDITOR])

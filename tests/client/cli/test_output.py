@@ -20,16 +20,18 @@ INVALID = ["", "{", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e400}', '{"a": "\\
 
 
 @pytest.mark.parametrize("text", INVALID)
-def test_files_that_the_service_could_not_read(text: str) -> None:
-    """Input that is not valid JSON is reported as wrong usage before a request is sent."""
+def test_invalid_json_is_wrong_usage(text: str) -> None:
+    """Input that is not valid JSON is reported as wrong usage, and no request is sent."""
     with pytest.raises(click.UsageError, match="is not JSON"):
         read_json(io.StringIO(text))
 
 
 @pytest.mark.parametrize("text", [*INVALID, "[]", "7"])
 @pytest.mark.parametrize("option", ["--original", "--amended"])
-def test_options_that_are_no_object(text: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An option for a JSON object rejects any other value, and the error names the option."""
+def test_an_option_that_is_not_an_object_is_rejected(
+    text: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option that needs a JSON object rejects any other value, and the error names the option."""
     values = {"--original": "{}", "--amended": "{}", option: text}
     names = ["--scope", "s", "--entity-type", "t", "--entity-id", "i", "--reason-category", "other"]
     arguments = [*names, *(part for pair in values.items() for part in pair)]
@@ -37,14 +39,14 @@ def test_options_that_are_no_object(text: str, option: str, capsys: pytest.Captu
     assert f"'{option}'" in capsys.readouterr().err
 
 
-def test_a_file_is_read_as_it_is() -> None:
+def test_a_valid_file_is_used_unchanged() -> None:
     """The content of a valid file is used without changes."""
     value = {"a": [1, None, "\u00e9", 0.1], "b": {}}
     assert read_json(io.StringIO(json.dumps(value))) == value
 
 
 def test_printed_texts_do_not_control_the_terminal() -> None:
-    """Control characters in printed texts are escaped; printed JSON keeps its value."""
+    """Control characters in printed texts are escaped; printed JSON has the same value."""
     value = {"a\x9b": "b\u202e\x1b[2J\n\u00e9\ud800"}
     text = format_json(value)
     assert text == r'{"a\u009b": "b\u202e\u001b[2J\n' + "\u00e9" + r'\ud800"}'
@@ -64,7 +66,7 @@ def test_printed_texts_do_not_control_the_terminal() -> None:
 def test_printed_errors_do_not_control_the_terminal(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message and the trace id of an error are printed with escapes for control characters."""
+    """Control characters in the message and trace id of an error are escaped."""
 
     def raise_error(**_: object) -> None:
         raise error
@@ -76,8 +78,8 @@ def test_printed_errors_do_not_control_the_terminal(
     assert "\x1b" not in printed
 
 
-def test_an_output_that_is_not_unicode(tmp_path: Path) -> None:
-    """A character that standard output cannot encode is escaped, and JSON stays valid."""
+def test_characters_that_the_output_cannot_encode_are_escaped(tmp_path: Path) -> None:
+    """A character that standard output cannot encode is escaped; JSON output stays valid."""
     program = (
         "import sys; from oi.cli import main; from oi.cli.output import print_json, print_rows;"
         "main.execute = lambda _: print_json({'a': '\\u4e2d'}) or print_rows([{'a': '\\u4e2d'}], ['a']) or 0;"

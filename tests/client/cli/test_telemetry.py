@@ -63,7 +63,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def write_lines(path: Path, *values: Any) -> None:
-    """Write a message with each value on a line."""
+    """Write one line for each value, with a message that contains it."""
     path.write_text("".join(f'{{"value": {json.dumps(value)}}}\n' for value in values))
 
 
@@ -89,7 +89,7 @@ def write_lines(path: Path, *values: Any) -> None:
 def test_invalid_input_is_named(
     fake: FakeService, path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Invalid input is rejected with its line number before anything is sent."""
+    """Invalid input is rejected with its line number, and nothing is sent."""
     path.write_text(text)
     assert execute(["send", "press", str(path)]) == 2
     assert told in capsys.readouterr().err
@@ -97,7 +97,7 @@ def test_invalid_input_is_named(
 
 
 def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error names the line of the file, not of the request, and states what was stored before."""
+    """An error names the line of the file instead of the request, and says what was stored before."""
     fake.fault = "wrong"
     write_lines(path, *range(5_500), "wrong")
     path.write_text("\n" + path.read_text())
@@ -111,7 +111,7 @@ def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys
 
 
 def test_the_id_is_added_at_the_pointer_of_the_connection(fake: FakeService, path: Path) -> None:
-    """For a connection with `messageIdPointer`, the command adds the message id at this pointer."""
+    """For a connection with `messageIdPointer`, the command adds the message id at that pointer."""
     fake.source = {"messageIdPointer": "/h/id"}
     path.write_text('{"h": {"t": 1}, "value": 1}')
     assert execute(["send", "press", str(path)]) == 0
@@ -119,8 +119,8 @@ def test_the_id_is_added_at_the_pointer_of_the_connection(fake: FakeService, pat
     assert sent == {"h": {"t": 1, "id": sent["h"]["id"]}, "value": 1}
 
 
-def test_a_key_that_only_sends(fake: FakeService, path: Path) -> None:
-    """If the key may not read the connection's definition, the command adds the message id under its default name."""
+def test_without_the_definition_the_default_name_is_used(fake: FakeService, path: Path) -> None:
+    """If the key may not read the connection, the command adds the message id under the default name."""
     fake.source = None
     write_lines(path, 1)
     assert execute(["send", "press", str(path)]) == 0
@@ -128,7 +128,7 @@ def test_a_key_that_only_sends(fake: FakeService, path: Path) -> None:
 
 
 def test_texts_of_devices_do_not_control_the_terminal() -> None:
-    """Control characters in names and values from devices are printed as escapes, on one line."""
+    """Control characters in device names and values are escaped, so that each message is printed on one line."""
     message = {
         "Timestamp": "2026-01-05T08:00:00.000000Z",
         "Subject": "d\u0007\u202e",

@@ -27,7 +27,7 @@ class _Refusing(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """Provide the address of a service that refuses every request."""
+    """Provide the address of a service that rejects every request."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

@@ -17,7 +17,7 @@ _START_SECONDS, _STOP_SECONDS = 20, 20
 
 
 class Broker:
-    """Mosquitto with its own folder, so that the sessions of clients survive a restart.
+    """MQTT broker Mosquitto with its own folder, so that client sessions survive a restart.
 
     Args:
         folder: folder of the configuration and of the stored sessions.
@@ -58,7 +58,7 @@ class Broker:
         raise AssertionError((self._folder / "log").read_text(encoding="utf-8"))
 
     def stop(self) -> None:
-        """Stop the broker orderly, as a service manager does."""
+        """Stop the broker with a signal to end, as a service manager does."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(_STOP_SECONDS)

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Authority that issues certificates into a folder.
+    """Certificate authority that issues certificates into a folder.
 
     Args:
         folder: folder of the files; ``ca.pem`` is the certificate of the authority.
@@ -28,7 +28,7 @@ class Authority:
         write_file(self.file, certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, days: int) -> tuple[Path, Path]:
-        """Issue a certificate for 127.0.0.1 that expires after some days; return its file and the file of its key."""
+        """Issue a certificate for 127.0.0.1 that is valid for some days; return the files of certificate and key."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
         certificate = self._build_certificate(name, key.public_key(), days).add_extension(names, critical=False)

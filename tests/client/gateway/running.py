@@ -1,4 +1,4 @@
-"""Gateway in the event loop of a test, with a fake service."""
+"""Helpers that run a gateway in the event loop of a test, with a fake service."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ WAIT_SECONDS = 60
 
 
 class FakeService:
-    """Fake of the service that stores the messages of each connection by id."""
+    """Fake service that stores the messages of each connection by id."""
 
     def __init__(self) -> None:
         self.error: ApiError | None = None
@@ -27,7 +27,7 @@ class FakeService:
         self._changed = asyncio.Condition()
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Store messages, or raise the error if the test has set one."""
+        """Store messages, or raise the error that the test has set."""
         self.requests += 1
         if self.error is not None:
             raise self.error
@@ -50,7 +50,7 @@ class FakeService:
 
 
 class Taker:
-    """Fake receiver of gateway messages that stores nothing."""
+    """Fake receiver of messages, which drops them."""
 
     is_full = False
 
@@ -61,12 +61,12 @@ class Taker:
         """Do nothing, because the receiver is never full."""
 
     def put(self, delivery: Delivery) -> None:
-        """Receive a message and drop it."""
+        """Drop the message."""
         self.taken.append(delivery)
 
 
 class Marks:
-    """Fake store of delivery marks that is always empty."""
+    """Fake store of delivery marks (received packet ids) that is always empty."""
 
     async def read(self) -> list[bytes]:
         """Return no marks."""
@@ -77,12 +77,12 @@ class Marks:
 
 
 def build_settings(folder: Path, port: int, name: str, **source: Any) -> GatewaySettings:
-    """Return a configuration with topics below the given name and the name as client id."""
+    """Return a gateway configuration with this client id and with topics below this name."""
     return parse_settings(Section(describe_settings(folder, port, name, **source)))
 
 
 def describe_settings(folder: Path, port: int, name: str, **source: Any) -> dict[str, Any]:
-    """Return the members of a gateway's configuration file."""
+    """Return the content of a gateway's configuration file."""
     return {
         "service": {"url": "http://127.0.0.1:1"},
         "source": {"kind": "mqtt", "host": "127.0.0.1", "port": port, "clientId": name, **source},
@@ -94,7 +94,7 @@ def describe_settings(folder: Path, port: int, name: str, **source: Any) -> dict
 
 @asynccontextmanager
 async def open_gateway(settings: GatewaySettings, service: FakeService) -> AsyncIterator[Metrics]:
-    """Run a gateway, and yield its metrics when it is connected."""
+    """Run a gateway; yield its metrics as soon as it is connected."""
     metrics = Metrics()
     task = asyncio.create_task(run_gateway(settings, metrics=metrics, upstream=service))
     try:
@@ -107,7 +107,7 @@ async def open_gateway(settings: GatewaySettings, service: FakeService) -> Async
 
 
 async def wait_for_count(metrics: Metrics, name: str, count: int, task: "asyncio.Task[None] | None" = None) -> None:
-    """Wait until a metric has the given value, or until the gateway ends."""
+    """Wait until a metric has this value; fail if the gateway ends first."""
     async with asyncio.timeout(WAIT_SECONDS):
         while sum_counts(metrics, name) < count:
             await asyncio.sleep(0.01)
@@ -122,7 +122,7 @@ def sum_counts(metrics: Metrics, name: str) -> float:
 
 
 def encode_message(**message: Any) -> bytes:
-    """Return a message of the source as JSON bytes."""
+    """Return a message as JSON bytes, as a device sends it."""
     return json.dumps(message).encode()
 
 

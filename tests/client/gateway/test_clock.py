@@ -9,7 +9,7 @@ START = 1_767_600_000.0
 
 
 class Hands:
-    """Wall clock and monotonic clock of a machine, which a test sets."""
+    """Clocks of a machine (wall clock and monotonic clock) that a test sets."""
 
     def __init__(self) -> None:
         self.wall = START
@@ -23,7 +23,7 @@ class Hands:
 
 @pytest.mark.parametrize("jump", [-86_400.0, 3_600.0])
 def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
-    """After a jump of the machine's clock, the gateway uses the service's time, so that timestamps stay ordered."""
+    """If the machine's clock jumps, the gateway uses the service's time, so that timestamps stay in order."""
     hands = Hands()
     clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
     clock.observe(formatdate(START, usegmt=True))
@@ -34,7 +34,7 @@ def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
 
 
 def test_a_small_difference_is_not_corrected() -> None:
-    """A small difference from the service's time is ignored, because the Date header is less precise."""
+    """A small difference from the service's time is ignored, because the header Date is less precise."""
     hands = Hands()
     clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
     clock.observe(formatdate(START - 30, usegmt=True))
@@ -44,7 +44,7 @@ def test_a_small_difference_is_not_corrected() -> None:
 
 @pytest.mark.parametrize("date", ["", "yesterday"])
 def test_without_the_service_the_clock_of_the_machine_is_used(date: str) -> None:
-    """The machine's clock is used if the Date header of a reply is invalid."""
+    """If the header Date of a reply is invalid, the gateway uses the machine's clock."""
     hands = Hands()
     clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
     clock.observe(date)

@@ -23,7 +23,7 @@ TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
 
 @pytest.fixture
 def identity(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the fake service's reply about the key; an entry ``status`` makes the reply an error."""
+    """Return the reply of the fake service about the key; the entry ``status`` makes it an error."""
     known: dict[str, Any] = {"accessRights": ["Workspace.Telemetry.Write"], "connections": ["press"]}
 
     def reply_to_request(request: httpx.Request) -> httpx.Response:
@@ -51,7 +51,7 @@ def write_configuration(folder: Path, port: int, name: str, **source: Any) -> st
 def test_check_without_messages_names_the_filters(
     tmp_path: Path, shared_broker: Broker, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If no message arrives, `check` succeeds with a valid key and broker, and prints the topic filters."""
+    """If no message arrives, `check` prints the topic filters and succeeds with a valid key and broker."""
     path = write_configuration(tmp_path, shared_broker.port, "shown")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == 0
     output = capsys.readouterr().out
@@ -62,7 +62,7 @@ def test_check_without_messages_names_the_filters(
 def test_check_names_connections_of_other_keys(
     tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`check` fails if a route or message leads to a connection to which the key is not bound."""
+    """`check` fails if a route or message leads to a connection that the key is not bound to."""
     identity["connections"] = ["lathe"]
     settings = describe_settings(tmp_path, 1883, "x")
     shown: list[str] = []
@@ -80,7 +80,7 @@ def test_check_names_connections_of_other_keys(
 
 
 def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
-    """`check` shows a message as rejected if the key is not bound to its device."""
+    """`check` marks a message as rejected if the key is not bound to its device."""
     shown: list[str] = []
     settings = describe_settings(tmp_path, 1883, "x")
     settings["routes"] = [
@@ -101,7 +101,7 @@ def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
 
 
 def test_check_shows_converted_messages(tmp_path: Path) -> None:
-    """`check` shows each received message, or the reason why it cannot be sent, and ends after the given number."""
+    """`check` shows each message, or why it cannot be sent, and ends after the given number."""
     shown: list[str] = []
     settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
     display = _MessagePrinter(settings, {}, 3, shown.append)
@@ -138,7 +138,7 @@ def test_check_explains_the_key(
     code: int,
     text: str,
 ) -> None:
-    """`check` fails if the key cannot send telemetry, and mentions unnecessary rights of the key."""
+    """`check` fails if the key cannot send telemetry, and lists rights that the key does not need."""
     identity.update(known)
     path = write_configuration(tmp_path, shared_broker.port, "key")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == code
@@ -174,7 +174,7 @@ def test_a_mistake_in_the_source_is_wrong_usage(
 
 
 def test_run_refuses_a_spool_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A second gateway that uses the same spool file ends with an error."""
+    """If a gateway already uses a spool file, a second gateway with this file ends with an error."""
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**20, STOP))
     assert execute(["gateway", "run", write_configuration(tmp_path, 1, "x")]) == 1
     assert "in use by another gateway" in capsys.readouterr().err
@@ -191,7 +191,7 @@ def test_a_missing_optional_package_is_explained(
 
 
 def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints a line for each rejected message: topic or connection, reason and message."""
+    """The command prints for each rejected message the topic or connection, the reason and the message."""
     path = write_configuration(tmp_path, 1, "x")
     assert execute(["gateway", "rejected", path]) == 1
     assert "does not exist" in capsys.readouterr().err
@@ -208,7 +208,7 @@ def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_rejected_messages_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Control characters of a rejected message are escaped, in JSON with the escapes of JSON."""
+    """Control characters in a rejected message are escaped; in JSON output they are escaped as JSON."""
     path = write_configuration(tmp_path, 1, "x")
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
     spool.append({}, [Rejected("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b"")

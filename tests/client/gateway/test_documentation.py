@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "how-to" / "connect-a-plant.md").read_text(encoding="utf
 
 
 def test_the_example_is_valid_and_every_member_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example configuration in the guide is valid, and the guide's table describes each member."""
+    """The example configuration in the guide is valid, and the guide's table describes each of its members."""
     members: set[str] = set()
     check_all_read = Section.check_all_read
 
@@ -39,7 +39,7 @@ def test_every_metric_is_described() -> None:
 
 
 def test_the_unit_runs_the_command_of_the_guide() -> None:
-    """The systemd unit starts the program and the configuration that the guide installs."""
+    """The systemd unit runs the program, with the configuration file, that the guide installs."""
     unit = (ROOT / "client" / "systemd" / "oi-gateway.service").read_text(encoding="utf-8")
     [command] = re.findall(r"^ExecStart=(\S+) gateway run (\S+)$", unit, re.MULTILINE)
     assert all(part in PAGE for part in command)

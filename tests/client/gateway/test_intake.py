@@ -1,4 +1,4 @@
-"""Tests of the storage of received messages: a message is acknowledged after it is on disk."""
+"""Tests that the gateway acknowledges a received message only after storing it on disk."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ from tests.client.gateway.running import WAIT_SECONDS
 
 
 class Bench:
-    """Test bench: an intake with a spool (file of waiting messages), and the numbers of the acknowledged messages."""
+    """Gateway intake with a spool (file of waiting messages), and the numbers of acknowledged messages."""
 
     def __init__(self, folder: Path) -> None:
         self.spool = GatewaySpool(SpoolSettings(folder / "spool.db", 2**30, STOP))
@@ -35,7 +35,7 @@ class Bench:
         self.acknowledged: list[int] = []
 
     def put(self, number: int, payload: bytes = b"{}", address: str = "a/press") -> None:
-        """Deliver a message to the intake, as a source does."""
+        """Deliver a message to the intake, as the broker does."""
         self.intake.put(Delivery(address, payload, b"m", lambda: self.acknowledged.append(number)))
 
     async def wait(self) -> None:
@@ -58,14 +58,14 @@ async def run_intake(bench: Bench) -> AsyncIterator[None]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Any:
-    """Yield a test bench whose intake stores messages in a new spool file."""
+    """Yield an intake with a new spool file."""
     made = Bench(tmp_path)
     yield made
     made.thread.close()
 
 
 async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message is acknowledged to its source only after it is stored on disk."""
+    """A message is acknowledged only after it is stored on disk."""
     append, seen = bench.spool.append, []
 
     def append_and_record(*arguments: Any) -> int:
@@ -88,7 +88,7 @@ async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypa
 async def test_nothing_is_acknowledged_while_the_disk_is_full(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    """While the disk is full, no message is acknowledged; later all are stored once and in order."""
+    """While the disk is full, no message is acknowledged; later each message is stored once and in order."""
     monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
     caplog.set_level(logging.INFO)
     append, failures = bench.spool.append, [error] * 3
@@ -113,7 +113,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full(
 
 
 async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
-    """The source must wait while many messages are not on disk yet, which limits the use of memory."""
+    """While many messages are not on disk yet, the source must wait, which limits the use of memory."""
     for number in range(MAX_PENDING):
         assert not bench.intake.is_full
         bench.put(number)
@@ -124,7 +124,7 @@ async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
 
 
 async def test_a_stop_stores_received_messages(bench: Bench) -> None:
-    """A stop stores the messages in memory, and acknowledges them if the source is still connected."""
+    """When the gateway stops, it stores all received messages, and acknowledges them if the source is connected."""
     async with run_intake(bench):
         await asyncio.sleep(0)
         bench.put(1)
@@ -132,7 +132,7 @@ async def test_a_stop_stores_received_messages(bench: Bench) -> None:
 
 
 async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    """The rate of log lines about rejected messages is limited, so that one device cannot fill the log."""
+    """Log lines about rejected messages are limited in rate, so that one device cannot fill the log."""
     for number in range(1500):
         bench.put(number, b"x")
     bench.put(0, address="b/c")
@@ -141,7 +141,7 @@ async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pyte
 
 
 async def test_ids_are_new_after_each_start(tmp_path: Path) -> None:
-    """Each start of the gateway creates different message ids, even with a spool that was restored from a copy."""
+    """Each start of the gateway creates new message ids, even if the spool is an older copy."""
     ids = set()
     for _ in range(2):
         bench = Bench(tmp_path)

@@ -1,4 +1,4 @@
-"""Tests of the conversion of received messages to lines of telemetry."""
+"""Tests of the conversion of received messages to telemetry lines."""
 
 import json
 from contextlib import suppress
@@ -15,7 +15,7 @@ PLAIN = Target("press", None, Fields())
 
 
 def convert_message(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
-    """Convert a message and return its line, parsed."""
+    """Convert a message and return the parsed line."""
     line = build_line(payload, target, AT, lambda: "id-1")
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
@@ -24,7 +24,7 @@ def convert_message(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
 
 
 def test_missing_metadata_is_added() -> None:
-    """A message without id and time gets a new id and the time of receipt; the topic determines the device."""
+    """A message without id, time and device gets a new id, the time of receipt, and the device of its topic."""
     added = {"messageId": "id-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert convert_message(b'{"value": 1}') == {**added, "value": 1}
     assert convert_message(b" { } ") == added
@@ -59,7 +59,7 @@ def test_numbers_are_not_changed() -> None:
     ],
 )
 def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> None:
-    """Values at the configured pointers become metadata of the message and are removed from its payload."""
+    """Values at the configured pointers become metadata and are removed from the payload."""
     target = Target("press", None, Fields("/h/t", form, "/h/n", "/~1unit"))
     message = {"h": {"t": value, "n": 7}, "/unit": "d-1", "value": 1}
     assert convert_message(json.dumps(message).encode(), target) == {
@@ -72,7 +72,7 @@ def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> N
 
 
 def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
-    """Without a pointer, the configured time format applies to the member `timestamp`."""
+    """Without a pointer, the configured time format applies to the payload member `timestamp`."""
     target = Target("press", None, Fields(None, "epochSeconds"))
     assert convert_message(b'{"timestamp": 1767600000}', target)["timestamp"] == "2026-01-05T08:00:00.000000Z"
 
@@ -92,7 +92,7 @@ def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
     ],
 )
 def test_an_invalid_message_is_rejected_with_a_code(payload: bytes, reason: str) -> None:
-    """A message that cannot be sent is rejected with a short code that names the reason."""
+    """A message that cannot be sent is rejected with a short code for the reason."""
     with pytest.raises(RejectedError) as raised:
         convert_message(payload)
     assert raised.value.reason == reason
@@ -103,7 +103,7 @@ def test_an_invalid_message_is_rejected_with_a_code(payload: bytes, reason: str)
     [("rfc3339", 5), ("epochSeconds", "5e"), ("epochSeconds", True), ("epochSeconds", 1e300), ("rfc3339", None)],
 )
 def test_metadata_of_another_type_is_rejected(form: str, value: Any) -> None:
-    """Metadata of an invalid type, or a time in another format than configured, is rejected."""
+    """Metadata with a wrong type, or a time that is not in the configured format, is rejected."""
     target = Target("press", None, Fields("/t", form))
     with pytest.raises(RejectedError) as raised:
         convert_message(json.dumps({"t": value}).encode(), target)
@@ -130,7 +130,7 @@ def test_any_bytes_are_sent_or_rejected(payload: bytes) -> None:
 
 
 def test_pointers_lead_through_arrays() -> None:
-    """A pointer can select an element of an array by its index; the element stays in the payload."""
+    """A pointer may select an element of an array by its index; the element stays in the payload."""
     target = Target("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))
     line = convert_message(b'{"d": [{"t": 1767600000, "v": 1}, "m-1", 3]}', target)
     assert line == {"messageId": "m-1", "timestamp": "2026-01-05T08:00:00.000000Z", "d": [{"v": 1}, "m-1", 3]}
@@ -138,7 +138,7 @@ def test_pointers_lead_through_arrays() -> None:
 
 @pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
 def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
-    """A payload member that has the name of a metadata member is rejected instead of overwritten."""
+    """If a payload member has the name of a metadata member, the message is rejected."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(RejectedError, match=f"has a member {name}, but the route reads it at /h/") as raised:
         convert_message(json.dumps({"h": {}, name: "payload"}).encode(), target)

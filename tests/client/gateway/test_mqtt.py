@@ -31,7 +31,7 @@ VERSIONS = pytest.mark.parametrize("version", ["3.1.1", "5"])
 
 @VERSIONS
 async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_path: Path, version: str) -> None:
-    """Each message arrives once and in order, with the connection and device that its topic determines."""
+    """Each message arrives once and in order, with the connection and device of its topic."""
     name, service = f"order-{version[0]}", FakeService()
     async with open_gateway(build_settings(tmp_path, shared_broker.port, name, version=version), service):
         messages = [(f"{name}/press/d-{n % 2}", encode_message(value=n)) for n in range(300)]
@@ -43,7 +43,7 @@ async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_pa
 
 
 async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp_path: Path) -> None:
-    """Messages wait on disk during an outage, also over a restart of the gateway, and are sent in order afterwards."""
+    """During an outage messages wait on disk, also over a restart; afterwards they are sent in order."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "outage")
     service.error = UnreachableError("down")
     for first in (0, 100):
@@ -59,7 +59,7 @@ async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp
 
 
 async def test_messages_published_without_a_running_gateway_arrive(shared_broker: Broker, tmp_path: Path) -> None:
-    """Messages that the broker stored while the gateway was stopped arrive after its start."""
+    """Messages that the broker stored while the gateway was stopped are received after its start."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "away")
     async with open_gateway(settings, service):
         pass
@@ -72,7 +72,7 @@ async def test_messages_published_without_a_running_gateway_arrive(shared_broker
 async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
     shared_broker: Broker, tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message that the broker delivers again, because its acknowledgement was lost, is stored once."""
+    """If the broker delivers a message again because the acknowledgement was lost, the message is stored once."""
     name, service = f"lost-{version[0]}", FakeService()
     settings = build_settings(tmp_path, shared_broker.port, name, version=version)
     with monkeypatch.context() as patch:
@@ -91,7 +91,7 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
 
 
 async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Broker, tmp_path: Path) -> None:
-    """Invalid messages are set aside and do not stop valid ones."""
+    """An invalid message is acknowledged and stored separately, and valid messages are still sent."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "bad")
     bad = [
         ("bad/press/d-1", encode_message(text="x" * 300_000)),
@@ -110,7 +110,7 @@ async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Br
 
 
 async def test_retained_messages_are_ignored(shared_broker: Broker, tmp_path: Path) -> None:
-    """Retained messages are not stored, because their values are old and have no time."""
+    """Retained messages are ignored, because their values are old and have no time."""
     await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode_message(value=0)), retain=True)
     for version in ("3.1.1", "5"):
         service = FakeService()
@@ -121,7 +121,7 @@ async def test_retained_messages_are_ignored(shared_broker: Broker, tmp_path: Pa
 
 
 async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp_path: Path) -> None:
-    """With a shared subscription, each message goes to one of the gateways."""
+    """With a shared subscription, each message goes to one gateway of the group."""
     service = FakeService()
     first = build_settings(tmp_path, shared_broker.port, "share", sharedGroup="plant")
     (tmp_path / "second").mkdir()
@@ -139,7 +139,7 @@ async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp
 async def test_two_gateways_with_one_client_id_are_reported(
     shared_broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the connection is lost repeatedly, the log says that another client may use the same client id."""
+    """If the connection is lost repeatedly, the log says that another client may have the same client id."""
     monkeypatch.setattr(mqtt, "_FIRST_PAUSE_SECONDS", 0.01)
     caplog.set_level(logging.ERROR)
     async with open_gateway(build_settings(tmp_path, shared_broker.port, "twice"), FakeService()) as metrics:
@@ -169,7 +169,7 @@ async def test_a_broker_that_names_the_reason_is_understood(shared_broker: Broke
 async def test_a_restart_of_the_broker_loses_nothing(
     tmp_path: Path, shared_broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a restart of the broker the gateway connects again, and all messages arrive once."""
+    """After a restart of the broker, the gateway reconnects and receives all messages once."""
     service, broker = FakeService(), Broker(tmp_path).start()
     try:
         async with open_gateway(build_settings(tmp_path, broker.port, "again"), service) as metrics:

@@ -1,10 +1,10 @@
-"""Tests of the recognition of messages that the broker delivers again."""
+"""Tests that the gateway recognises messages that the broker delivers again."""
 
 from oi.gateway.sources.mqtt_marks import Redeliveries, build_mark
 
 
 def test_a_stored_delivery_is_recognised_once() -> None:
-    """A repeated delivery with the same packet id, topic and text is recognised once."""
+    """A repeated delivery with the same packet id, topic and payload is recognised once."""
     mark = build_mark(7, "a/b", b"{}")
     known = Redeliveries([build_mark(6, "a/b", b"{}") + mark], 10)
     assert not known.remove_if_known(build_mark(7, "a/c", b"{}"))
@@ -14,13 +14,13 @@ def test_a_stored_delivery_is_recognised_once() -> None:
 
 
 def test_old_deliveries_are_not_recognised() -> None:
-    """An old delivery is not recognised, because its packet id may belong to another message now."""
+    """An old delivery is not recognised, because its packet id may have been used for another message since."""
     marks = [build_mark(number, "a", b"{}") for number in range(1, 6)]
     known = Redeliveries(marks, 2)
     assert [known.remove_if_known(each) for each in marks] == [False, False, False, True, True]
 
 
 def test_the_last_use_of_a_packet_id_counts() -> None:
-    """A repeated delivery is compared with the newest message that used its packet id."""
+    """A repeated delivery is compared with the newest message that had its packet id."""
     first, second = build_mark(1, "a", b"1"), build_mark(1, "a", b"2")
     assert [Redeliveries([first, second], 10).remove_if_known(each) for each in (first, second)] == [False, True]

@@ -26,7 +26,7 @@ HOUR = 3_600_000
 
 
 class Ledger:
-    """Fake service that checks the order of each device's messages and stores only the last number of each device."""
+    """Fake service that checks the order of each device's messages and stores only each device's last number."""
 
     def __init__(self) -> None:
         self.is_down = True
@@ -34,7 +34,7 @@ class Ledger:
         self.count = 0
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Check that the messages of a batch continue the order of their devices."""
+        """Check that a batch continues the order of each device."""
         assert lookup == "press"
         if self.is_down:
             raise UnreachableError("down")
@@ -59,7 +59,7 @@ def spool(tmp_path: Path) -> Iterator[SpoolThread]:
 async def test_an_hour_without_the_service_loses_nothing(
     spool: SpoolThread, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """Messages received during an hour without the service are sent afterwards, each once and in order."""
+    """Messages that arrive during an hour without the service are sent afterwards, once and in order."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(module, "_FIRST_PAUSE_SECONDS", 0.01)
     route = {"topic": "p/{device}", "connection": "press", "device": "{device}"}

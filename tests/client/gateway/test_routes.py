@@ -30,12 +30,12 @@ def build_routes(*routes: dict[str, str]) -> Routes:
     ],
 )
 def test_filters_match_as_in_mqtt(topic: str, address: str, *, matches: bool) -> None:
-    """A topic filter matches the same topics in the gateway as in an MQTT broker."""
+    """A topic filter matches the same topics as in an MQTT broker."""
     assert (build_routes({"topic": topic, "connection": "press"}).find(address) is not None) is matches
 
 
 def test_names_of_levels_fill_connection_and_device() -> None:
-    """Named levels of a topic form the connection's lookup and the device; an invalid lookup matches no route."""
+    """Named levels of a topic give the connection's lookup and the device; an invalid lookup matches no route."""
     routes = build_routes({"topic": "{site}/{line}/{unit}/#", "connection": "{site}-{line}", "device": "{unit}:{line}"})
     target = routes.find("hall/1/pump/raw")
     assert target is not None
@@ -46,7 +46,7 @@ def test_names_of_levels_fill_connection_and_device() -> None:
 
 
 def test_the_first_route_that_matches_is_used() -> None:
-    """The first matching route is used, and overlapping routes have one subscription at the broker."""
+    """The first route that matches a topic is used; overlapping routes have one subscription."""
     routes = build_routes({"topic": "a/b", "connection": "special"}, {"topic": "a/+", "connection": "general"})
     found = [routes.find(address) for address in ("a/b", "a/c", "a/b")]
     assert [each and each.connection for each in found] == ["special", "general", "special"]
@@ -54,7 +54,7 @@ def test_the_first_route_that_matches_is_used() -> None:
 
 
 def test_the_memory_for_addresses_is_limited() -> None:
-    """The cache of topics has a maximum size, for any number of topics."""
+    """The cache of topics has a maximum size, whatever number of topics occurs."""
     routes = build_routes({"topic": "a/+", "connection": "x"})
     for number in range(10_050):
         routes.find(f"a/{number}")

@@ -1,4 +1,4 @@
-"""Tests of the sender of stored messages and its reaction to errors."""
+"""Tests of the sender of stored messages and of its reaction to errors."""
 
 import asyncio
 import json
@@ -55,14 +55,14 @@ def spool(tmp_path: Path) -> Any:
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten all pauses that the sender makes before it repeats a request."""
+    """Shorten all pauses of the sender between attempts."""
     for name in ("_LINGER_SECONDS", "_FIRST_PAUSE_SECONDS", "_HOLD_SECONDS"):
         monkeypatch.setattr(module, name, 0.001)
 
 
 @asynccontextmanager
 async def run_sender(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
-    """Run a sender over the spool for the duration of the block."""
+    """Context manager: run a sender over the spool for the duration of the block."""
     metrics = Metrics()
     task = asyncio.create_task(Sender(upstream, spool, metrics).run())
     try:
@@ -74,18 +74,18 @@ async def run_sender(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Me
 
 
 def store_messages(spool: SpoolThread, lookup: str, *values: int) -> None:
-    """Store messages of a connection with these values in the spool."""
+    """Store messages with these values for a connection in the spool."""
     spool.spool.append({lookup: [b"%d\n" % value for value in values]}, [], b"")
 
 
 def build_error(status: int, code: str, detail: str = "Why.", *fields: str) -> Exception:
-    """Build the exception that the client raises for an error reply of the service."""
+    """Return the exception that the client raises for an error reply."""
     errors = [{"field": each, "message": "bad"} for each in fields]
     return build_api_error(status, {"code": code, "detail": detail, "errors": errors})
 
 
 async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolThread) -> None:
-    """At most four requests run at the same time, and only one for each connection."""
+    """At most four requests run at once, and only one for each connection."""
     upstream = Upstream(lambda *_: None)
     for number in range(12):
         store_messages(spool, f"c{number % 6}", number, number + 100)
@@ -118,7 +118,7 @@ async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolT
 async def test_an_error_keeps_the_spool(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, error: Exception, text: str
 ) -> None:
-    """An error is logged once, and the messages stay in the spool until the service accepts them."""
+    """An error is logged once; the messages stay in the spool until the service accepts them."""
     caplog.set_level(logging.INFO)
     upstream = Upstream(lambda *_: error if len(upstream.requests) < 4 else None)
     store_messages(spool, "press", 1, 2)
@@ -131,7 +131,7 @@ async def test_an_error_keeps_the_spool(
 
 
 async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: SpoolThread) -> None:
-    """If the service rejects one connection, messages of other connections are still sent."""
+    """If the service rejects one connection, the messages of other connections are still sent."""
     upstream = Upstream(lambda lookup, _: build_error(409, "CONNECTION_DISABLED") if lookup == "off" else None)
     store_messages(spool, "off", 1)
     store_messages(spool, "on", 2)
@@ -148,7 +148,7 @@ async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: Spoo
     ],
 )
 async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, error: Exception) -> None:
-    """A message that the service's error names is set aside with the reason; the rest of the batch is sent."""
+    """If an error names a message, it is stored separately with the reason; the rest of the batch is sent."""
     upstream = Upstream(lambda _, values: error if 2 in values else None)
     store_messages(spool, "press", 1, 2, 3)
     store_messages(spool, "press", 4)
@@ -162,7 +162,7 @@ async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, er
 
 
 async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThread) -> None:
-    """If the service rejects a device, all messages of this device in the batch are set aside."""
+    """If the service rejects a device, all messages of this device in the batch are stored separately."""
     error = build_error(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
     upstream = Upstream(lambda _, values: error if {"deviceId": "x"} in values else None)
     lines = [b'{"deviceId":"%s"}\n' % name for name in (b"a", b"x", b"b", b"x")] + [b"{}\n"]
@@ -175,7 +175,7 @@ async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThr
 
 
 async def test_an_unknown_line_number_sets_no_message_aside(spool: SpoolThread) -> None:
-    """If the service's error names a line that does not exist, the batch stays in the spool."""
+    """If an error names a line that does not exist, the whole batch stays in the spool."""
     upstream = Upstream(
         lambda *_: build_error(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
     )
@@ -188,7 +188,7 @@ async def test_an_unknown_line_number_sets_no_message_aside(spool: SpoolThread) 
 async def test_a_programming_error_keeps_the_gateway_running(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After an unexpected exception for one connection, the gateway continues and sends the messages later."""
+    """After an unexpected exception for one connection, the gateway runs on and sends its messages later."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
     upstream = Upstream(lambda *_: RuntimeError("odd") if len(upstream.requests) < 2 else None)
     store_messages(spool, "press", 1)

@@ -27,7 +27,7 @@ def build_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def parse_with_source(members: dict[str, Any]) -> None:
-    """Parse a configuration with its source."""
+    """Parse a configuration that has a source."""
     settings = parse_settings(Section(members))
     create_source(settings.source_kind, settings.source, SourceContext([], Taker(), Marks(), Metrics()))
 
@@ -89,7 +89,7 @@ def test_an_invalid_member_is_named(tmp_path: Path, path: str, value: Any, messa
 
 
 def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
-    """Two overlapping filters are rejected, because a broker may deliver a matching message twice."""
+    """Two filters that overlap are rejected, because a broker may deliver a message twice."""
     members = describe_settings(tmp_path, 1883, "x")
     members["routes"] = [{"topic": topic, "connection": "a"} for topic in ("a/+/c", "a/b/+")]
     with pytest.raises(SettingsError, match="overlap"):
@@ -97,7 +97,7 @@ def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    """A configuration file is read, and missing members have the documented defaults."""
+    """The gateway reads its configuration from a file; missing members have the documented defaults."""
     path = tmp_path / "gateway.yaml"
     path.write_text(
         "service: {url: 'https://plant.example/', keyFile: key}\n"
@@ -120,7 +120,7 @@ def test_a_file_that_is_not_a_configuration_is_rejected(tmp_path: Path, text: st
 
 
 def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API key is read from the file, or else from the environment variable; a missing key raises an error."""
+    """The API key is read from the file, or else from the environment variable; without both, an error is raised."""
     (tmp_path / "key").write_text("oik_1\n")
     monkeypatch.setenv("OI_KEY", "oik_2")
     assert ServiceSettings("https://x", tmp_path / "key").read_key() == "oik_1"
@@ -134,7 +134,7 @@ def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("key", ["oik_secret\nsecond", "oik_secr\u00e9t", "key: oik_secret"])
 def test_a_file_without_a_key_is_named(tmp_path: Path, key: str) -> None:
-    """The error about an invalid key file names the file, but not its content, because the error is logged."""
+    """The error about an invalid key file contains its name but not its content, because errors are logged."""
     (tmp_path / "key").write_text(key, encoding="utf-8")
     with pytest.raises(SettingsError, match="does not contain an API key") as refused:
         ServiceSettings("https://x", tmp_path / "key").read_key()

@@ -14,14 +14,14 @@ def open_spool(folder: Path, *, max_bytes: int = 2**20, when_full: str = STOP) -
 
 
 def read_batch(spool: GatewaySpool, lookup: str) -> Batch:
-    """Return the oldest messages of a connection."""
+    """Return the oldest messages of a connection in the spool."""
     batch = spool.read(lookup)
     assert batch is not None
     return batch
 
 
 def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> None:
-    """After a restart, each connection's messages that were not removed are read in order."""
+    """After a restart, the messages that were not removed are read in order for each connection."""
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"m1")
     spool.append({"a": [b"4\n"]}, [], b"m2")
@@ -39,7 +39,7 @@ def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> Non
 
 
 def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
-    """A batch has at most 5,000 messages, for any number of waiting messages."""
+    """A batch has at most 5,000 messages, however many are waiting."""
     spool = open_spool(tmp_path)
     for _ in range(3):
         spool.append({"a": [b"{}\n"] * 4_000}, [], b"")
@@ -71,7 +71,7 @@ def test_a_file_that_is_not_a_spool_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
-    """With the policy `stop`, a commit that does not fit into the spool stores nothing."""
+    """With the policy `stop`, a commit stores all its messages or, if they do not fit, none."""
     spool = open_spool(tmp_path)
     line = b"x" * 600_000
     spool.append({"a": [line]}, [], b"")
@@ -85,7 +85,7 @@ def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
 
 
 def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
-    """With the policy `dropOldest`, the oldest messages are deleted, and their number is returned."""
+    """With the policy `dropOldest`, the oldest messages are deleted and counted if the spool is full."""
     spool = open_spool(tmp_path, when_full=DROP_OLDEST)
     line = b"x" * 400_000
     assert [spool.append({name: [line]}, [], b"") for name in "abcd"] == [0, 0, 1, 1]
@@ -94,7 +94,7 @@ def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_stores_nothing_of_a_commit(tmp_path: Path) -> None:
-    """A commit that fails because of a full disk changes nothing, and later commits succeed."""
+    """If a commit fails because the disk is full, nothing is stored; later commits succeed."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     spool.append({"a": [b"1\n"]}, [], b"")
     (pages,) = spool._database.execute("PRAGMA page_count").fetchone()
@@ -125,7 +125,7 @@ def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
 
 
 def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
-    """Rejected messages use at most a quarter of the spool's size; the oldest ones are deleted."""
+    """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted."""
     spool = open_spool(tmp_path)
     for number in range(10):
         spool.append({}, [Rejected(str(number), None, "r", "d", b"x" * 100_000)], b"")
@@ -134,7 +134,7 @@ def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
 
 
 def test_the_file_shrinks_after_an_outage(tmp_path: Path) -> None:
-    """After the messages are sent, the file releases their disk space."""
+    """After an outage, when the messages are sent, the file becomes smaller again."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     for _ in range(30):
         spool.append({"a": [b"x" * 2**20]}, [], b"")

@@ -1,4 +1,4 @@
-"""Tests of the certificates that secure the connection to the broker."""
+"""Tests of the TLS certificates of the connection to the broker."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:Resource
 
 @dataclass
 class Secured:
-    """Brokers that require a client certificate, with the certificates for the tests."""
+    """Brokers that require a client certificate, and the certificates of the tests."""
 
     authority: Authority
     good: Broker
@@ -68,28 +68,28 @@ async def find_connection_error(folder: Path, broker: Broker, tls: dict[str, Any
 
 
 async def test_a_client_certificate_signs_in(secured: Secured, tmp_path: Path) -> None:
-    """The gateway connects with a client certificate, and its metrics contain the certificate's expiry."""
+    """The gateway connects with a client certificate; a metric contains the expiry of this certificate."""
     settings = build_settings(tmp_path, secured.good.port, "tls", tls=secured.client)
     async with open_gateway(settings, FakeService()) as metrics:
         assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.render()
 
 
 async def test_an_expired_certificate_of_the_broker_is_named(secured: Secured, tmp_path: Path) -> None:
-    """The error about an expired certificate of the broker says that it has expired."""
+    """If the broker's certificate has expired, the error says so."""
     text = await find_connection_error(tmp_path, secured.expired, secured.client)
     assert "The certificate of the broker" in text
     assert "certificate has expired" in text
 
 
 async def test_a_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
-    """A broker whose certificate has an unknown authority is rejected."""
+    """A broker is rejected if an unknown authority has issued its certificate."""
     text = await find_connection_error(tmp_path, secured.good, {})
     assert "The certificate of the broker" in text
     assert "expired" not in text
 
 
 async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:
-    """An expired client certificate is reported before the connection, because the broker would state no reason."""
+    """An expired client certificate is reported before connecting, because the broker would give no reason."""
     certificate, key = secured.authority.issue("old", -2)
     text = await find_connection_error(
         tmp_path, secured.good, {**secured.client, "certificateFile": str(certificate), "keyFile": str(key)}
@@ -98,7 +98,7 @@ async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path
 
 
 async def test_a_missing_client_certificate_is_explained(secured: Secured, tmp_path: Path) -> None:
-    """If the broker closes the connection without a reason, the error suggests a missing client certificate."""
+    """If the broker closes the connection without a reason, the error suggests that a client certificate is missing."""
     text = await find_connection_error(tmp_path, secured.good, {"caFile": secured.client["caFile"]})
     assert "Check the client certificate" in text or "was lost" in text
 

@@ -45,7 +45,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
 
 async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path: Path) -> None:
-    """Large batches are compressed, small ones are not, and each reply sets the time that the gateway uses."""
+    """Large batches are compressed and small ones are not; each reply sets the time that the gateway uses."""
     (tmp_path / "key").write_text("good")
     clock = ReceiveClock(lambda: 0.0, lambda: 0.0)
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), clock)
@@ -62,7 +62,7 @@ async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path
 
 
 async def test_a_rejected_key_is_read_again(wire: Wire, tmp_path: Path) -> None:
-    """After a rejection the gateway reads the key file again, so that a new key needs no restart."""
+    """After a rejection, the gateway reads the key file again, so that a new key needs no restart."""
     (tmp_path / "key").write_text("old")
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), ReceiveClock())
     for _ in range(2):

@@ -23,7 +23,7 @@ TIME = "2026-01-05T08:00:00Z"
 
 
 def test_rows_become_messages(tmp_path: Path) -> None:
-    """A row becomes a message with unchanged numbers, without empty cells, and with the time column as timestamp."""
+    """A row becomes a message with unchanged numbers and without empty cells; the time column is its timestamp."""
     text = (
         "ts;Pressure;State;Note;Big\n"
         "2026-01-05 08:00:00;1.50;on;;18446744073709551617\n"
@@ -41,7 +41,7 @@ def test_rows_become_messages(tmp_path: Path) -> None:
 
 
 def test_ids_equal_those_of_the_service(tmp_path: Path) -> None:
-    """A row has the same message id in a replay and in an import, so that doing both stores it once."""
+    """A row has the same message id in a replay and in an import, so that it is stored once after both."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
     assert row.content == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
@@ -59,8 +59,8 @@ def _build_number_rows(count: int) -> str:
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False).map(str) | st.text(st.characters(codec="utf-8")))
-def test_any_cell(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
-    """Any cell becomes a JSON number with unchanged digits, or else a string."""
+def test_any_cell_becomes_a_json_value(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
+    """A cell that is a number becomes a JSON number with the same digits; any other cell becomes a string."""
     quoted = cell.replace('"', '""')
     path = _write_file(tmp_path_factory.getbasetemp(), "")
     path.write_bytes(f'timestamp,v\n{TIME},"{quoted}"\n'.encode())
@@ -95,7 +95,7 @@ def test_ids_depend_on_the_content(tmp_path: Path) -> None:
 
 
 def test_repeated_rows_are_counted(tmp_path: Path) -> None:
-    """Rows that occur repeatedly in the files are skipped and counted; a messageId identifies a row."""
+    """A repeated row is skipped and counted; rows with a messageId are repeated if this id is equal."""
     one = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},1\n{TIME},1\n{TIME},2\n", "a/0.csv"), RIG)
     two = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
     own = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)
@@ -105,7 +105,7 @@ def test_repeated_rows_are_counted(tmp_path: Path) -> None:
 
 
 def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
-    """Two rows with the same messageId and different content are rejected."""
+    """Two rows with the same messageId but different content are rejected."""
     file = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},2,m\n"), RIG)
     with pytest.raises(FileError, match=r"row 2 has the messageId of another row with different content \(.*row 1\)"):
         list(RepeatFilter().iterate_unique_rows(file.read_rows()))
@@ -149,13 +149,15 @@ def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_files(tmp_path: Path, text: str, file: dict[str, Any], message: str) -> None:
+def test_an_invalid_file_is_rejected_with_the_position(
+    tmp_path: Path, text: str, file: dict[str, Any], message: str
+) -> None:
     """An invalid file is rejected with the column or row of the error."""
     with pytest.raises(FileError, match=message):
         list(CsvFile(_write_file(tmp_path, text), RIG, **file).read_rows())
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_rejected_with_its_name(tmp_path: Path) -> None:
     """An unreadable file is rejected with its name."""
     with pytest.raises(FileError, match="must be a regular file"):
         list(CsvFile(tmp_path, RIG).read_rows())
@@ -166,7 +168,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         list(CsvFile(tmp_path / "latin.csv", RIG).read_rows())
 
 
-def test_own_ids(tmp_path: Path) -> None:
+def test_id_columns_have_priority_over_options(tmp_path: Path) -> None:
     """The columns messageId and deviceId have priority over the options of the command line."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").read_rows()
     assert json.loads(row.message) == {"messageId": "7", "deviceId": "8", "timestamp": "2026-01-05T08:00:00.000000Z"}
@@ -180,7 +182,7 @@ def _build_target(**source: str) -> ReplayTarget:
 @pytest.mark.parametrize("form", ["rfc3339", "epochSeconds", "epochMilliseconds"])
 @given(moment=st.datetimes(timezones=st.just(UTC)))
 def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form: str, moment: datetime) -> None:
-    """A message has time, device and id at the places to which the connection's pointers lead."""
+    """A message has time, device and id where the connection's pointers expect them."""
     source = {
         "timestampPointer": "/head/at",
         "messageIdPointer": "/head/id",
@@ -196,7 +198,7 @@ def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form:
 
 
 def test_columns_at_a_pointer_are_rejected(tmp_path: Path) -> None:
-    """A payload column at one of the connection's pointers is rejected, unless it is the time column."""
+    """A column at one of the connection's pointers is rejected, unless it is the time column."""
     path = _write_file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
     target = _build_target(timestampPointer="/ts")
     with pytest.raises(FileError, match="the column 'ts' would not be stored as data"):
@@ -221,7 +223,7 @@ def test_overlapping_pointers_are_rejected(source: dict[str, str]) -> None:
 
 
 def test_devices_need_a_pointer(tmp_path: Path) -> None:
-    """A device id without a pointer is rejected."""
+    """A device id is rejected if the connection has no pointer for devices."""
     path, target = _write_file(tmp_path, _build_number_rows(1)), _build_target(deviceIdPointer="")
     assert len(list(CsvFile(path, target).read_rows())) == 1
     with pytest.raises(FileError, match="no deviceIdPointer"):

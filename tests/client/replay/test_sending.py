@@ -23,7 +23,7 @@ def build_rows(seconds: Sequence[float], size: int = 10) -> Iterator[CsvRow]:
 
 
 async def send_in_batches(replies: list[httpx.Response], count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Send rows in batches of 10 to a fake service with these replies; return the number of rows of each request."""
+    """Send rows in batches of 10 to a fake service with these replies; return the number of rows in each request."""
     sent: list[int] = []
 
     def reply_to_request(request: httpx.Request) -> httpx.Response:
@@ -46,27 +46,27 @@ async def send_in_batches(replies: list[httpx.Response], count: int, monkeypatch
 
 
 async def test_failures_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy or restarting service delays the replay, but finally accepts every row."""
+    """If the service is busy or restarting, the replay repeats requests until each row is accepted."""
     busy: list[Any] = [httpx.Response(429, headers={"Retry-After": "0"}), httpx.Response(503)]
     assert sorted(await send_in_batches(busy, 35, monkeypatch)) == [5, 10, 10, 10, 10, 10]
 
 
 async def test_a_refusal_names_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the service rejects a batch, the replay ends with the reason and the numbers of the rows."""
+    """If the service rejects a batch, the replay ends with the reason and the row numbers."""
     refusal = httpx.Response(409, json={"code": "CONNECTION_DISABLED", "detail": "It is disabled."})
     with pytest.raises(ConflictError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It is disabled\. \(CONNECTION_"):
         await send_in_batches([refusal], 10, monkeypatch)
 
 
 async def test_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch has at most the configured rows and bytes."""
+    """A batch has at most the configured number of rows and bytes."""
     monkeypatch.setattr(sending, "MAX_BYTES", 100)
     batches = [len(batch) async for batch in collect_batches(build_rows([0] * 7, size=30), Pace(batch=4))]
     assert batches == [3, 3, 1]
 
 
 async def test_rows_are_sent_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a speed, rows that are due together form one batch, and pauses have their recorded length."""
+    """With a speed, rows with equal times form one batch, and pauses between them have the recorded length."""
     now = 0.0
 
     async def advance_clock(seconds: float) -> None:

@@ -31,7 +31,7 @@ UNCHECKED = "compared with no checkpoint: records cut off at the end cannot be n
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Create two chains, and export them as ``export.json`` and ``batch.json``."""
+    """Create two chains, and write exports of them to ``export.json`` and ``batch.json``."""
     async with open_ledger(tmp_path) as opened:
         for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
             await opened.fill(chain, 5)
@@ -41,7 +41,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.mark.usefixtures("ledger")
 def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
-    """Besides the standard library, the command imports only cryptography and rfc8785."""
+    """The command imports only cryptography, rfc8785 and the standard library."""
     program = (
         "import sys; from oi.verification.command import main; status = main(sys.argv[1:]); "
         "names = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names); "
@@ -63,7 +63,7 @@ def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
 
 
 async def test_no_other_package_is_required(ledger: Ledger, tmp_path: Path) -> None:
-    """The provenance package verifies an export with only two libraries installed."""
+    """The provenance package verifies an export in a folder with only two libraries."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
@@ -92,7 +92,7 @@ def _create_isolated_folder(folder: Path) -> Path:
 
 @pytest.mark.usefixtures("ledger")
 def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An exported chain is valid only under the scope to which the chain belongs."""
+    """An exported chain is valid only for its own scope."""
     options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
     assert main([str(tmp_path / "batch.json"), *options, BATCH.scope_key]) == 0
     assert main([str(tmp_path / "batch.json"), *options, "batch/8"]) == 1
@@ -102,7 +102,7 @@ def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
 def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """For a file that is not an export, the verifier's exit status is 2, and it prints no verdict."""
+    """For a file that is not an export, the verifier prints no verdict and ends with status 2."""
     (tmp_path / "bad.json").write_text(content)
     assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
@@ -110,7 +110,7 @@ def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: p
 
 @pytest.mark.usefixtures("ledger")
 def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
-    """For a missing file, an invalid key or incomplete options, the verifier's exit status is 2."""
+    """For a missing file, an invalid key or incomplete options, the verifier ends with status 2."""
     file = str(tmp_path / "export.json")
     assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
     assert main([file, *OPTIONS, "--key", "x"]) == 2
@@ -168,7 +168,7 @@ class _Service(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
-    """Start a fake service that returns records of the first chain, and return its address."""
+    """Start a fake service that returns the records of the first chain, and return its address."""
     _Service.records = dict(enumerate(json.loads((ledger.folder / "export.json").read_text()), start=1))
     _Service.note, _Service.refusal = None, 404
     with ThreadingHTTPServer(("127.0.0.1", 0), _Service) as server:
@@ -182,7 +182,7 @@ def address(tmp_path: Path, ledger: Ledger) -> Iterator[str]:
 def test_fetch_writes_a_chain_into_one_export(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All pages of a chain are downloaded into one valid export, even if the service shortens pages."""
+    """All pages of a chain are written to one valid export, even if the service returns short pages."""
     out = str(tmp_path / "fetched.json")
     monkeypatch.setenv("OI_TOKEN", TOKEN)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", out]) == 0
@@ -191,7 +191,7 @@ def test_fetch_writes_a_chain_into_one_export(
 
 
 def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a chain cannot be downloaded, the exit status is 2, and no file is written."""
+    """If a chain cannot be downloaded, no file is written, and the exit status is 2."""
     out = tmp_path / "fetched.json"
     monkeypatch.delenv("OI_TOKEN", raising=False)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 2
@@ -211,7 +211,7 @@ def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.
 def test_fetch_distinguishes_an_unreachable_service_from_an_invalid_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], url: str, message: str
 ) -> None:
-    """The error states whether the service did not respond, or its address is invalid."""
+    """The error says whether the service did not respond or the address is invalid."""
     monkeypatch.setenv("OI_TOKEN", TOKEN)
     assert main(["fetch", url, "--target", "PlatformConfig", "--out", str(tmp_path / "fetched.json")]) == 2
     assert message in capsys.readouterr().err
@@ -222,7 +222,7 @@ def test_fetch_distinguishes_an_unreachable_service_from_an_invalid_address(
 def test_fetch_ignores_record_ids(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, place: int, said: object
 ) -> None:
-    """The download does not depend on the RecordIDs of the records."""
+    """The download succeeds whatever RecordIDs the records have."""
     _Service.records[place] |= {"RecordID": said}
     sound = said == format_record_id(place)
     out = tmp_path / "fetched.json"
@@ -233,7 +233,7 @@ def test_fetch_ignores_record_ids(
 
 
 def test_fetch_continues_after_a_gap(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The download continues after a long gap, so that the verifier can report the gap."""
+    """After a long gap the download continues, so that the verifier can report the gap."""
     _Service.records[LAST_SEQUENCE] = _Service.records.pop(4)
     out = tmp_path / "fetched.json"
     monkeypatch.setenv("OI_TOKEN", TOKEN)
@@ -252,7 +252,7 @@ def test_fetch_does_not_print_tokens(
 
 
 async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A chain whose last record has a future time is valid, with a warning that contains the time."""
+    """A chain whose last record has a future time is valid, but a warning contains this time."""
     file = tmp_path / "export.json"
     assert main([str(file), *OPTIONS]) == 0
     assert capsys.readouterr().err == ""
@@ -268,7 +268,7 @@ async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys:
 
 @pytest.mark.usefixtures("ledger")
 def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """After an unexpected error the exit status is 2, because 1 means a broken chain."""
+    """After an unexpected error the exit status is 2, because 1 means that the chain is broken."""
     assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
 
@@ -277,7 +277,7 @@ def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytes
 async def fetched(
     ledger: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
-    """Download a chain with its newest checkpoint; return the commands for the download and the verification."""
+    """Download a chain with its newest checkpoint; return the commands for download and verification."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note, _Service.refusal = made.note.decode(), 0
@@ -291,7 +291,7 @@ async def fetched(
 def test_the_saved_checkpoint_is_used_by_default(
     tmp_path: Path, fetched: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By default a chain is compared with the saved checkpoint, which reveals removed and changed records."""
+    """By default a chain is compared with the saved checkpoint, so that removed and changed records are found."""
     _, verify = fetched
     out = tmp_path / "fetched.json"
     assert (tmp_path / "fetched.json.checkpoint").read_text() == _Service.note
@@ -307,7 +307,7 @@ def test_the_saved_checkpoint_is_used_by_default(
 async def test_a_chain_rewritten_after_it_was_signed_is_found(
     fetched: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A chain that was rewritten with valid hashes does not match its checkpoint."""
+    """A chain that was rewritten with valid hashes contradicts its checkpoint."""
     _, verify = fetched
     async with open_ledger(tmp_path / "second") as second:
         await second.fill(PLATFORM, 5)
@@ -321,7 +321,7 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
 
 @pytest.mark.usefixtures("ledger")
 def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If no checkpoint is saved, the error names the path at which it is expected."""
+    """If no checkpoint is saved, the error contains the path where one is expected."""
     key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", json.loads(key)["verifierKey"]]) == 2
     error = capsys.readouterr().err
@@ -359,7 +359,7 @@ async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
 def test_an_invalid_checkpoint_is_not_saved(
     fetched: tuple[list[str], list[str]], note: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the downloaded checkpoint is invalid, neither it nor its chain is saved."""
+    """If a downloaded checkpoint is invalid, neither the checkpoint nor its chain is saved."""
     fetch, verify = fetched
     _Service.note = note
     assert main(fetch) == 2
@@ -370,7 +370,7 @@ def test_an_invalid_checkpoint_is_not_saved(
 async def test_notes_of_retired_keys_verify(
     ledger: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
 ) -> None:
-    """A checkpoint signed with a retired key verifies with a key file that contains the retired key."""
+    """A checkpoint of a retired key is valid if the key file contains that key."""
     _, verify = fetched
     rotate_key(tmp_path / "checkpoint-key.pem")
     new = str(await ledger.checkpoints.load_verifier_key())
@@ -381,7 +381,7 @@ async def test_notes_of_retired_keys_verify(
 
 @pytest.mark.usefixtures("ledger")
 def test_printed_texts_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Texts of the service and of an export are printed with escapes for control characters."""
+    """Control characters in texts of the service or of an export are escaped."""
 
     def raise_error(_url: str | None) -> tuple[str, str]:
         raise FetchError("refused\x1b[2J")
@@ -397,7 +397,7 @@ def test_printed_texts_do_not_control_the_terminal(tmp_path: Path, capsys: pytes
 
 
 def test_a_missing_key_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If the value of --key is neither a file nor a key, the error contains the value."""
+    """If the value of --key is neither a file nor a key, the error contains this value."""
     missing = str(tmp_path / "missing.key")
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", missing, "--checkpoint", "x"]) == 2
     assert f"--key {missing!r} is neither an existing file nor a verifier key" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Tests that the client's rules for records equal the rules of the service."""
+"""Tests that the client's copies of the record rules equal the originals in the service."""
 
 import ast
 
@@ -16,19 +16,19 @@ def read_code(path: str) -> str:
 
 
 def is_text(node: ast.AST) -> bool:
-    """Return whether a statement is only a string, such as a docstring."""
+    """Return whether a statement is only a string, as a docstring is."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def test_the_rules_equal_those_of_the_service() -> None:
-    """The client's copy of the record rules has the same code as the original in the service."""
+    """The client's record rules have the same code as those of the service."""
     copy = read_code("client/src/oi/verification/hash_rule.py")
     assert copy == read_code("shared/provenance/hash_rule.py")
     assert "def compute_genesis_hash" in copy
 
 
 def test_the_tree_equals_that_of_the_service() -> None:
-    """The client's copy of the Merkle tree has the same code as the original in the service."""
+    """The client's Merkle tree has the same code as that of the service."""
     copied, own = (
         read_definitions("client/src/oi/verification/merkle.py"),
         read_definitions("shared/provenance/merkle.py"),

@@ -1,4 +1,4 @@
-"""Tests of the client's verification of receipts and reading of key sets."""
+"""Tests that the client verifies receipts and reads key sets."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ GOOD = bytes.fromhex(SECOND["receipt"])
 
 
 def test_all_receipts_of_the_vectors_are_valid() -> None:
-    """Each receipt in the test vectors is valid for its record and states its record, size, issuer and chain."""
+    """Each receipt in the test vectors is valid for its record, and names its record, size, issuer and chain."""
     for each in RECEIPTS["inclusion"]:
         receipt = parse_receipt(bytes.fromhex(each["receipt"]))
         verify_record(receipt, RECORDS[each["sequence"] - 1], KEYS)
@@ -42,7 +42,7 @@ def test_invalid_receipts_of_the_vectors_are_rejected(case: dict[str, str]) -> N
 
 
 def encode_receipt(proof: Any, *, proofs: int = 1) -> bytes:
-    """Return the encoded receipt with the given proof instead of its own."""
+    """Return the encoded receipt with another proof."""
     message = cbor2.loads(GOOD)
     protected, _, _, signature = message.value
     unprotected = {396: {-1: [cbor2.dumps(proof)] * proofs}}
@@ -74,7 +74,7 @@ def test_malformed_receipts_are_named(content: bytes, reason: str) -> None:
 
 
 def test_a_changed_record_is_rejected() -> None:
-    """A receipt is rejected for another record, and for its record if the content or the Hash was changed."""
+    """A receipt is rejected for another record, and for its own record after a change of content or Hash."""
     receipt, record = parse_receipt(GOOD), RECORDS[1]
     for changed, reason in (
         ({**record, "EntityID": "other"}, "digest"),
@@ -87,7 +87,7 @@ def test_a_changed_record_is_rejected() -> None:
 
 
 def test_another_key_is_named() -> None:
-    """The error about an unknown signing key names its id; a key whose id does not match its numbers is rejected."""
+    """The error about an unknown key contains its id; a key is rejected if its id does not match its numbers."""
     with pytest.raises(UnknownKeyError, match=KEYS[0].key_id.hex()):
         verify_record(parse_receipt(GOOD), RECORDS[1], [])
     [key] = cbor2.loads(KEY_SET)
@@ -98,7 +98,7 @@ def test_another_key_is_named() -> None:
 
 
 def test_the_three_forms_of_keys_are_equal() -> None:
-    """A key line, a COSE_KeySet and a JWK set with the same key are read as equal keys."""
+    """A key as a text line, a COSE_KeySet and a JWK set is read as the same key."""
     for content in (LINE.encode(), f"{LINE}\n{LINE}\n".encode(), KEY_SET, json.dumps(JWKS).encode()):
         assert {key.spki for key in parse_keys(content)} == {VerifierKey.parse(LINE).spki}
     newest = CHAIN["checkpoints"][-1]
@@ -129,7 +129,7 @@ def change_cose(changes: dict[int, Any]) -> bytes:
     ],
 )
 def test_invalid_keys_are_rejected(content: bytes) -> None:
-    """A key of another curve, type or algorithm, or with a wrong id, is rejected."""
+    """A key with another curve, type or algorithm, or with a wrong id, is rejected."""
     with pytest.raises(ValueError, match=r"\w"):
         parse_keys(content)
 
@@ -145,7 +145,7 @@ def run_command(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY
 
 
 def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit status is 0 if the receipt matches the record, with keys in each form."""
+    """If a receipt matches its record, the exit status is 0, with keys in each format."""
     for record, key in ((RECORDS[1], KEY_SET), (RECORDS, LINE.encode()), ([RECORDS[1]], json.dumps(JWKS).encode())):
         assert run_command(tmp_path, GOOD, record, key) == 0
         assert "sound: 000000000002 of 5 records is in oi-provenance/plant-a/DomainEvents/" in capsys.readouterr().out
@@ -156,7 +156,7 @@ def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_the_command_names_the_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit status is 1 if record, receipt, key or chain do not match, and the output states the difference."""
+    """If record, receipt, key or chain do not match, the exit status is 1 and the output names the difference."""
     other = ec.derive_private_key(7, ec.SECP256R1()).public_key()
     numbers = other.public_numbers()
     spki = VerifierKey.parse(LINE).spki[:-64] + numbers.x.to_bytes(32) + numbers.y.to_bytes(32)
@@ -178,7 +178,7 @@ def test_the_command_names_the_difference(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_the_command_needs_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit status is 2 if a file or option is missing, unreadable or contradictory."""
+    """If a file or option is missing, unreadable or contradictory, the exit status is 2."""
     for record, key in (([], KEY_SET), ("text", KEY_SET), (RECORDS[1], b"\x80")):
         assert run_command(tmp_path, GOOD, record, key) == 2
     options = ["--receipt", str(tmp_path / "receipt"), "--record", str(tmp_path / "record")]
@@ -192,7 +192,7 @@ def test_the_command_needs_all_files(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_jwk_without_padding_is_read() -> None:
-    """Coordinates of a JWK are base64url without padding; the standard alphabet is rejected."""
+    """JWK coordinates are read as base64url without padding; the standard base64 alphabet is rejected."""
     x = base64.urlsafe_b64decode(JWKS["keys"][0]["x"] + "=")
     assert KEYS[0].parse_public_key().public_numbers().x == int.from_bytes(x)
     with pytest.raises(ValueError, match="coordinate"):

@@ -1,4 +1,4 @@
-"""Cosmos DB server and SDK client for each test."""
+"""Fixtures: Cosmos DB emulator and SDK client for each test."""
 
 from collections.abc import AsyncIterator
 
@@ -11,7 +11,7 @@ from emulators.cosmos import CosmosServer
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """Return a server with three physical partitions per container."""
+    """Return an emulator with three physical partitions per container."""
     async with CosmosServer(physical_partitions=3) as running:
         yield running
 

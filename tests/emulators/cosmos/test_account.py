@@ -1,4 +1,4 @@
-"""Tests of the account of the Cosmos DB server: regions, keys, tokens and consistency."""
+"""Tests of the emulated Cosmos DB account: regions, keys, tokens and consistency."""
 
 import base64
 import time
@@ -35,7 +35,7 @@ class _Credential:
 
 
 async def _open_client(client: CosmosClient) -> None:
-    """Return an SDK client and close it afterwards; `async with` would leak connections after a failed start."""
+    """Return an SDK client and close it after the block; `async with` leaks connections if the start fails."""
     try:
         await client.__aenter__()
     finally:
@@ -58,7 +58,7 @@ def certificate(tmp_path: Path) -> tuple[str, str]:
 
 
 async def test_regions_have_the_url_of_the_server(server: CosmosServer, client: CosmosClient) -> None:
-    """Every region that the account reports has the URL of the server."""
+    """Each region that the account reports has the URL of the emulator."""
     account = await client._get_database_account()
     endpoints = {place["databaseAccountEndpoint"] for place in account.WritableLocations + account.ReadableLocations}
     assert endpoints == {server.endpoint}
@@ -75,14 +75,14 @@ async def test_several_write_regions_are_shown() -> None:
         assert account._EnableMultipleWritableLocations is True
 
 
-async def test_wrong_key_is_refused(server: CosmosServer) -> None:
+async def test_a_wrong_key_is_rejected(server: CosmosServer) -> None:
     """A request that was signed with another key is rejected with 401."""
     with pytest.raises(CosmosHttpResponseError) as caught:
         await _open_client(CosmosClient(server.endpoint, base64.b64encode(b"another key").decode()))
     assert caught.value.status_code == 401
 
 
-async def test_unsigned_request_is_refused(server: CosmosServer) -> None:
+async def test_an_unsigned_request_is_rejected(server: CosmosServer) -> None:
     """A request without authorization is rejected with 401."""
     async with httpx.AsyncClient() as plain:
         assert (await plain.get(server.endpoint)).status_code == 401
@@ -100,7 +100,7 @@ async def test_signature_covers_the_resource(server: CosmosServer, client: Cosmo
         assert (await plain.post(f"{server.endpoint}dbs", json={"id": "x"}, headers=kept)).status_code == 201
 
 
-async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient) -> None:
+async def test_a_signature_older_than_15_minutes_is_rejected(server: CosmosServer, client: CosmosClient) -> None:
     """A signature that is more than 15 minutes old is rejected."""
     await client.create_database("plant")
     headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
@@ -110,8 +110,8 @@ async def test_stale_date_is_refused(server: CosmosServer, client: CosmosClient)
         assert (await plain.post(f"{server.endpoint}dbs", json={"id": "x"}, headers=kept)).status_code == 403
 
 
-async def test_tokens_serve_data_but_no_containers(certificate: tuple[str, str]) -> None:
-    """With an Entra ID token, items can be read and written, but databases and containers cannot (403/5300)."""
+async def test_entra_id_tokens_cannot_manage_containers(certificate: tuple[str, str]) -> None:
+    """With an Entra ID token, a client can read and write items, but not databases and containers (403/5300)."""
     async with CosmosServer(certificate=certificate) as server:
         async with CosmosClient(server.endpoint, server.key) as owner:
             database = await owner.create_database("plant")
@@ -125,7 +125,7 @@ async def test_tokens_serve_data_but_no_containers(certificate: tuple[str, str])
 
 
 async def test_tokens_can_be_denied(certificate: tuple[str, str]) -> None:
-    """An account that denies tokens rejects all of them with 403/5300."""
+    """An account that denies Entra ID tokens rejects them with 403/5300."""
     async with CosmosServer(certificate=certificate, options=AccountOptions(bearer="deny")) as server:
         with pytest.raises(CosmosHttpResponseError) as caught:
             await _open_client(CosmosClient(server.endpoint, _Credential()))
@@ -133,13 +133,13 @@ async def test_tokens_can_be_denied(certificate: tuple[str, str]) -> None:
 
 
 async def test_the_sdk_sends_no_token_without_tls(server: CosmosServer) -> None:
-    """The SDK sends no token over plain HTTP, so that tests of tokens need a certificate."""
+    """Over plain HTTP, the SDK sends no token, so that tests with tokens need a certificate."""
     with pytest.raises(ServiceRequestError, match="non-https"):
         await _open_client(CosmosClient(server.endpoint, _Credential()))
 
 
-async def test_stronger_consistency_is_refused() -> None:
-    """A request for a stronger consistency level than that of the account is rejected."""
+async def test_a_stronger_consistency_is_rejected() -> None:
+    """A request with a stronger consistency level than the account's is rejected."""
     options = AccountOptions(consistency=Consistency.EVENTUAL)
     async with CosmosServer(options=options) as server:
         with pytest.raises(CosmosHttpResponseError, match="is invalid when service is configured"):
@@ -147,7 +147,7 @@ async def test_stronger_consistency_is_refused() -> None:
 
 
 async def test_session_tokens_are_returned() -> None:
-    """With session consistency the SDK sends the token of its last write with the next read."""
+    """With session consistency, the SDK sends the token of its last write with each read."""
     options = AccountOptions(consistency=Consistency.SESSION)
     async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:
         database = await client.create_database("plant")
@@ -158,7 +158,7 @@ async def test_session_tokens_are_returned() -> None:
 
 
 async def test_slow_reads_are_hedged() -> None:
-    """If a read is slow and the account has two read regions, the SDK also sends the read to the second region."""
+    """If the account has two read regions, the SDK repeats a slow read in the second region."""
     options = AccountOptions(read_regions=("West Europe", "North Europe"))
     strategy = {"threshold_ms": 50, "threshold_steps_ms": 20}
     regions = list(options.read_regions)

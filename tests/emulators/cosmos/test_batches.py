@@ -11,8 +11,8 @@ def _build_create(name: str, **more: Any) -> tuple[str, tuple[dict[str, Any]]]:
     return ("create", ({"id": name, "pk": "p", **more},))
 
 
-async def test_all_operations_are_done(container: ContainerProxy) -> None:
-    """A batch executes all kinds of operations in order, and an operation reads the results of earlier operations."""
+async def test_a_batch_executes_all_operations_in_order(container: ContainerProxy) -> None:
+    """A batch executes its operations in order, and an operation reads the results of earlier ones."""
     await container.create_item({"id": "old", "pk": "p"})
     results = await container.execute_item_batch(
         [
@@ -39,8 +39,8 @@ async def test_all_operations_are_done(container: ContainerProxy) -> None:
         (("create", ({"id": "x", "pk": "other"},)), 400),
     ],
 )
-async def test_one_failure_undoes_all(container: ContainerProxy, operation: Any, status: int) -> None:
-    """If one operation fails, the whole batch is undone; the other operations have the status 424."""
+async def test_one_failed_operation_undoes_the_batch(container: ContainerProxy, operation: Any, status: int) -> None:
+    """If one operation fails, the whole batch is undone, and the other operations have the status 424."""
     await container.create_item({"id": "head", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
         await container.execute_item_batch([_build_create("a"), operation, _build_create("b")], "p")
@@ -50,7 +50,7 @@ async def test_one_failure_undoes_all(container: ContainerProxy, operation: Any,
         await container.read_item("a", "p")
 
 
-async def test_one_hundred_operations_are_the_limit(container: ContainerProxy) -> None:
+async def test_a_batch_has_1_to_100_operations(container: ContainerProxy) -> None:
     """A batch without operations, or with more than 100, is rejected with 400."""
     assert len(await container.execute_item_batch([_build_create(str(n)) for n in range(100)], "p")) == 100
     for count in (0, 101):
@@ -60,8 +60,8 @@ async def test_one_hundred_operations_are_the_limit(container: ContainerProxy) -
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body directly")  # aiohttp, of what the SDK hands it
-async def test_batch_over_two_megabytes_is_refused(container: ContainerProxy) -> None:
-    """A batch whose operations together exceed 2 MB is rejected."""
+async def test_a_batch_over_two_megabytes_is_rejected(container: ContainerProxy) -> None:
+    """A batch with more than 2 MB of operations is rejected."""
     batch = [_build_create(str(n), s="x" * 300_000) for n in range(8)]
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.execute_item_batch(batch, "p")

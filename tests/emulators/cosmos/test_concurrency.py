@@ -1,4 +1,4 @@
-"""Tests of concurrent writers, and of several client processes on one server."""
+"""Tests of concurrent writers, and of several client processes that use one emulator."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ async def _increment_counter(container: ContainerProxy) -> None:
         return
 
 
-async def test_fifty_writers_lose_nothing(container: ContainerProxy) -> None:
+async def test_fifty_writers_lose_no_update(container: ContainerProxy) -> None:
     """If fifty writers update one document with If-Match, no update is lost."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
     await asyncio.gather(*(_increment_counter(container) for _ in range(50)))
@@ -42,7 +42,7 @@ async def test_fifty_writers_lose_nothing(container: ContainerProxy) -> None:
 
 
 async def test_batches_of_many_writers_make_one_chain(container: ContainerProxy) -> None:
-    """If many writers append batches with the ETag of a head document, every number is written once, without gaps."""
+    """If many writers append batches with the ETag of a head document, each number is written once, without gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
 
     async def append() -> None:
@@ -64,7 +64,7 @@ async def test_batches_of_many_writers_make_one_chain(container: ContainerProxy)
 
 
 async def _append_record(container: ContainerProxy, name: str) -> None:
-    """Append one record; after a failure, check whether the record was stored."""
+    """Append one record; after an error, check whether it was stored."""
     query = "SELECT VALUE c.id FROM c WHERE c.name = @name"
     parameters: list[dict[str, object]] = [{"name": "@name", "value": name}]
     while True:
@@ -81,7 +81,7 @@ async def _append_record(container: ContainerProxy, name: str) -> None:
 
 
 async def test_chain_survives_every_fault(server: CosmosServer, container: ContainerProxy) -> None:
-    """While faults of every kind are injected, each record is stored once, and the numbers have no gaps."""
+    """If faults of every kind are injected, each record is stored once, and the numbers have no gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
     faults = build_random_faults(0.4, SEED, lambda request: request.operation == "batch")
     server.faults.add(*faults)
@@ -98,7 +98,7 @@ async def test_chain_survives_every_fault(server: CosmosServer, container: Conta
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    """Start a server in a separate process and yield its URL."""
+    """Start an emulator in a separate process and yield its URL."""
     command = [sys.executable, "-m", "emulators.cosmos", "--port", "0", "--latency-ms", "1"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:

@@ -32,7 +32,7 @@ async def test_databases_are_created_and_deleted(client: CosmosClient) -> None:
 
 
 async def test_containers_are_created_and_deleted(database: DatabaseProxy) -> None:
-    """A container can be created with partition key and index policy, listed and deleted."""
+    """A container can be created with a partition key and an index policy, listed and deleted."""
     container = await database.create_container("records", PartitionKey("/a/b"), indexing_policy=POLICY)
     again = await database.create_container_if_not_exists("records", PartitionKey("/a/b"))
     properties = await again.read()
@@ -54,7 +54,7 @@ async def test_names_differ_in_letter_case(database: DatabaseProxy) -> None:
 
 
 async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
-    """The index policy of a container can be changed, but its partition key cannot."""
+    """The index policy of a container can be changed; its partition key cannot."""
     container = await database.create_container("records", PartitionKey("/pk"))
     await database.replace_container(container, PartitionKey("/pk"), indexing_policy=POLICY)
     assert (await container.read())["indexingPolicy"] == POLICY
@@ -64,14 +64,14 @@ async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
 
 
 async def test_throughput_is_stored(database: DatabaseProxy) -> None:
-    """A container reports the throughput that was set last."""
+    """A container reports the throughput that was set most recently."""
     container = await database.create_container("records", PartitionKey("/pk"), offer_throughput=400)
     assert (await container.get_throughput()).offer_throughput == 400
     assert (await container.replace_throughput(800)).offer_throughput == 800
     assert (await container.get_throughput()).offer_throughput == 800
 
 
-async def test_unimplemented_properties_are_refused(database: DatabaseProxy) -> None:
+async def test_unsupported_properties_are_rejected(database: DatabaseProxy) -> None:
     """Unsupported container properties are rejected."""
     computed: Any = [{"name": "n", "query": "SELECT VALUE c.n FROM c"}]
     with pytest.raises(CosmosHttpResponseError, match="does not implement the container property 'computedProperties'"):
@@ -79,7 +79,7 @@ async def test_unimplemented_properties_are_refused(database: DatabaseProxy) -> 
 
 
 async def test_items_expire() -> None:
-    """An item expires after its own time to live, or else after that of its container; -1 means never."""
+    """An item expires after its own time to live, or else after its container's; -1 means never."""
     ticks = [1_000_000.0]
     async with CosmosServer(clock=lambda: ticks[0]) as server, CosmosClient(server.endpoint, server.key) as client:
         database = await client.create_database("plant")
@@ -100,7 +100,7 @@ async def _check_expiry(container: ContainerProxy, ticks: list[float]) -> None:
     assert found == ["never"]
 
 
-async def test_bad_times_to_live_are_refused(database: DatabaseProxy) -> None:
+async def test_a_time_to_live_of_zero_is_rejected(database: DatabaseProxy) -> None:
     """A time to live of zero is rejected."""
     with pytest.raises(CosmosHttpResponseError, match="time to live"):
         await database.create_container("records", PartitionKey("/pk"), default_ttl=0)

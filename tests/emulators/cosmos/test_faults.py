@@ -1,4 +1,4 @@
-"""Tests of the SDK's reaction to injected faults, which show changes in new versions of the SDK."""
+"""Tests of how the SDK reacts to injected faults, to notice changes in new SDK versions."""
 
 import asyncio
 from typing import Any
@@ -48,7 +48,7 @@ async def _append_record(container: ContainerProxy) -> object:
 
 
 async def _find_outcome(container: ContainerProxy) -> tuple[str, bool]:
-    """Return the result of an append, and whether the append was committed."""
+    """Return the result of an append, and whether the emulator has committed it."""
     try:
         await _append_record(container)
         ended = "done"
@@ -99,8 +99,8 @@ MEASURED: dict[str, tuple[tuple[str, bool], int, tuple[str, bool]]] = {
 
 
 @pytest.mark.parametrize("name", MEASURED)
-async def test_batch_by_default(server: CosmosServer, container: ContainerProxy, name: str) -> None:
-    """By default the asynchronous SDK repeats a batch after a lost connection, 429 or 503, even if it was committed."""
+async def test_a_batch_is_repeated_by_default(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+    """By default, the asynchronous SDK repeats a batch after a lost connection, 429 or 503, even if committed."""
     server.faults.add(_build_faults()[name])
     ended, sent, _ = MEASURED[name]
     assert await _find_outcome(container) == ended
@@ -108,8 +108,8 @@ async def test_batch_by_default(server: CosmosServer, container: ContainerProxy,
 
 
 @pytest.mark.parametrize("name", MEASURED)
-async def test_batch_without_retries(server: CosmosServer, container: ContainerProxy, name: str) -> None:
-    """Without retries, every fault reaches the caller, and the batch is sent once."""
+async def test_a_batch_without_retries_is_sent_once(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+    """Without retries, a batch is sent once, and the caller gets each fault."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_build_faults()[name])
@@ -119,7 +119,7 @@ async def test_batch_without_retries(server: CosmosServer, container: ContainerP
 
 @pytest.mark.parametrize("write_retries", [1, 3])
 async def test_write_retries_hide_a_commit(server: CosmosServer, write_retries: int) -> None:
-    """With write retries, a batch that got 408 after its commit is repeated and then gets 412."""
+    """With write retries, a batch that was committed but got 408 is repeated and then gets 412."""
     async with CosmosClient(server.endpoint, server.key, retry_write=write_retries) as client:
         database = await client.create_database("plant")
         container = await database.create_container("records", PartitionKey("/pk"))
@@ -128,7 +128,7 @@ async def test_write_retries_hide_a_commit(server: CosmosServer, write_retries: 
 
 
 async def test_create_conflicts_with_its_first_attempt(server: CosmosServer, container: ContainerProxy) -> None:
-    """By default a create whose reply was lost is repeated and then gets 409, although it was committed."""
+    """By default, a create whose reply was lost is repeated and then gets 409, although it was committed."""
     server.faults.add(_build_fault(FaultKind.DROP_AFTER_COMMIT))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"})
@@ -136,7 +136,7 @@ async def test_create_conflicts_with_its_first_attempt(server: CosmosServer, con
 
 
 def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
-    """The synchronous SDK sends a write once; if its reply is lost, it raises ServiceResponseError."""
+    """The synchronous SDK sends a write once; if the reply is lost, it raises ServiceResponseError."""
     with SyncClient(server.endpoint, server.key) as client:
         container = client.create_database("plant").create_container("records", PartitionKey("/pk"))
         server.faults.add(_build_fault(FaultKind.DROP_AFTER_COMMIT))
@@ -147,7 +147,7 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
 
 
 @pytest.mark.parametrize("name", ["drop before", "drop after", "drop in reply", "408", "429", "503"])
-async def test_reads_are_repeated(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+async def test_a_read_is_repeated_after_a_fault(server: CosmosServer, container: ContainerProxy, name: str) -> None:
     """By default the SDK repeats a read after one fault."""
     await container.create_item({"id": "a", "pk": "p"})
     server.faults.add(_build_faults()[name])
@@ -156,8 +156,8 @@ async def test_reads_are_repeated(server: CosmosServer, container: ContainerProx
 
 
 @pytest.mark.parametrize("substatus", [0, 1000, 1002, 1007, 1008])
-async def test_410_is_raised(server: CosmosServer, container: ContainerProxy, substatus: int) -> None:
-    """The SDK raises an exception for 410 with any sub-status, for writes and point reads."""
+async def test_status_410_is_raised(server: CosmosServer, container: ContainerProxy, substatus: int) -> None:
+    """The SDK raises an exception for the status 410 with any sub-status, for writes and point reads."""
     await container.create_item({"id": "a", "pk": "p"})
     for attempt in (container.read_item("a", "p"), container.create_item({"id": "b", "pk": "p"})):
         server.faults.add(_build_status_fault(410, substatus))
@@ -167,7 +167,7 @@ async def test_410_is_raised(server: CosmosServer, container: ContainerProxy, su
 
 
 async def test_throttling_states_the_delay(server: CosmosServer, container: ContainerProxy) -> None:
-    """If all retries of a request get 429, the exception contains the delay that the server requests."""
+    """If each retry gets 429, the exception contains the delay that the server requests."""
     fault = InjectedFault(FaultKind.STATUS, _is_affected, status=429, substatus=3200, retry_after_ms=1)
     server.faults.add(fault)
     with pytest.raises(CosmosHttpResponseError) as caught:
@@ -177,7 +177,7 @@ async def test_throttling_states_the_delay(server: CosmosServer, container: Cont
 
 
 async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: ContainerProxy) -> None:
-    """The SDK does not repeat a batch with a throttled operation; the caller gets the delay."""
+    """If an operation of a batch gets 429, the SDK does not repeat the batch, and the caller gets the delay."""
     server.faults.add(_build_fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=7))
     with pytest.raises(CosmosBatchOperationError) as caught:
         await _append_record(container)
@@ -187,7 +187,7 @@ async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: C
 
 
 async def test_late_replies_repeat_the_write(server: CosmosServer, container: ContainerProxy) -> None:
-    """By default a write whose reply is late is repeated and conflicts with its first attempt."""
+    """By default, a write with a late reply is repeated and conflicts with its first attempt."""
     server.faults.add(_build_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"}, read_timeout=0.1)
@@ -197,7 +197,7 @@ async def test_late_replies_repeat_the_write(server: CosmosServer, container: Co
 async def test_writes_are_committed_after_a_timeout(
     server: CosmosServer, container: ContainerProxy, kind: FaultKind
 ) -> None:
-    """Without retries a late reply raises ServiceResponseTimeoutError, although the write may be committed."""
+    """Without retries, a late reply raises ServiceResponseTimeoutError, although the write may be committed."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_build_fault(kind, seconds=0.3))
@@ -213,7 +213,7 @@ async def test_writes_are_committed_after_a_timeout(
 
 
 async def test_faults_are_counted_and_cleared(server: CosmosServer, container: ContainerProxy) -> None:
-    """A fault is injected at most as often as its limit, and not after it is cleared."""
+    """A fault is injected up to its limit, and not after it is cleared."""
     fault = server.faults.add(InjectedFault(FaultKind.STATUS, _is_affected, status=449))
     for _ in range(2):
         with pytest.raises(CosmosHttpResponseError):
@@ -234,7 +234,7 @@ async def test_random_faults_have_the_requested_probability() -> None:
     assert 0.22 < applied / 4000 < 0.38
 
 
-async def test_lost_replies_of_single_writes(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_a_lost_connection_and_a_truncated_reply_differ(server: CosmosServer, container: ContainerProxy) -> None:
     """Without retries, a lost connection and a truncated reply raise two different exceptions."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)

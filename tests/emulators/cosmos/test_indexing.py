@@ -29,7 +29,7 @@ def _build_policy(included: list[str], excluded: list[str]) -> dict[str, Any]:
 
 
 def test_the_default_policy_indexes_all_but_the_etag() -> None:
-    """With the default policy, items can be sorted by each property except ``_etag``."""
+    """With the default policy, queries can sort by each property except ``_etag``."""
     assert _is_accepted(DEFAULT_POLICY, _build_sort_key("a.b"))
     assert not _is_accepted(DEFAULT_POLICY, _build_sort_key("_etag"))
 
@@ -48,13 +48,13 @@ def test_the_default_policy_indexes_all_but_the_etag() -> None:
         ([], [], "a", False),
     ],
 )
-def test_the_more_precise_path_decides(included: list[str], excluded: list[str], path: str, *, expected: bool) -> None:
-    """If several paths of the policy match a property, the most precise one decides."""
+def test_the_most_precise_path_applies(included: list[str], excluded: list[str], path: str, *, expected: bool) -> None:
+    """If several paths of the policy match a property, the most precise path applies."""
     assert _is_accepted(_build_policy(included, excluded), _build_sort_key(path)) is expected
 
 
 def test_system_properties_are_always_indexed() -> None:
-    """Items can be sorted by ``id`` and ``_ts`` with every policy; if indexing is disabled, by no other property."""
+    """Queries can always sort by ``id`` and ``_ts``; if indexing is disabled, by nothing else."""
     disabled = {"indexingMode": "none", **_build_policy(["/*"], [])}
     assert _is_accepted(disabled, _build_sort_key("id"))
     assert _is_accepted(disabled, _build_sort_key("_ts"))
@@ -62,7 +62,7 @@ def test_system_properties_are_always_indexed() -> None:
 
 
 def test_several_keys_require_a_composite_index() -> None:
-    """Two sort keys need a composite index with their paths in order, in the same or in all opposite directions."""
+    """Sorting by two keys requires a composite index with these paths in order, in equal or opposite directions."""
     composite = [{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "descending"}]
     policy = {**DEFAULT_POLICY, "compositeIndexes": [composite]}
     assert _is_accepted(policy, _build_sort_key("a"), _build_sort_key("b", descending=True))
@@ -73,7 +73,7 @@ def test_several_keys_require_a_composite_index() -> None:
 
 
 def test_the_error_names_the_path() -> None:
-    """The error has the status 400 and quotes the sort key as the query writes it."""
+    """The error has status 400 and quotes the sort key as it is in the query."""
     with pytest.raises(CosmosError, match=r"order-by item 'c\._etag' is excluded") as caught:
         check_sort(DEFAULT_POLICY, [_build_sort_key("_etag")])
     assert caught.value.status == 400

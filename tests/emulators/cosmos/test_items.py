@@ -20,7 +20,7 @@ MEGABYTES_2 = 2 * 1024 * 1024
 
 
 async def test_items_are_created_changed_and_deleted(container: ContainerProxy) -> None:
-    """An item can be created, read, replaced, upserted and deleted, and gets a new ETag at each write."""
+    """An item can be created, read, replaced, upserted and deleted; each write sets a new ETag."""
     created = await container.create_item({"id": "a", "pk": "p", "n": 1})
     assert await container.read_item("a", "p") == created
     replaced = await container.replace_item("a", {"id": "a", "pk": "p", "n": 2})
@@ -32,7 +32,7 @@ async def test_items_are_created_changed_and_deleted(container: ContainerProxy) 
         await container.read_item("a", "p")
 
 
-async def test_replies_have_headers(container: ContainerProxy) -> None:
+async def test_replies_have_etag_charge_and_session_token(container: ContainerProxy) -> None:
     """A reply has the ETag, the request charge, the session token and the item's system properties."""
     created = await container.create_item({"id": "a", "pk": "p"})
     headers = created.get_response_headers()
@@ -42,8 +42,8 @@ async def test_replies_have_headers(container: ContainerProxy) -> None:
     assert {"_rid", "_self", "_ts", "_attachments"} <= created.keys()
 
 
-async def test_create_is_create_only(container: ContainerProxy) -> None:
-    """Creating an item with an id that exists in the same logical partition is rejected."""
+async def test_an_existing_id_cannot_be_created(container: ContainerProxy) -> None:
+    """Creating an item is rejected if its id exists in the same logical partition."""
     await container.create_item({"id": "a", "pk": "p"})
     await container.create_item({"id": "a", "pk": "q"})
     await container.create_item({"id": "A", "pk": "p"})
@@ -74,8 +74,8 @@ WRITES: dict[str, Write] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-async def test_if_match_guards_writes(container: ContainerProxy, write: Write) -> None:
-    """A write with If-Match is rejected if the item has changed."""
+async def test_a_write_with_an_old_etag_is_rejected(container: ContainerProxy, write: Write) -> None:
+    """A write with If-Match is rejected if the item has changed since."""
     old = await container.create_item({"id": "a", "pk": "p"})
     new = await container.upsert_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosAccessConditionFailedError) as caught:
@@ -85,7 +85,7 @@ async def test_if_match_guards_writes(container: ContainerProxy, write: Write) -
 
 
 async def test_if_none_match_returns_304(server: CosmosServer, container: ContainerProxy) -> None:
-    """A conditional read of an unchanged item returns 304, which the SDK shows as an empty document."""
+    """A conditional read of an unchanged item returns 304; the SDK returns an empty document."""
     item = await container.create_item({"id": "a", "pk": "p"})
     condition = {"etag": item["_etag"], "match_condition": MatchConditions.IfModified}
     assert await container.read_item("a", "p", **condition) == {}
@@ -108,8 +108,8 @@ async def test_missing_items_are_404(container: ContainerProxy) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body directly")  # aiohttp, of what the SDK hands it
-async def test_two_megabytes_are_the_limit(container: ContainerProxy) -> None:
-    """A document of 2 MB is stored; one more byte is rejected with 413."""
+async def test_a_document_over_two_megabytes_is_rejected(container: ContainerProxy) -> None:
+    """A document of 2 MB is stored; one byte more is rejected with 413."""
     item = await container.upsert_item({"id": "a", "pk": "p", "s": ""})
     container_text = (
         '{"id":"a","pk":"p","s":"","_rid":"","_self":"","_etag":"\\"\\"","_attachments":"","_ts":0000000000}'
@@ -124,8 +124,8 @@ async def test_two_megabytes_are_the_limit(container: ContainerProxy) -> None:
 
 
 @pytest.mark.parametrize("item_id", ["a/b", "a\\b", "a?b", "a#b", "x" * 1024, "é" * 512])
-async def test_bad_ids_are_refused(server: CosmosServer, container: ContainerProxy, item_id: str) -> None:
-    r"""The server rejects ids with / \ ? # or over 1,023 bytes, even those that the SDK accepts."""
+async def test_invalid_ids_are_rejected(server: CosmosServer, container: ContainerProxy, item_id: str) -> None:
+    r"""Ids with / \ ? # or over 1,023 bytes are rejected, even if the SDK accepts them."""
     with pytest.raises((ValueError, CosmosHttpResponseError)):
         await container.create_item({"id": item_id, "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
@@ -142,7 +142,7 @@ async def test_unusual_ids_are_stored(container: ContainerProxy, item_id: str) -
 
 @pytest.mark.parametrize("item_id", [".", ".."])
 async def test_the_sdk_cannot_address_dots(container: ContainerProxy, item_id: str) -> None:
-    """The SDK cannot address the ids `.` and `..`, because its transport resolves them; queries find such items."""
+    """The SDK cannot read items with the ids `.` and `..`, because it resolves them in URLs; queries find them."""
     await container.create_item({"id": item_id, "pk": "p"})
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.read_item(item_id, "p")
@@ -152,35 +152,35 @@ async def test_the_sdk_cannot_address_dots(container: ContainerProxy, item_id: s
 
 
 async def test_partition_value_must_match_the_document(container: ContainerProxy) -> None:
-    """A document is rejected with 400/1001 if the request names another partition."""
+    """A document gets 400/1001 if the request names another partition than the document."""
     await container.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
         await container.execute_item_batch([("create", ({"id": "b", "pk": "q"},))], "p")
     assert caught.value.status_code == 400
 
 
-async def test_whole_numbers_are_doubles(container: ContainerProxy) -> None:
+async def test_large_integers_are_rounded(container: ContainerProxy) -> None:
     """An integer above 2^53 is rounded to a double."""
     await container.create_item({"id": "a", "pk": "p", "n": 9007199254740993, "m": [9007199254740992]})
     item = await container.read_item("a", "p")
     assert (item["n"], item["m"]) == (9007199254740992, [9007199254740992])
 
 
-async def test_client_cannot_set_system_fields(container: ContainerProxy) -> None:
+async def test_client_values_of_system_fields_are_ignored(container: ContainerProxy) -> None:
     """Values that a client sets for _etag, _ts, _rid and _self are ignored."""
     item = await container.create_item({"id": "a", "pk": "p", "_etag": "mine", "_ts": 1, "_rid": "r", "_self": "s"})
     assert (item["_etag"] != "mine", item["_ts"] != 1, item["_rid"] != "r", item["_self"] != "s") == (True,) * 4
 
 
 async def test_writes_can_reply_without_a_document(container: ContainerProxy) -> None:
-    """With the option no_response, a write returns headers and no document."""
+    """With the option no_response, a write returns headers without a document."""
     item = await container.create_item({"id": "a", "pk": "p"}, no_response=True)
     assert item == {}
     assert item.get_response_headers()["etag"]
 
 
-async def test_patches_change_parts(container: ContainerProxy) -> None:
-    """Patch operations, with or without a condition, have the results that the REST reference describes."""
+async def test_patches_have_the_documented_results(container: ContainerProxy) -> None:
+    """Patch operations, conditional or not, have the results of the REST reference."""
     await container.create_item({"id": "a", "pk": "p", "n": 1, "list": [1, 3], "old": {"x": 1}, "gone": 1})
     operations: list[dict[str, Any]] = [
         {"op": "incr", "path": "/n", "value": 2},

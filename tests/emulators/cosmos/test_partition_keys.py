@@ -20,7 +20,7 @@ SCALARS = st.one_of(
 
 @given(st.lists(SCALARS, min_size=1, max_size=3))
 def test_hash_equals_the_hash_of_the_sdk(values: list[Any]) -> None:
-    """The server computes the same hash of a partition key as the SDK."""
+    """The emulator and the SDK compute the same hash of a partition key."""
     paths = [f"/k{index}" for index in range(len(values))]
     key = key_from_document({f"k{index}": value for index, value in enumerate(values)}, paths)
     theirs = PartitionKey(paths, kind="MultiHash")._get_effective_partition_key_string(values)
@@ -32,8 +32,8 @@ async def _read_ids(container: ContainerProxy, partition_key: Any) -> list[Any]:
     return [item_id async for item_id in found]
 
 
-async def test_values_keep_their_types(container: ContainerProxy) -> None:
-    """1, true, "1", null and a missing value are different partitions; 1 and 1.0 are the same partition."""
+async def test_partition_keys_of_different_types_differ(container: ContainerProxy) -> None:
+    """The keys 1, true, "1", null and a missing value are different partitions; 1 and 1.0 are one partition."""
     values: dict[str, Any] = {"number": 1, "float": 1.0, "true": True, "text": "1", "null": None}
     for name, value in values.items():
         await container.create_item({"id": name, "pk": value})
@@ -48,7 +48,7 @@ async def test_values_keep_their_types(container: ContainerProxy) -> None:
     assert (await container.read_item("null", NullPartitionKeyValue))["id"] == "null"
 
 
-async def test_nested_path(database: DatabaseProxy) -> None:
+async def test_a_nested_member_can_be_the_partition_key(database: DatabaseProxy) -> None:
     """A path such as /a/b selects a nested member as partition key."""
     container = await database.create_container("nested", PartitionKey("/a/b"))
     await container.create_item({"id": "x", "a": {"b": "p"}})
@@ -57,8 +57,8 @@ async def test_nested_path(database: DatabaseProxy) -> None:
     assert await _read_ids(container, NonePartitionKeyValue) == ["y"]
 
 
-async def test_levels_and_their_prefixes(server: CosmosServer, database: DatabaseProxy) -> None:
-    """Items with a key of three levels are found by the full key and by its first levels."""
+async def test_a_key_prefix_finds_items(server: CosmosServer, database: DatabaseProxy) -> None:
+    """Items with a key of three levels are found by the full key and by its first one or two levels."""
     container = await database.create_container("levels", PartitionKey(["/a", "/b", "/c"], kind="MultiHash"))
     for n in range(24):
         await container.create_item({"id": str(n), "a": f"a{n % 2}", "b": n % 3, "c": n % 4})
@@ -70,7 +70,7 @@ async def test_levels_and_their_prefixes(server: CosmosServer, database: Databas
     assert (await container.read_item("5", ["a1", 2, 1]))["id"] == "5"
 
 
-async def test_long_values_are_refused(container: ContainerProxy) -> None:
+async def test_a_partition_key_over_2_kb_is_rejected(container: ContainerProxy) -> None:
     """A partition key value over 2 KB is rejected."""
     await container.create_item({"id": "a", "pk": "x" * 2048})
     with pytest.raises(CosmosHttpResponseError) as caught:
@@ -79,7 +79,7 @@ async def test_long_values_are_refused(container: ContainerProxy) -> None:
 
 
 async def test_feed_ranges_cover_everything_once(container: ContainerProxy) -> None:
-    """The feed ranges are the physical partitions, and together contain every item once."""
+    """Each feed range is a physical partition, and together they contain each item once."""
     for n in range(30):
         await container.create_item({"id": str(n), "pk": f"p{n}"})
     found: list[Any] = []

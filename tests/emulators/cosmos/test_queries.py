@@ -49,7 +49,7 @@ FILTERS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("condition", "holds"), FILTERS, ids=[condition for condition, _ in FILTERS])
-async def test_filters(filled: ContainerProxy, condition: str, holds: Any) -> None:
+async def test_a_filter_selects_items(filled: ContainerProxy, condition: str, holds: Any) -> None:
     """A query returns the items that match its filter, in one partition or in all."""
     parameters = [{"name": "@prefix", "value": "i1"}]
     query = f"SELECT VALUE c.id FROM c WHERE {condition}"
@@ -69,7 +69,9 @@ async def test_filters(filled: ContainerProxy, condition: str, holds: Any) -> No
         ("ORDER BY c.even DESC, c.n ASC", lambda i: (-i["even"], i["n"])),
     ],
 )
-async def test_order(filled: ContainerProxy, partition: dict[str, Any], clause: str, key: Any) -> None:
+async def test_order_by_sorts_over_pages_and_partitions(
+    filled: ContainerProxy, partition: dict[str, Any], clause: str, key: Any
+) -> None:
     """ORDER BY sorts correctly over several pages and partitions."""
     found = await _read_all(filled, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
     expected = sorted((item for item in ITEMS if not partition or item["pk"] == "p1"), key=key)
@@ -77,7 +79,7 @@ async def test_order(filled: ContainerProxy, partition: dict[str, Any], clause: 
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
-async def test_top_and_offset_limit(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+async def test_top_and_offset_limit_count_over_partitions(filled: ContainerProxy, partition: dict[str, Any]) -> None:
     """TOP and OFFSET LIMIT count results over several pages and partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
     top = await _read_all(filled, "SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n DESC", max_item_count=2, **partition)
@@ -88,7 +90,7 @@ async def test_top_and_offset_limit(filled: ContainerProxy, partition: dict[str,
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
-async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+async def test_aggregates_combine_all_partitions(filled: ContainerProxy, partition: dict[str, Any]) -> None:
     """COUNT, SUM, MIN, MAX and AVG combine the values of all partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
     expected = {
@@ -103,13 +105,13 @@ async def test_aggregates(filled: ContainerProxy, partition: dict[str, Any]) -> 
 
 
 async def test_fields_are_projected(filled: ContainerProxy) -> None:
-    """A query for a list of fields returns the listed fields that exist."""
+    """A query with a list of fields returns those of the fields that exist."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
     assert await _read_all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
-async def test_pages_resume(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+async def test_the_next_page_continues_after_the_last_item(filled: ContainerProxy, partition: dict[str, Any]) -> None:
     """The next page starts after the last item, even if items were added or removed meanwhile."""
     seen: list[str] = []
     token = None
@@ -124,8 +126,8 @@ async def test_pages_resume(filled: ContainerProxy, partition: dict[str, Any]) -
     assert sorted(seen) == [item["id"] for item in ITEMS if not partition or item["pk"] == "p1"]
 
 
-async def test_token_is_bound_to_its_query(filled: ContainerProxy) -> None:
-    """An invalid continuation token, or the token of a different query, is rejected with 400."""
+async def test_a_foreign_continuation_token_is_rejected(filled: ContainerProxy) -> None:
+    """A continuation token that is invalid or belongs to another query is rejected with 400."""
     pages: Any = filled.query_items("SELECT * FROM c", partition_key="p1", max_item_count=1).by_page()
     await anext(pages)
     for token, query in ((pages.continuation_token, "SELECT * FROM c WHERE c.n > 1"), ("nonsense", "SELECT * FROM c")):
@@ -169,14 +171,14 @@ async def test_order_needs_an_index(filled: ContainerProxy) -> None:
         "SELECT * FROM c; DROP",
     ],
 )
-async def test_other_queries_are_refused(filled: ContainerProxy, query: str) -> None:
+async def test_unsupported_queries_are_rejected(filled: ContainerProxy, query: str) -> None:
     """Unsupported queries are rejected with 400."""
     with pytest.raises(CosmosHttpResponseError) as caught:
         await _read_all(filled, query, partition_key="p1")
     assert caught.value.status_code == 400
 
 
-async def test_partial_pages(server: CosmosServer, filled: ContainerProxy) -> None:
+async def test_partial_pages_lose_no_items(server: CosmosServer, filled: ContainerProxy) -> None:
     """Partial and empty pages do not lose items."""
     server.faults.add(
         InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)
@@ -185,8 +187,8 @@ async def test_partial_pages(server: CosmosServer, filled: ContainerProxy) -> No
     assert found == [item["n"] for item in ITEMS if item["pk"] == "p1"]
 
 
-async def test_order_holds_while_items_change(filled: ContainerProxy) -> None:
-    """Sorted pages resume correctly after the last item was changed or removed."""
+async def test_sorted_pages_continue_after_changes(filled: ContainerProxy) -> None:
+    """Sorted pages continue correctly after the last item of a page was changed or removed."""
     seen: list[int] = []
     token = None
     while True:

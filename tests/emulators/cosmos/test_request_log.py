@@ -1,4 +1,4 @@
-"""Tests of the log of requests to the test server."""
+"""Tests of the emulator's log of requests."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def _build_request(operation: str, body: bytes = b"") -> CosmosRequest:
 
 
 def test_entries_have_the_size_but_not_the_body() -> None:
-    """An entry has method, path and headers of the request, and the length of its body instead of the body."""
+    """A log entry has the method, path and headers of a request, and the length of its body but not the body."""
     log = RequestLog()
     log.add(_build_request("create_item", b"12345"), 429, 3200, FaultKind.STATUS)
     [entry] = log
@@ -22,7 +22,7 @@ def test_entries_have_the_size_but_not_the_body() -> None:
 
 
 def test_requests_are_found_by_operation() -> None:
-    """The log returns the requests for an operation, oldest first, and counts them."""
+    """The log returns and counts the requests for an operation, oldest first."""
     log = RequestLog()
     for operation, status in (("query", 200), ("create_item", 201), ("query", 410)):
         log.add(_build_request(operation), status, 0, None)
@@ -49,7 +49,7 @@ def test_the_oldest_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_requests_may_arrive_during_iteration() -> None:
-    """An iteration over the log covers the entries at its start, even if other threads add entries meanwhile."""
+    """Iterating over the log returns the entries at its start, even if other threads add entries meanwhile."""
     log = RequestLog()
     log.add(_build_request("query"), 200, 0, None)
     for _ in log:

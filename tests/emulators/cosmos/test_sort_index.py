@@ -1,4 +1,4 @@
-"""Tests of the index for pages of sorted queries."""
+"""Tests of the index for sorted pages."""
 
 from emulators.cosmos.sort_index import SortIndex, build_sort_entry
 
@@ -14,14 +14,14 @@ def build_index() -> SortIndex:
 
 
 def test_numbers_are_sorted_by_type_value_and_number() -> None:
-    """Items are sorted by type, then value, then creation; descending order is the exact reverse."""
+    """Items are sorted by type, value and order of creation; descending order is exactly the reverse."""
     index = build_index()
     assert list(index.iterate_after(None, descending=False)) == [5, 4, 2, 6, 3, 1]
     assert list(index.iterate_after(None, descending=True)) == [1, 3, 6, 2, 4, 5]
 
 
 def test_iteration_continues_after_a_removed_item() -> None:
-    """A page continues at the right place even if the last item of the previous page was removed."""
+    """A page continues at the right position even if the last item of the previous page was removed."""
     index = build_index()
     last = build_sort_entry(3, 2)
     index.remove(2, DOCUMENTS[2])

@@ -19,7 +19,7 @@ def _evaluate_expression(text: str, **parameters: Any) -> Any:
 
 
 def test_tokens_have_their_position() -> None:
-    """Each token has its kind, its text, and its place in the query; a token ``end`` follows the last real token."""
+    """Each token has its kind, text and position in the query; the last token is ``end``."""
     tokens = tokenize(" c.a >= 'x' ")
     assert [(token.kind, token.text) for token in tokens] == [
         ("name", "c"),
@@ -43,7 +43,7 @@ def test_tokens_have_their_position() -> None:
     ],
 )
 def test_and_binds_closer_than_or(text: str, expected: object) -> None:
-    """NOT binds closer than AND, and AND closer than OR; parentheses change the order."""
+    """NOT has priority over AND, and AND over OR; parentheses change this."""
     assert _evaluate_expression(text) is expected
 
 
@@ -59,7 +59,7 @@ def test_and_binds_closer_than_or(text: str, expected: object) -> None:
     ],
 )
 def test_paths_find_nested_values(text: str, expected: object) -> None:
-    """A path selects nested properties and array elements; if a step finds nothing, the value is undefined."""
+    """A path selects nested properties and array elements; the value of a missing step is undefined."""
     assert _evaluate_expression(text) == expected
 
 
@@ -75,18 +75,18 @@ def test_paths_find_nested_values(text: str, expected: object) -> None:
         ("c.missing BETWEEN 1 AND 2", UNDEFINED),
     ],
 )
-def test_ranges_and_lists(text: str, expected: object) -> None:
-    """BETWEEN includes its bounds, IN compares with each element of a list, and NOT can negate both."""
+def test_between_and_in_compare_with_bounds_and_lists(text: str, expected: object) -> None:
+    """BETWEEN includes its bounds, IN compares with each element of a list; NOT negates both."""
     assert _evaluate_expression(text) is expected
 
 
 def test_objects_and_arrays_omit_undefined_values() -> None:
-    """An undefined member or element is missing in the object or the array that the query builds."""
+    """If a query builds an object or array, undefined members and elements are left out."""
     assert _evaluate_expression('{"x": c.a, y: c.missing}') == {"x": 1}
     assert _evaluate_expression("[c.a, c.missing, -2, null]") == [1, -2, None]
 
 
-def test_literals_and_order() -> None:
+def test_literals_ignore_case_and_equal_values_compare_equal() -> None:
     """Literals may have any letter case; for equal values, <=, >= and = are true, and <, > and != are false."""
     assert _evaluate_expression("[TRUE, false, Null, undefined, 'x', 1.5]") == [True, False, None, "x", 1.5]
     assert _evaluate_expression("[c.a < 1, c.a <= 1, c.a > 1, c.a >= 1, c.a != 1, c.a <> 1]") == [
@@ -100,20 +100,20 @@ def test_literals_and_order() -> None:
 
 
 def test_not_of_other_types_is_undefined() -> None:
-    """NOT of a value that is not a boolean is undefined."""
+    """NOT of a value that is not boolean is undefined."""
     assert _evaluate_expression("NOT c.a") is UNDEFINED
     assert _evaluate_expression("NOT c.t") is False
 
 
 def test_parameters_have_the_values_of_the_request() -> None:
-    """A parameter is replaced by its value; a parameter without a value is an error."""
+    """A parameter is replaced with its value; a parameter without a value is an error."""
     assert _evaluate_expression("@x", x=[1]) == [1]
     with pytest.raises(CosmosError, match="The parameter '@y' is not in the list"):
         _evaluate_expression("@y", x=1)
 
 
-def test_aggregates_are_collected_in_order() -> None:
-    """The calls of aggregates are collected with their arguments; each call has its own total in the result row."""
+def test_aggregate_calls_are_collected_in_order() -> None:
+    """Calls of aggregates are collected with their arguments, and each call has its own total."""
     reader = ExpressionReader("[SUM(c.a), COUNT(1)]", {})
     expression = reader.parse_expression()
     assert [(name, argument(SqlRow({"a": 5}))) for name, argument in reader.aggregates] == [("SUM", 5), ("COUNT", 1)]
@@ -135,7 +135,7 @@ def test_aggregates_are_collected_in_order() -> None:
     ],
 )
 def test_invalid_expressions_are_rejected(text: str, message: str) -> None:
-    """Invalid syntax and unknown names and functions are errors with status 400 that quote the place."""
+    """Invalid syntax, unknown names and unknown functions get 400 with a quote of the text."""
     with pytest.raises(CosmosError, match=message) as caught:
         _evaluate_expression(text)
     assert caught.value.status == 400

@@ -36,7 +36,7 @@ def _call_function(name: str, *arguments: Any) -> Any:
     ],
 )
 def test_type_tests_accept_their_types(name: str, kinds: set[str]) -> None:
-    """Each type test is true exactly for the values of its types."""
+    """Each type test is true exactly for the values of its type."""
     assert {kind for kind, value in VALUES.items() if _call_function(name, value)} == kinds
 
 
@@ -50,7 +50,7 @@ def test_type_tests_accept_their_types(name: str, kinds: set[str]) -> None:
     ],
 )
 def test_texts_are_compared_with_case_unless_stated(name: str, text: str, part: str) -> None:
-    """The comparison respects the case of letters, unless the third argument is true."""
+    """Text functions distinguish letter case, unless the third argument is true."""
     assert _call_function(name, text, part) is True
     assert _call_function(name, text, part.swapcase()) is False
     assert _call_function(name, text, part.swapcase(), False) is False
@@ -72,18 +72,18 @@ def test_texts_are_compared_with_case_unless_stated(name: str, text: str, part: 
     ],
 )
 def test_a_wrong_type_is_undefined(name: str, arguments: tuple[Any, ...]) -> None:
-    """If an argument has the wrong type, the result of a function is undefined and not an error."""
+    """If an argument of a function has the wrong type, the result is undefined instead of an error."""
     assert _call_function(name, *arguments) is UNDEFINED
 
 
-def test_lengths_case_and_absolute_values() -> None:
+def test_functions_of_one_argument_return_their_result() -> None:
     """Functions of one argument return a length, a text in another letter case, or an absolute value."""
     assert [_call_function("ARRAY_LENGTH", [1, 2]), _call_function("LENGTH", "abc")] == [2, 3]
     assert [_call_function("LOWER", "Ab"), _call_function("UPPER", "Ab"), _call_function("ABS", -2)] == ["ab", "AB", 2]
 
 
 def test_an_array_contains_whole_elements_unless_partial() -> None:
-    """An object matches an element with the same members, and with ``partial`` also an element with more members."""
+    """ARRAY_CONTAINS compares whole elements; with ``partial`` an element may have more members than the object."""
     elements = [{"a": 1, "b": {"c": 2, "d": 3}}, True]
     assert _call_function("ARRAY_CONTAINS", elements, {"a": 1}) is False
     assert _call_function("ARRAY_CONTAINS", elements, {"a": 1}, True) is True
@@ -94,20 +94,20 @@ def test_an_array_contains_whole_elements_unless_partial() -> None:
 
 @pytest.mark.parametrize(("name", "expected"), [("COUNT", 3), ("SUM", 6), ("MIN", 1), ("MAX", 3), ("AVG", 2)])
 def test_aggregates_ignore_undefined_values(name: str, expected: object) -> None:
-    """An aggregate uses the defined values only."""
+    """Aggregates ignore undefined values."""
     assert compute_aggregate(name, [3, UNDEFINED, 1, 2]) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("COUNT", 0), ("SUM", 0), ("MIN", UNDEFINED), ("MAX", UNDEFINED), ("AVG", UNDEFINED)]
 )
-def test_aggregates_of_nothing(name: str, expected: object) -> None:
-    """Without values, COUNT and SUM are 0, and the other aggregates are undefined."""
+def test_aggregates_of_no_values(name: str, expected: object) -> None:
+    """Without values, COUNT and SUM are 0, and other aggregates are undefined."""
     assert compute_aggregate(name, [UNDEFINED]) == expected
 
 
 def test_sums_of_other_types_are_undefined() -> None:
-    """A value that is not a number makes SUM and AVG undefined; MIN and MAX compare such values by type."""
+    """A value that is not a number makes SUM and AVG undefined; MIN and MAX compare it by type."""
     assert compute_aggregate("SUM", [1, "a"]) is UNDEFINED
     assert compute_aggregate("AVG", [1, None]) is UNDEFINED
     assert [compute_aggregate("MIN", ["a", 1, True]), compute_aggregate("MAX", [5, "a", True])] == [True, "a"]

@@ -21,7 +21,7 @@ def _matches(condition: str, document: dict[str, Any], **parameters: Any) -> boo
 
 @given(SCALARS, SCALARS)
 def test_equality_is_false_between_types(left: Any, right: Any) -> None:
-    """Values of different types are unequal, even 1 and true, which are equal in Python."""
+    """Values of different types are unequal, even 1 and true."""
     expected = TYPES[type(left)] == TYPES[type(right)] and left == right
     assert _matches("c.x = @y", {"x": left}, y=right) is expected
     assert _matches("c.x != @y", {"x": left}, y=right) is not expected
@@ -29,7 +29,7 @@ def test_equality_is_false_between_types(left: Any, right: Any) -> None:
 
 @given(SCALARS, SCALARS)
 def test_order_is_undefined_between_types(left: Any, right: Any) -> None:
-    """Values of different types are neither less than nor greater than each other."""
+    """A comparison by order between values of different types is undefined."""
     comparable = TYPES[type(left)] == TYPES[type(right)]
     below = _matches("c.x < @y", {"x": left}, y=right)
     assert _matches("c.x >= @y", {"x": left}, y=right) is (comparable and not below)
@@ -43,14 +43,14 @@ def test_missing_fields_match_nothing(condition: str) -> None:
 
 
 def test_or_is_true_with_an_undefined_part() -> None:
-    """If one operand is undefined and the other true, OR is true, but AND is undefined."""
+    """If one operand is undefined and the other is true, OR is true and AND is undefined."""
     assert _matches("c.missing = 1 OR c.x = 1", {"x": 1})
     assert not _matches("c.missing = 1 AND c.x = 1", {"x": 1})
 
 
 @given(st.text())
-def test_strings_are_read_whole(text: str) -> None:
-    """A string literal equals a parameter with the same text, whatever characters the text contains."""
+def test_a_string_literal_equals_a_parameter(text: str) -> None:
+    """A string literal equals a parameter with the same text, whatever characters it contains."""
     assert _matches("c.x = @x", {"x": text}, x=text)
 
 
@@ -58,13 +58,13 @@ def test_strings_are_read_whole(text: str) -> None:
     ("literal", "value"),
     [("'it\\'s'", "it's"), ('"a\\"b"', 'a"b'), ("'\"'", '"'), ("'\\u00e9'", "é"), ("-1.5e2", -150)],
 )
-def test_literals(literal: str, value: Any) -> None:
+def test_literals_have_json_syntax(literal: str, value: Any) -> None:
     """Literals have JSON syntax; strings may be in single or double quotes."""
     assert _matches(f"c.x = {literal}", {"x": value})
 
 
 @given(st.text(alphabet="SELECT*FROM cWHERE()[]{}'\"=<>!.,@1aANDORNOTIN\\ ", max_size=60))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """Any query text is either parsed or rejected, and causes no other exception."""
+def test_any_query_text_is_parsed_or_rejected(text: str) -> None:
+    """Any text is parsed as a query or rejected, and no other exception is raised."""
     with contextlib.suppress(CosmosError):
         parse_statement(f"SELECT * FROM c WHERE {text}", {})

@@ -9,7 +9,7 @@ from emulators.cosmos.sql_values import UNDEFINED, are_equal, compare_equal, fin
 
 
 def test_types_have_an_order() -> None:
-    """Values of different types are sorted in this order: undefined, null, boolean, number, string, array, object."""
+    """Values of different types sort as undefined, null, boolean, number, string, array, object."""
     values: list[Any] = [UNDEFINED, None, True, 1, "a", [], {}]
     for one, next_one in pairwise(values):
         assert find_type_rank(one) < find_type_rank(next_one)
@@ -17,21 +17,21 @@ def test_types_have_an_order() -> None:
 
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), ([{"a": 1}], [{"a": 1.0}]), ({}, {}), (None, None)])
-def test_equal_values(left: Any, right: Any) -> None:
-    """Values are equal if their types and all nested values are equal; integers and fractions have the same type."""
+def test_equal_values_have_equal_types_and_parts(left: Any, right: Any) -> None:
+    """Values are equal if types and all nested values are equal; 1 and 1.0 have the same type."""
     assert are_equal(left, right)
 
 
 @pytest.mark.parametrize(
     ("left", "right"), [(1, True), (0, False), ([1], [True]), ([1], [1, 2]), ({"a": 1}, {"b": 1}), ("1", 1), (None, 0)]
 )
-def test_different_values(left: Any, right: Any) -> None:
-    """Values of different types are unequal, even a boolean and a number, also if they are nested in other values."""
+def test_values_of_different_types_are_unequal(left: Any, right: Any) -> None:
+    """Values of different types are unequal, also a boolean and a number, and also in nested values."""
     assert not are_equal(left, right)
 
 
 def test_a_comparison_with_undefined_is_undefined() -> None:
-    """A comparison with undefined is undefined; any other comparison is a boolean."""
+    """A comparison with undefined is undefined; other comparisons are true or false."""
     assert compare_equal(UNDEFINED, 1) is UNDEFINED
     assert compare_equal(1, UNDEFINED) is UNDEFINED
     assert compare_equal(1, "1") is False

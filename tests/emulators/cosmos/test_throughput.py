@@ -1,4 +1,4 @@
-"""Tests of the limit on request units that a container may use per second."""
+"""Tests of the limit on a container's request units per second."""
 
 import pytest
 from azure.cosmos import PartitionKey
@@ -10,8 +10,8 @@ from emulators.cosmos.throughput import ThroughputBudget
 from emulators.cosmos.wire import CosmosError
 
 
-def test_a_budget_rejects_requests_until_the_debt_is_paid() -> None:
-    """A budget without units left rejects requests and states the time until it accepts requests again."""
+def test_an_exhausted_budget_rejects_requests() -> None:
+    """If no request units are left, requests are rejected with the time until the next one is accepted."""
     budget = ThroughputBudget(10)
     budget.check(100.0)
     budget.spend(25)
@@ -22,7 +22,7 @@ def test_a_budget_rejects_requests_until_the_debt_is_paid() -> None:
 
 
 def test_a_budget_saves_at_most_the_units_of_one_second() -> None:
-    """An idle container saves at most the units of one second."""
+    """While a container is idle, it saves at most the request units of one second."""
     budget = ThroughputBudget(10)
     budget.check(0.0)
     budget.check(1000.0)
@@ -32,7 +32,7 @@ def test_a_budget_saves_at_most_the_units_of_one_second() -> None:
 
 
 async def test_a_container_beyond_its_throughput_replies_429() -> None:
-    """A request beyond the container's throughput is rejected with 429 and a delay; other containers accept it."""
+    """A request beyond a container's throughput gets 429 and a delay; other containers are not affected."""
     now = [1_000_000.0]
     options = AccountOptions(request_units=5)
     async with (

@@ -15,8 +15,8 @@ async def keyed(database: DatabaseProxy) -> ContainerProxy:
     return await database.create_container("keyed", PartitionKey("/pk"), unique_key_policy=unique)
 
 
-async def test_a_value_is_taken_once_a_partition(keyed: ContainerProxy) -> None:
-    """A second item with the same value is rejected in the same logical partition only."""
+async def test_a_value_is_unique_within_a_partition(keyed: ContainerProxy) -> None:
+    """A second item with the same value is rejected in the same logical partition, but not in another."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     with pytest.raises(CosmosResourceExistsError):
         await keyed.create_item({"id": "b", "pk": "p", "n": 1})
@@ -24,7 +24,7 @@ async def test_a_value_is_taken_once_a_partition(keyed: ContainerProxy) -> None:
 
 
 async def test_a_missing_value_counts_as_null(keyed: ContainerProxy) -> None:
-    """Only one item of a partition may lack a value for the unique key."""
+    """Only one item of a partition may have no value for the unique key."""
     await keyed.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosResourceExistsError):
         await keyed.create_item({"id": "b", "pk": "p", "n": None})
@@ -40,8 +40,8 @@ async def test_a_released_value_can_be_reused(keyed: ContainerProxy) -> None:
     await keyed.create_item({"id": "c", "pk": "p", "n": 1})
 
 
-async def test_a_batch_is_refused_whole(keyed: ContainerProxy) -> None:
-    """A batch with two equal values is undone; a value that a batch releases can be used again in the same batch."""
+async def test_a_batch_with_equal_values_is_undone(keyed: ContainerProxy) -> None:
+    """A batch with two equal values is undone; if a batch frees a value, it can use it again."""
     await keyed.create_item({"id": "a", "pk": "p", "n": 1})
     same: list[Any] = [("create", ({"id": name, "pk": "p", "n": 2},)) for name in ("b", "c")]
     with pytest.raises(CosmosBatchOperationError) as caught:

@@ -39,7 +39,7 @@ def _build_request(*segments: str, body: bytes = b"", operation: str = "read_ite
 
 
 def test_the_path_names_database_container_and_item() -> None:
-    """The names of database, container and item are read from the path; a name that the path lacks is None."""
+    """Database, container and item are read from the path; names that the path does not contain are None."""
     whole = _build_request("dbs", "d", "colls", "c", "docs", "i")
     assert (whole.database, whole.container, whole.item) == ("d", "c", "i")
     short = _build_request("dbs", "d", "colls")
@@ -53,19 +53,19 @@ def test_the_path_names_database_container_and_item() -> None:
     [("batch", True), ("delete_item", True), ("replace_offer", True), ("query", False), ("read_item", False)],
 )
 def test_writes_change_data(operation: str, *, expected: bool) -> None:
-    """An operation that changes items, containers or throughput is a write."""
+    """An operation that changes items, containers or throughput counts as a write."""
     assert _build_request(operation=operation).is_write is expected
 
 
 def test_flags_ignore_the_case() -> None:
-    """A header is a set flag if its value is ``true`` in any letter case; a missing header is not a set flag."""
+    """A header is a set flag if it is ``true`` in any letter case; a missing header is not set."""
     request = _build_request(one="True", two="1")
     assert [request.has_flag(name) for name in ("one", "two", "three")] == [True, False, False]
     assert request.read_header("three", "default") == "default"
 
 
 def test_a_body_that_is_not_json_is_rejected() -> None:
-    """The body is parsed as JSON; an invalid body is an error with status 400."""
+    """The body is parsed as JSON; an invalid body gets 400."""
     assert _build_request(body=b'{"a": 1}').json == {"a": 1}
     with pytest.raises(CosmosError, match="not valid JSON") as caught:
         _ = _build_request(body=b"{").json
@@ -73,7 +73,7 @@ def test_a_body_that_is_not_json_is_rejected() -> None:
 
 
 def test_errors_become_replies() -> None:
-    """The reply of an error has its code and message in the body, and sub-status and delay in the headers."""
+    """The reply for an error has code and message in the body, and sub-status and delay in headers."""
     reply = CosmosError(429, "slow down", 3200, 15).build_reply()
     assert (reply.status, reply.body) == (429, {"code": "TooManyRequests", "message": "Message: slow down"})
     assert (reply.headers["x-ms-substatus"], reply.headers["x-ms-retry-after-ms"]) == ("3200", "15")
@@ -84,5 +84,5 @@ def test_errors_become_replies() -> None:
 
 @pytest.mark.parametrize(("body", "expected"), [(None, b""), (b"raw", b"raw"), ({"a": [1]}, b'{"a":[1]}')])
 def test_bodies_are_encoded_once(body: object, expected: bytes) -> None:
-    """A body of bytes is sent unchanged, a JSON value is encoded, and a missing body is empty."""
+    """A body of bytes is sent unchanged, a JSON value is encoded once, and a missing body is empty."""
     assert CosmosReply(200, body).encode_body() == expected

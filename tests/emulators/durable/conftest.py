@@ -1,4 +1,4 @@
-"""Fixtures: Durable Functions on a host, and the engine without a host."""
+"""Fixtures: Durable Functions on a host, and the Durable Task engine without a host."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

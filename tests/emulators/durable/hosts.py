@@ -116,7 +116,7 @@ app.register_functions(steps)
 
 
 class DurableHost:
-    """Running host with the sample app, and requests to it."""
+    """Running host with the sample app, and functions that send requests to it."""
 
     def __init__(self, start_host: Callable[..., Any], http: httpx.Client) -> None:
         self._start_host = start_host
@@ -124,28 +124,28 @@ class DurableHost:
         self.begin()
 
     def begin(self) -> None:
-        """Start a host over the data directory of the previous one."""
+        """Start a host with the data directory of the previous host."""
         self.host = self._start_host(APP)
 
     def start(self, name: str, given: object = None, **query: str) -> dict[str, str]:
-        """Start an orchestration through the app and return the links to it."""
+        """Start an orchestration through the app and return its management links."""
         answer = self.http.post(f"{self.host.url}/start/{name}", json=given, params=query)
         assert answer.status_code == 202, answer.text
         links: dict[str, str] = answer.json()
         return links
 
     def client(self, operation: str, **arguments: object) -> Any:
-        """Call a method of the SDK's client within the app and return its result."""
+        """Call a method of the SDK's client in the app and return the result."""
         return self.http.post(f"{self.host.url}/client/{operation}", json=arguments).json()
 
     def wait_for_suspension(self, links: dict[str, str]) -> None:
-        """Wait until an orchestration waits for its event."""
+        """Wait until an orchestration waits for its external event."""
         self.host.wait_until(
             lambda: self.http.get(self.rebase_link(links["statusQueryGetUri"])).json()["customStatus"] == "waiting"
         )
 
     def rebase_link(self, link: str) -> str:
-        """Return a link of an earlier host with the address of the current host."""
+        """Return a management link with the address of the current host."""
         return str(httpx.URL(link).copy_with(port=httpx.URL(self.host.url).port))
 
     def wait_for_end(self, links: dict[str, str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Orchestration programs as data, an orchestrator that runs them, and a model of their results."""
+"""Orchestration programs as data, an orchestrator that runs them, and their expected results."""
 
 from collections.abc import Callable, Generator
 from datetime import timedelta
@@ -82,7 +82,7 @@ def _run_race(context: Any, argument: int) -> Steps:
 
 
 def compute_expected_results(program: dict[str, Any]) -> list[Any]:
-    """Compute the output that an orchestration of this program must have."""
+    """Return the output that an orchestration of this program must have."""
     return [_compute_expected_result(*step) for step in program["steps"]]
 
 

@@ -6,7 +6,7 @@ from emulators.durable.actions import ActionType, flatten_actions, read_action_t
 
 
 def test_single_actions_keep_their_order() -> None:
-    """The actions inside WhenAll and WhenAny, also nested actions, are listed in the order of the SDK."""
+    """Actions in WhenAll and WhenAny, also nested ones, are listed in the order of the SDK."""
     first, second, third = ({"actionType": ActionType.CALL_ACTIVITY, "functionName": name} for name in "abc")
     any_of = {"actionType": ActionType.WHEN_ANY, "compoundActions": [second, third]}
     all_of = {"actionType": ActionType.WHEN_ALL, "compoundActions": [first, any_of]}
@@ -14,6 +14,6 @@ def test_single_actions_keep_their_order() -> None:
 
 
 def test_an_unknown_kind_is_an_error() -> None:
-    """An action of an unknown kind, for example from a later SDK, is rejected."""
+    """An action of an unknown kind, for example of a later SDK, is rejected."""
     with pytest.raises(ValueError, match="99"):
         read_action_type({"actionType": 99})

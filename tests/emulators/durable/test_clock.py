@@ -7,7 +7,7 @@ from emulators.durable.clock import SystemClock
 
 
 async def test_an_event_ends_the_wait() -> None:
-    """A wait without an end time ends when an event is set."""
+    """A wait without an end time ends when its event is set."""
     clock, wake = SystemClock(), asyncio.Event()
     waiting = asyncio.create_task(clock.wait(None, wake))
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Tests of the engine with orchestrators that the SDK replays, and with a manual clock."""
+"""Tests of the Durable Task engine with the SDK's orchestrators and a manual clock."""
 
 from collections.abc import Generator
 from datetime import timedelta
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 type Steps = Generator[Any, Any, Any]
 
 
-async def test_sequence_passes_results_on(world: World, functions: SdkFunctions) -> None:
-    """Activities run in sequence, each once and with the previous result as input."""
+async def test_activities_run_in_sequence(world: World, functions: SdkFunctions) -> None:
+    """Activities run one after another, each once, and each gets the result of the one before."""
 
     @functions.orchestrator
     def chain(context: Any) -> Steps:
@@ -30,7 +30,7 @@ async def test_sequence_passes_results_on(world: World, functions: SdkFunctions)
 
 
 async def test_failure_of_an_activity_can_be_caught(world: World, functions: SdkFunctions) -> None:
-    """An orchestrator can catch the exception of an activity, which has the original text."""
+    """An orchestrator can catch the exception of an activity, with its original text."""
 
     @functions.orchestrator
     def catching(context: Any) -> Steps:
@@ -44,7 +44,7 @@ async def test_failure_of_an_activity_can_be_caught(world: World, functions: Sdk
 
 
 async def test_uncaught_failure_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
-    """An uncaught exception fails the orchestration, whose status contains the exception's text."""
+    """If an exception is not caught, the orchestration fails, and its status contains the text."""
 
     @functions.orchestrator
     def failing(context: Any) -> Steps:
@@ -56,8 +56,8 @@ async def test_uncaught_failure_fails_the_orchestration(world: World, functions:
     assert status["output"].startswith("Orchestrator function 'failing' failed: Activity function 'refuse' failed:")
 
 
-async def test_retries_pause_and_end(world: World, functions: SdkFunctions) -> None:
-    """A call with a retry policy is repeated until it succeeds or the attempts are used up."""
+async def test_a_retry_policy_repeats_a_failed_call(world: World, functions: SdkFunctions) -> None:
+    """A call with a retry policy is repeated until it succeeds or no attempts are left."""
     failures = iter([True, True, False])
 
     @functions.activity
@@ -88,7 +88,7 @@ async def test_retries_pause_and_end(world: World, functions: SdkFunctions) -> N
 
 
 async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkFunctions) -> None:
-    """A durable timer fires when it is due, and the orchestrator's clock then shows at least the due time."""
+    """A durable timer fires when it is due; the orchestrator's clock then shows at least that time."""
 
     @functions.orchestrator
     def sleeper(context: Any) -> Steps:
@@ -105,7 +105,7 @@ async def test_timer_fires_when_due_and_not_before(world: World, functions: SdkF
 
 
 async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctions) -> None:
-    """If an event arrives before a timer is due and the orchestrator cancels the timer, the timer does not fire."""
+    """If the orchestrator cancels a timer because an event arrives first, the timer does not fire."""
 
     @functions.orchestrator
     def race(context: Any) -> Steps:
@@ -124,8 +124,8 @@ async def test_cancelled_timer_does_not_fire(world: World, functions: SdkFunctio
     assert [event["EventType"] for event in status["historyEvents"]].count("TimerFired") == 1
 
 
-async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None:
-    """If an orchestrator waits for a timer and an event, and the timer is due first, the timer ends the wait."""
+async def test_a_timer_ends_a_wait_for_an_event(world: World, functions: SdkFunctions) -> None:
+    """If an orchestrator waits for a timer or an event, and the timer is due first, the timer ends the wait."""
 
     @functions.orchestrator
     def race(context: Any) -> Steps:
@@ -137,8 +137,8 @@ async def test_time_out_of_a_race(world: World, functions: SdkFunctions) -> None
     assert (await world.wait_for_end(tick=30))["output"] is True
 
 
-async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions) -> None:
-    """Events that arrive early are stored in order, and each event ends one wait for the event's name."""
+async def test_early_events_are_delivered_in_order(world: World, functions: SdkFunctions) -> None:
+    """Events that arrive early are stored in order, and each ends one wait for its name."""
 
     @functions.orchestrator
     def listener(context: Any) -> Steps:
@@ -156,7 +156,7 @@ async def test_events_wait_for_their_turn(world: World, functions: SdkFunctions)
 
 
 async def test_sub_orchestrations_return_and_fail(world: World, functions: SdkFunctions) -> None:
-    """A sub-orchestration returns its output, or fails and is repeated if the call has a retry policy."""
+    """A sub-orchestration returns its output, or fails and is repeated by its retry policy."""
 
     @functions.orchestrator
     def inner(context: Any) -> Steps:
@@ -185,7 +185,7 @@ async def test_sub_orchestrations_return_and_fail(world: World, functions: SdkFu
 
 
 async def test_continue_as_new_keeps_events(world: World, functions: SdkFunctions) -> None:
-    """Continue-as-new starts with an empty history and keeps events that were not delivered."""
+    """After continue-as-new, the history is empty, but undelivered events are still delivered."""
 
     @functions.orchestrator
     def counter(context: Any) -> Steps:
@@ -204,7 +204,7 @@ async def test_continue_as_new_keeps_events(world: World, functions: SdkFunction
     assert [event["EventType"] for event in status["historyEvents"]].count("EventRaised") == 1
 
 
-async def test_custom_status_is_shown(world: World, functions: SdkFunctions) -> None:
+async def test_the_custom_status_of_a_waiting_orchestrator_is_visible(world: World, functions: SdkFunctions) -> None:
     """The custom status of a waiting orchestrator is visible."""
 
     @functions.orchestrator
@@ -221,7 +221,7 @@ async def test_custom_status_is_shown(world: World, functions: SdkFunctions) -> 
 
 
 async def test_ids_and_time_are_the_same_on_replay(world: World, functions: SdkFunctions) -> None:
-    """Generated ids and the current time have the same values in every replay."""
+    """In each replay, generated ids and the current time have the same values."""
     seen: list[Any] = []
 
     @functions.orchestrator

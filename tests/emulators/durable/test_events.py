@@ -20,7 +20,7 @@ def _summarise_history(*history: events.Event, show_output: bool = True) -> list
 
 
 def test_a_sub_orchestration_names_its_caller() -> None:
-    """The first event of a sub-orchestration names the caller; an orchestration that a client started has no caller."""
+    """The start event of a sub-orchestration names the caller; an orchestration started by a client has no caller."""
     called = events.build_execution_started(_build_start_events(Parent("p1", "prun", 7)), AT)
     assert called["ParentInstance"]["TaskScheduleId"] == 7
     assert called["ParentInstance"]["OrchestrationInstance"] == {"InstanceId": "p1", "ExecutionId": "prun"}
@@ -29,21 +29,21 @@ def test_a_sub_orchestration_names_its_caller() -> None:
 
 
 def test_only_scheduling_events_have_a_number() -> None:
-    """An event that schedules a task has the task id as its number, every other event -1."""
+    """An event that schedules a task has the task id as its number; other events have -1."""
     scheduled = events.build_event(EventType.TASK_SCHEDULED, AT, 4, Name="Work")
     assert (scheduled["EventId"], scheduled["EventType"], scheduled["Name"]) == (4, 4, "Work")
     assert events.build_task_completed(4, "1", AT)["EventId"] == events.NO_ID == -1
 
 
 def test_a_timer_fires_at_its_due_time() -> None:
-    """The event of a timer has the due time, also if the timer fires late."""
+    """The event of a timer has the due time, even if the timer fires later."""
     fired = events.build_timer_fired(3, AT)
     assert fired["Timestamp"] == fired["FireAt"]
     assert fired["TimerId"] == 3
 
 
 def test_the_status_has_json_values_and_whole_seconds() -> None:
-    """The status has the parsed input, output and custom status, and times without fractions of seconds."""
+    """The status has parsed input, output and custom status, and times in whole seconds."""
     instance = Instance(
         _build_start_events(), OrchestrationStatus.COMPLETED, "[1]", '"half"', AT, AT + timedelta(seconds=1)
     )
@@ -55,14 +55,14 @@ def test_the_status_has_json_values_and_whole_seconds() -> None:
 
 
 def test_input_and_history_are_shown_on_request() -> None:
-    """The status contains the input and the history only if the client requests them."""
+    """The status has the input and the history only if the client requests them."""
     instance = Instance(_build_start_events(), OrchestrationStatus.RUNNING, None, None, AT, AT)
     shown = events.build_status_document(instance, show_input=False, history=[])
     assert (shown["input"], shown["output"], shown["historyEvents"]) == (None, None, [])
 
 
 def test_a_result_names_its_function() -> None:
-    """The history shows one entry for a task: its result, with the name and the start of the function."""
+    """The history has one entry per task: the result, with the function's name and start time."""
     shown = _summarise_history(
         events.build_event(EventType.ORCHESTRATOR_STARTED, AT),
         events.build_event(EventType.TASK_SCHEDULED, AT, 0, Name="Work"),
@@ -75,7 +75,7 @@ def test_a_result_names_its_function() -> None:
 
 
 def test_outputs_are_shown_on_request() -> None:
-    """The history contains results and inputs as parsed JSON, and only if the client requests them."""
+    """The history has results and inputs, as parsed JSON, only if the client requests them."""
     history = [
         events.build_execution_started(_build_start_events(), AT),
         events.build_event_raised("go", '{"b": 2}', AT),

@@ -6,14 +6,14 @@ from tests.emulators.durable.hosts import DurableHost
 
 
 def test_chain_of_activities_completes(durable: DurableHost) -> None:
-    """An orchestration runs its activities in order and returns its output."""
+    """An orchestration runs activities in order and returns its output."""
     status = durable.wait_for_end(durable.start("chain", 5))
     assert status["runtimeStatus"] == "Completed", status
     assert status["output"] == [40, {"got": {"text": "aé"}}]
 
 
 def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
-    """If a host is killed during 50 parallel activities, the next host completes them, with results in order."""
+    """If a host is killed during 50 parallel activities, the next host completes them; the results are in order."""
     links = durable.start("fan_out", 50)
     durable.host.wait_until(lambda: len(durable.host.records()) >= 10)
     durable.host.kill()
@@ -23,8 +23,8 @@ def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
 
 
 @pytest.mark.soak
-def test_storm_of_crashes_loses_nothing(durable: DurableHost) -> None:
-    """Orchestrations complete correctly although the host is killed repeatedly while they run."""
+def test_repeated_crashes_lose_no_orchestration(durable: DurableHost) -> None:
+    """If the host is killed repeatedly during orchestrations, each still completes correctly."""
     ways = [durable.start("long_way", number) for number in range(4)]
     for crash in range(12):
         seen = len(durable.host.records())

@@ -1,4 +1,4 @@
-"""Tests of concurrency, shutdown and error handling of the engine."""
+"""Tests of concurrency, shutdown and errors of the Durable Task engine."""
 
 import asyncio
 import json
@@ -22,8 +22,8 @@ type Steps = Generator[Any, Any, Any]
 pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was called")  # a hint of the SDK, once
 
 
-async def test_no_more_activities_run_than_allowed(tmp_path: Path) -> None:
-    """At most MaxConcurrentActivityFunctions activities run at the same time, and finally all have run."""
+async def test_concurrent_activities_are_limited(tmp_path: Path) -> None:
+    """At most MaxConcurrentActivityFunctions activities run at once, and finally all have run."""
     world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=3))
     running: list[int] = [0, 0]
 
@@ -62,7 +62,7 @@ async def test_waiting_completions_share_a_replay(world: World) -> None:
 
 
 async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> None:
-    """Activities of a terminated orchestration that have not started are not run."""
+    """If an orchestration is terminated, its activities that have not started do not run."""
     world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=1))
     begun = asyncio.Event()
     gate = asyncio.Event()
@@ -88,8 +88,8 @@ async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> 
     await world.kill()
 
 
-async def test_terminated_child_fails_its_parent(world: World) -> None:
-    """A terminated sub-orchestration counts as failed in the orchestration that called it."""
+async def test_a_terminated_sub_orchestration_fails_its_caller(world: World) -> None:
+    """If a sub-orchestration is terminated, its caller gets a failure."""
 
     @world.functions.orchestrator
     def inner(context: Any) -> Steps:
@@ -109,8 +109,8 @@ async def test_terminated_child_fails_its_parent(world: World) -> None:
     assert "enough" in (await world.wait_for_end())["output"]
 
 
-async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An orchestration fails if its history exceeds the limit."""
+async def test_the_size_of_a_history_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the history of an orchestration exceeds the limit, the orchestration fails."""
     monkeypatch.setattr(turns, "MAX_HISTORY", 40)
 
     @world.functions.activity
@@ -127,7 +127,7 @@ async def test_history_has_a_bound(world: World, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An orchestration fails if its orchestrator returns a result in another form than the SDK's."""
+    """If an orchestrator returns a result in another form than the SDK's, the orchestration fails."""
 
     @world.functions.orchestrator
     def strange(context: Any) -> None: ...
@@ -165,8 +165,8 @@ async def test_a_locked_file_loses_no_result(world: World, monkeypatch: pytest.M
     assert (await world.wait_for_end())["output"] == 1
 
 
-def test_stop_abandons_activities_and_the_next_host_repeats_them(durable: DurableHost) -> None:
-    """After SIGTERM the host ends within five seconds; the next host runs its unfinished activities again."""
+def test_the_next_host_repeats_activities_after_a_stop(durable: DurableHost) -> None:
+    """After SIGTERM the host ends within five seconds, and the next host repeats unfinished activities."""
     links = durable.start("fan_out", 12)
     durable.host.wait_until(lambda: len(durable.host.records()) == 12)
     durable.host.process.terminate()
@@ -179,7 +179,7 @@ def test_stop_abandons_activities_and_the_next_host_repeats_them(durable: Durabl
 
 
 def test_second_host_takes_over(durable: DurableHost) -> None:
-    """If two hosts use one folder, the second runs orchestrations only after the first has ended."""
+    """If two hosts use one folder, the second runs no orchestrations until the first has ended."""
     first = durable.host
     (first.data_dir / "open").touch()
     durable.begin()
@@ -190,8 +190,8 @@ def test_second_host_takes_over(durable: DurableHost) -> None:
     assert durable.wait_for_end(durable.start("chain", 5))["output"][0] == 40
 
 
-def test_an_empty_key_file_of_a_crash_is_filled(tmp_path: Path) -> None:
-    """If a crash has left the key file empty, the next start writes a key into it."""
+def test_an_empty_key_file_is_filled(tmp_path: Path) -> None:
+    """If a crash left the key file empty, the next start writes a key into it."""
     path = tmp_path / "durable.key"
     path.touch()
     key = load_system_key(path)
@@ -200,7 +200,7 @@ def test_an_empty_key_file_of_a_crash_is_filled(tmp_path: Path) -> None:
 
 
 async def test_old_ended_orchestrations_are_purged(world: World) -> None:
-    """A purge by age deletes only orchestrations that have ended and were started before the given time."""
+    """A purge by age deletes only orchestrations that have ended and started before the given time."""
 
     @world.functions.orchestrator
     def quick(_context: Any) -> str:

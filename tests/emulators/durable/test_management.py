@@ -1,10 +1,10 @@
-"""Tests of the operations on orchestrations through the SDK's client."""
+"""Tests of the SDK client's operations on orchestrations."""
 
 from tests.emulators.durable.hosts import DurableHost
 
 
 def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
-    """Event data that the SDK's client sends reaches the orchestrator as JSON text, as on Azure."""
+    """Data of an event that the SDK's client sends reaches the orchestrator as JSON text, as on Azure."""
     links = durable.start("waiter")
     durable.wait_for_suspension(links)
     assert durable.client("raise_event", instance_id=links["id"], event_name="answer", event_data={"a": 1}) is None
@@ -12,7 +12,7 @@ def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
 
 
 def test_status_has_input_output_and_history(durable: DurableHost) -> None:
-    """The status of an orchestration has name, input, output and, on request, the history."""
+    """The status has name, input and output and, on request, the history."""
     links = durable.start("chain", 5)
     durable.wait_for_end(links)
     status = durable.client("get_status", instance_id=links["id"], show_history=True, show_history_output=True)
@@ -29,8 +29,8 @@ def test_status_has_input_output_and_history(durable: DurableHost) -> None:
     assert "historyEvents" not in plain
 
 
-def test_failure_is_shown(durable: DurableHost) -> None:
-    """The status of a failed orchestration contains the exception's text, with code 200 or, on request, 500."""
+def test_the_status_of_a_failure_has_the_exception_text(durable: DurableHost) -> None:
+    """The status of a failed orchestration has the exception's text, with code 200 or, if requested, 500."""
     links = durable.start("failing")
     assert "ValueError: no a test" in durable.wait_for_end(links)["output"]
     plain = durable.http.get(links["statusQueryGetUri"])
@@ -39,7 +39,7 @@ def test_failure_is_shown(durable: DurableHost) -> None:
 
 
 def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
-    """An instance id can be started again only after its orchestration has ended."""
+    """An instance id can be used again only after its orchestration has ended."""
     links = durable.start("waiter", id="only")
     assert "already exists" in str(durable.client("start_new", orchestration_function_name="chain", instance_id="only"))
     durable.client("terminate", instance_id="only", reason="enough")
@@ -48,13 +48,13 @@ def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
 
 
 def test_unknown_orchestrator_is_named(durable: DurableHost) -> None:
-    """Starting an unknown orchestrator is rejected with its name."""
+    """Starting an unknown orchestrator is rejected with the orchestrator's name."""
     error = durable.client("start_new", orchestration_function_name="nobody")["error"]
     assert "The function 'nobody' doesn't exist" in error
 
 
 def test_terminate_ends_with_its_reason(durable: DurableHost) -> None:
-    """A terminated orchestration has the reason as output and accepts no more events."""
+    """A terminated orchestration has the reason as its output and accepts no more events."""
     links = durable.start("waiter")
     durable.wait_for_suspension(links)
     assert durable.client("terminate", instance_id=links["id"], reason="not needed & so on") is None
@@ -65,7 +65,7 @@ def test_terminate_ends_with_its_reason(durable: DurableHost) -> None:
 
 
 def test_suspended_orchestration_does_not_run(durable: DurableHost) -> None:
-    """Events for a suspended orchestration wait until it is resumed."""
+    """Events for a suspended orchestration are delivered after it is resumed."""
     links = durable.start("waiter")
     durable.wait_for_suspension(links)
     durable.client("suspend", instance_id=links["id"], reason="a pause")
@@ -77,7 +77,7 @@ def test_suspended_orchestration_does_not_run(durable: DurableHost) -> None:
 
 
 def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
-    """A restarted orchestration has the original input, under a new id or the same id."""
+    """A restarted orchestration gets the original input, under the same id or a new one."""
     links = durable.start("chain", 5)
     durable.wait_for_end(links)
     fresh = durable.client("restart", instance_id=links["id"])
@@ -92,7 +92,7 @@ def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
 
 
 def test_purge_deletes_ended_orchestrations(durable: DurableHost) -> None:
-    """Ended orchestrations can be purged one by one or by condition; running orchestrations cannot."""
+    """Ended orchestrations can be purged by id or by condition; running ones cannot."""
     ended, running = durable.start("chain", 1), durable.start("waiter")
     durable.wait_for_end(ended)
     assert durable.http.delete(running["purgeHistoryDeleteUri"]).status_code == 412
@@ -124,7 +124,7 @@ def test_list_is_filtered_and_paged(durable: DurableHost) -> None:
     assert seen == [f"batch-{number}" for number in range(6)]
 
 
-def test_token_of_another_host_is_refused(durable: DurableHost) -> None:
+def test_a_foreign_continuation_token_is_rejected(durable: DurableHost) -> None:
     """A continuation token that the host did not issue is rejected with 400."""
     link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
     assert durable.http.get(link, headers={"x-ms-continuation-token": "%%%"}).status_code == 400

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 
 
 class Crashes:
-    """Crashes of the engine after given numbers of calls to functions."""
+    """Planned crashes of the engine, each after a number of function calls."""
 
     def __init__(self, world: World, gaps: list[int]) -> None:
         self.world = world
@@ -35,7 +35,7 @@ class Crashes:
             self.due.set()
 
     async def happen(self) -> None:
-        """Crash and restart the engine if the test has planned a crash for this call."""
+        """Crash and restart the engine if a crash is planned for this call."""
         if self.due.is_set():
             self.due.clear()
             await self.world.kill()
@@ -54,7 +54,7 @@ async def run_program(program: dict[str, Any], gaps: list[int], most_at_once: in
 
 
 async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
-    """Send events, advance the clock and crash the engine until the program ends."""
+    """Send events, advance the clock and crash the engine, until the program ends."""
     fed: dict[tuple[str, str], int] = {}
 
     async def check_end() -> bool:
@@ -81,7 +81,7 @@ async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
     most_at_once=st.sampled_from([1, 10]),
 )
 def test_result_does_not_depend_on_crashes(steps: list[Any], rounds: int, gaps: list[int], most_at_once: int) -> None:
-    """Random crashes of the engine do not change the result of an orchestration."""
+    """If the engine crashes at random times, the result of an orchestration is the same."""
     program = {"steps": steps, "rounds": rounds}
     status = asyncio.run(run_program(program, gaps, most_at_once))
     assert (status["runtimeStatus"], status["output"]) == ("Completed", programs.compute_expected_results(program)), (

@@ -4,7 +4,7 @@ from emulators.durable.records import OrchestrationProgress, ScheduledAction, lo
 
 
 def test_progress_is_read_back() -> None:
-    """Stored progress is loaded unchanged, so that task ids continue after a restart."""
+    """Stored progress is read unchanged, so that task ids continue after a restart."""
     progress = OrchestrationProgress(waits={"go": 1}, cancelled=[4])
     progress.asked.append(ScheduledAction("activity a", progress.assign_task_id()))
     progress.asked.append(ScheduledAction("custom status", None))
@@ -14,5 +14,5 @@ def test_progress_is_read_back() -> None:
 
 
 def test_a_new_orchestration_has_no_progress() -> None:
-    """An empty JSON object is loaded as the progress of a new orchestration."""
+    """An empty JSON object is read as the progress of a new orchestration."""
     assert load_progress("{}") == OrchestrationProgress()

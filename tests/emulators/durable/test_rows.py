@@ -1,4 +1,4 @@
-"""Tests of the functions that read and write instances in an SQLite transaction."""
+"""Tests of functions that read and write orchestration instances in an SQLite transaction."""
 
 import json
 import sqlite3
@@ -43,7 +43,7 @@ def _list_messages(connection: sqlite3.Connection, name: str) -> list[tuple[str,
 
 
 def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.Connection) -> None:
-    """A stored instance is read back unchanged, is pending, and has a message that starts it."""
+    """A new instance is stored unchanged, is pending, and has a message that starts it."""
     assert _insert_running(connection, "i", "run", PARENT)
     found = rows.find_instance(connection, "i")
     assert found is not None
@@ -54,7 +54,7 @@ def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.
 
 
 def test_a_running_instance_is_not_replaced(connection: sqlite3.Connection) -> None:
-    """The id of an instance can be used again only after the instance has ended; the old history is then removed."""
+    """An instance id can be used again only after the instance has ended; its history is then deleted."""
     assert _insert_running(connection, "i", "first")
     rows.append_history(connection, "i", [{"EventType": 12}, {"EventType": 0}])
     assert not _insert_running(connection, "i", "second")
@@ -66,7 +66,7 @@ def test_a_running_instance_is_not_replaced(connection: sqlite3.Connection) -> N
 
 
 def test_a_run_is_active_until_it_ends_or_is_replaced(connection: sqlite3.Connection) -> None:
-    """Only the current run of an instance that has not ended is active."""
+    """The current run of an instance is active until it ends or a new run replaces it."""
     _insert_running(connection, "i", "run")
     assert rows.is_active_run(connection, "i", "run")
     assert not rows.is_active_run(connection, "i", "earlier")
@@ -84,7 +84,7 @@ def _add_notification(connection: sqlite3.Connection, status: OrchestrationStatu
 
 
 def test_the_caller_receives_the_result(connection: sqlite3.Connection) -> None:
-    """A completed sub-orchestration sends its output to the task of its caller."""
+    """A completed sub-orchestration sends its output to the caller's task."""
     _insert_running(connection, "p", "p-run")
     _add_notification(connection, OrchestrationStatus.COMPLETED, "[1]")
     _, (kind, event) = _list_messages(connection, "p")
@@ -98,7 +98,7 @@ def test_the_caller_receives_the_result(connection: sqlite3.Connection) -> None:
 def test_the_caller_receives_the_reason_of_a_failure(
     connection: sqlite3.Connection, status: OrchestrationStatus, output: str | None, reason: str
 ) -> None:
-    """A sub-orchestration that did not complete sends the reason, or its status if it has no output."""
+    """A failed sub-orchestration sends its output or, without output, its status as the reason."""
     _insert_running(connection, "p", "p-run")
     _add_notification(connection, status, output)
     _, (_, event) = _list_messages(connection, "p")
@@ -106,14 +106,14 @@ def test_the_caller_receives_the_reason_of_a_failure(
 
 
 def test_an_ended_caller_receives_nothing(connection: sqlite3.Connection) -> None:
-    """A caller that has ended, or was started again, gets no message of a sub-orchestration of its earlier run."""
+    """If the caller has ended or was restarted, it gets no message of its old sub-orchestration."""
     _insert_running(connection, "p", "another run")
     _add_notification(connection, OrchestrationStatus.COMPLETED, "1")
     assert [kind for kind, _ in _list_messages(connection, "p")] == [MessageKind.START]
 
 
 def test_messages_have_a_name_and_a_due_time(connection: sqlite3.Connection) -> None:
-    """A message is stored with its name and the time of its delivery."""
+    """A message is stored with its name and its delivery time."""
     _insert_running(connection, "i", "run")
     rows.send_message(connection, "i", MessageKind.TIMER, {"TimerId": 1}, LATER, name="1")
     query = "SELECT name, due, event FROM messages WHERE kind = 'timer'"

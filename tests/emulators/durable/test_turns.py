@@ -13,8 +13,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 type Steps = Generator[Any, Any, Any]
 
 
-async def test_pause_beyond_all_time_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
-    """An orchestration fails if a retry policy requests a pause beyond the range of dates."""
+async def test_a_pause_beyond_the_date_range_fails_the_orchestration(world: World, functions: SdkFunctions) -> None:
+    """If a retry policy requests a pause beyond the range of dates, the orchestration fails."""
 
     @functions.orchestrator
     def eternal(context: Any) -> Steps:
@@ -25,7 +25,7 @@ async def test_pause_beyond_all_time_fails_the_orchestration(world: World, funct
 
 
 async def test_nondeterministic_orchestrator_fails(world: World, functions: SdkFunctions) -> None:
-    """An orchestrator that requests other actions in a replay fails, and its status states the difference."""
+    """If an orchestrator requests other actions in a replay, it fails, and the status states the difference."""
     names = iter(["double", "refuse", "refuse"])
 
     @functions.orchestrator
@@ -40,7 +40,7 @@ async def test_nondeterministic_orchestrator_fails(world: World, functions: SdkF
 
 @pytest.mark.parametrize("what", ["call_http", "call_entity", "signal_entity"])
 async def test_unsupported_features_are_named(world: World, functions: SdkFunctions, what: str) -> None:
-    """An orchestration that uses an unsupported feature fails, and its status names the feature."""
+    """An orchestration with an unsupported feature fails, and its status names the feature."""
     from azure.durable_functions import EntityId  # noqa: PLC0415  for this test alone
 
     @functions.orchestrator

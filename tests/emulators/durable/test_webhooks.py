@@ -6,7 +6,7 @@ from tests.emulators.durable.hosts import DurableHost
 
 
 def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
-    """The JSON body of an event over HTTP reaches the orchestrator as the same JSON value."""
+    """The JSON body of an event that is sent over HTTP reaches the orchestrator as the same value."""
     links = durable.start("waiter")
     event = links["sendEventPostUri"].replace("{eventName}", "answer")
     assert durable.http.post(event, json={"a": [1, None]}).status_code == 202
@@ -32,13 +32,13 @@ def test_event_must_be_json(durable: DurableHost, content: bytes, kind: str) -> 
     ],
 )
 def test_invalid_conditions_are_ignored(durable: DurableHost, query: str) -> None:
-    """Invalid filter parameters are ignored, as by the Durable Task extension on Azure."""
+    """Invalid filter parameters are ignored, as on Azure."""
     link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
     assert durable.http.get(f"{link}&{query}").status_code == 200
 
 
 def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
-    """A start with a timeout waits for the output; after the timeout it returns the links."""
+    """A start with a timeout returns the output; if the timeout is over first, it returns the links."""
     link = durable.start("waiter")["statusQueryGetUri"]
     base, code = link.split("/instances/")[0], link.split("code=")[1]
     query = {"timeout": "20", "pollingInterval": "0.02", "code": code}
@@ -51,7 +51,7 @@ def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
 
 
 def test_unsupported_calls_are_rejected(durable: DurableHost) -> None:
-    """Rewind and entity requests are rejected with 501 and a reason."""
+    """Requests for rewind and entities get 501 and a reason."""
     links = durable.start("waiter")
     assert "cannot rewind" in durable.client("rewind", instance_id=links["id"], reason="x")["error"]
     entities = links["statusQueryGetUri"].replace(f"instances/{links['id']}", "entities/counter/a")
@@ -59,7 +59,7 @@ def test_unsupported_calls_are_rejected(durable: DurableHost) -> None:
 
 
 def test_api_requires_its_key(durable: DurableHost) -> None:
-    """The API rejects requests without the system key, which only its owner can read and which is never logged."""
+    """The API requires the system key, which only its owner can read and which is never logged."""
     link = durable.start("waiter")["statusQueryGetUri"]
     key = link.split("code=")[1]
     for url in (link.split("?")[0], link.replace(key, "x" * len(key)), link.replace("instances", "rpc/x/instances")):

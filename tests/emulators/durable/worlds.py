@@ -21,7 +21,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 
 
 class ManualClock:
-    """Clock that only the test advances."""
+    """Clock that a test advances."""
 
     def __init__(self) -> None:
         self._now = datetime(2030, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ class ManualClock:
         return self._now
 
     async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:  # noqa: ARG002  the clock wakes the engine
-        """Wait until the event is set or the clock changes."""
+        """Wait until the event is set or the clock reaches the due time."""
         self._wakes.add(wake)
         await wake.wait()
 
@@ -59,7 +59,7 @@ class SdkFunctions:
         return function
 
     def activity(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Register an activity, which may be asynchronous."""
+        """Register an activity function, synchronous or asynchronous."""
         self.activities[function.__name__] = function
         return function
 
@@ -69,7 +69,7 @@ class SdkFunctions:
         return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators))
 
     async def run_orchestrator(self, name: str, context: str) -> str:
-        """Let the SDK replay an orchestrator."""
+        """Replay an orchestrator with the SDK."""
         self.before_call()
         self.replays += 1
         try:
@@ -90,7 +90,7 @@ class SdkFunctions:
 
 
 class World:
-    """Durable Task engine that can be killed and restarted over the same database file."""
+    """Durable Task engine that a test can kill and restart with the same database file."""
 
     def __init__(self, path: Path, settings: DurableSettings | None = None) -> None:
         self.functions = SdkFunctions()
@@ -101,7 +101,7 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        """Start an engine over the database file."""
+        """Start an engine with the database file."""
         self._stopping = ShutdownSignal()
         self.store = OrchestrationStore(SqliteDatabase(self._path, SCHEMA))
         engine = DurableEngine(self.store, self.functions, self._settings, self.clock, self._stopping)
@@ -109,14 +109,14 @@ class World:
         self._engine = asyncio.create_task(engine.run())
 
     async def kill(self) -> None:
-        """Stop the engine at once, as a crash between two transactions would."""
+        """Stop the engine at once, as a crash between two transactions does."""
         assert self._engine is not None
         self._engine.cancel()
         await asyncio.wait([self._engine])
         await self.store.close()
 
     async def start(self, name: str, given: object = None, instance: str = "one") -> bool:
-        """Start an orchestration whose input is JSON text inside JSON, in the form that the SDK's client sends."""
+        """Start an orchestration; its input is JSON text within JSON, as the SDK's client sends it."""
         text = None if given is None else json.dumps(json.dumps(given))
         return await self.management.start(NewInstance(instance, create_id(), name, None, text))
 
@@ -132,7 +132,7 @@ class World:
         return build_status_document(found, show_input=True, history=history)
 
     async def wait_until(self, condition: Callable[[], Awaitable[bool]], *, tick: float = 0.0) -> None:
-        """Wait until a condition is true; advance the clock after each failed check."""
+        """Wait until a condition is true; after each failed check, advance the clock."""
         async with asyncio.timeout(30):
             while not await condition():
                 self.clock.advance(tick)
@@ -149,7 +149,7 @@ class World:
         return await self.status(instance)
 
     async def wait_for_replays(self, replays: int) -> None:
-        """Wait until the SDK has replayed orchestrators this many times."""
+        """Wait until the SDK has made this number of replays."""
 
         async def is_reached() -> bool:
             return self.functions.replays >= replays

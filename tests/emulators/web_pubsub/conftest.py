@@ -1,4 +1,4 @@
-"""Fixtures: a running emulator, and official clients of two hubs."""
+"""Fixtures: a running Web PubSub emulator, and official clients of two hubs."""
 
 import json
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from tests.plain_http import NO_TLS
 
 @pytest.fixture
 async def running() -> AsyncIterator[Running]:
-    """Run an emulator whose hub ``live`` sends all events to a handler; other hubs have no handler."""
+    """Run an emulator whose hub ``live`` has an event handler; other hubs have none."""
     handler = Handler()
     told = HubSettings(
         upstream=AsgiUpstream(handler, "/events/{event}"),
@@ -54,7 +54,7 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def join(plain_frame: WebPubSubServiceClient) -> AsyncIterator[Connect]:
-    """Connect ``websockets`` clients to hub ``plain`` with tokens of the official client."""
+    """Connect ``websockets`` clients to hub ``plain`` with tokens from the official client."""
     async with AsyncExitStack() as stack:
 
         async def connect_client(*groups: str, json_client: bool = False, **claims: Any) -> ClientConnection:

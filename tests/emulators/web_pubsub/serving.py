@@ -1,4 +1,4 @@
-"""Emulator with an event handler, on the event loop of a test."""
+"""Web PubSub emulator with an event handler, on the event loop of a test."""
 
 import asyncio
 import json
@@ -48,11 +48,11 @@ class Handler:
             await _send_reply(send, self.status, self.headers, self.body)
 
     def answer(self, document: object, **headers: str) -> None:
-        """Set the JSON response with which the handler accepts clients."""
+        """Set the JSON response that the handler sends to a connect event."""
         self.status, self.body, self.headers = 200, json.dumps(document).encode(), headers
 
     def events(self) -> list[str]:
-        """Return the names of the recorded events."""
+        """Return the names of the events so far."""
         return [headers["ce-eventname"] for headers, _ in self.told]
 
 
@@ -96,7 +96,7 @@ async def run_server(server: Server) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def serve_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
-    """Context manager: run an emulator."""
+    """Context manager: run an emulator with an event handler for the duration of the block."""
     service = WebPubSubEmulator(settings)
     server = Server(service, 3, web_sockets=True)
     try:
@@ -107,7 +107,7 @@ async def serve_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIt
 
 
 def build_authorization(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str, str]:
-    """Return the Authorization header for a request to the URL."""
+    """Return the Authorization header for a request to this URL."""
     token = jwt.encode({"aud": url, "exp": int(time.time()) + lives, **claims}, key, algorithm="HS256")
     return {"Authorization": f"Bearer {token}"}
 

@@ -6,7 +6,7 @@ from emulators.web_pubsub.asgi import read_bearer_token, read_headers, read_orig
 
 
 def test_repeated_headers_and_parameters_are_lists() -> None:
-    """Repeated headers and parameters become lists that keep empty values and bytes that are not ASCII."""
+    """Repeated headers and parameters are lists, also with empty values and bytes that are not ASCII."""
     scope = {"headers": [(b"a", b"1"), (b"b", b"\xe4"), (b"a", b"2")], "query_string": b"x=1&x=&y=%20"}
     assert read_headers(scope) == {"a": ["1", "2"], "b": ["\xe4"]}
     assert read_query(scope) == {"x": ["1", ""], "y": [" "]}
@@ -24,7 +24,7 @@ def test_repeated_headers_and_parameters_are_lists() -> None:
     ],
 )
 def test_the_token_is_in_a_bearer_header(values: list[str], token: str | None) -> None:
-    """The token is read from a Bearer header; the name of the scheme is case-insensitive."""
+    """The token is read from a Bearer header, with the scheme in any letter case."""
     assert read_bearer_token({"authorization": values}) == token
 
 
@@ -32,5 +32,5 @@ def test_the_token_is_in_a_bearer_header(values: list[str], token: str | None) -
     ("host", "origin"), [([], "127.0.0.1:80"), ([""], "127.0.0.1:80"), (["EXAMPLE:1"], "example:1")]
 )
 def test_the_origin_is_the_host_of_the_request(host: list[str], origin: str) -> None:
-    """The origin is read from the Host header; without this header it is the address of the server."""
+    """The origin is the value of the Host header, or else the address of the server."""
     assert read_origin({"server": ("127.0.0.1", 80)}, {"host": host} if host else {}) == origin

@@ -1,4 +1,4 @@
-"""Tests of plain clients and of clients of the subprotocol json.webpubsub.azure.v1."""
+"""Tests of plain WebSocket clients and of clients with the subprotocol json.webpubsub.azure.v1."""
 
 import asyncio
 import contextlib
@@ -30,14 +30,14 @@ _ALL = ["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup"]
 
 
 async def send_request(client: ClientConnection, **request: Any) -> dict[str, Any]:
-    """Send a request over the WebSocket and return the response."""
+    """Send a request over the WebSocket and return its response."""
     await client.send(json.dumps(request))
     answer: dict[str, Any] = json.loads(await asyncio.wait_for(client.recv(), 20))
     return answer
 
 
 async def test_clients_join_leave_and_send(join: Connect) -> None:
-    """A client with the roles for a group can join it, send to it, receive from it, and leave it."""
+    """With the roles for a group, a client can join it, send to it, receive from it, and leave it."""
     client = await join(json_client=True, roles=_ALL, user_id="anna")
     assert await send_request(client, type="joinGroup", group="g", ackId=1) == {
         "type": "ack",
@@ -68,7 +68,7 @@ async def test_the_data_type_selects_text_or_binary_messages(join: Connect) -> N
 
 
 async def test_a_role_for_one_group_is_valid_only_there(join: Connect) -> None:
-    """A role for a group is valid for this group only; requests for other groups get the error Forbidden."""
+    """With a role for one group, a client gets the error Forbidden for other groups."""
     client = await join(json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"])
     assert (await send_request(client, type="joinGroup", group="a", ackId=1))["success"]
     assert (await send_request(client, type="joinGroup", group="b", ackId=2))["error"]["name"] == "Forbidden"
@@ -81,7 +81,7 @@ async def test_a_role_for_one_group_is_valid_only_there(join: Connect) -> None:
 async def test_permissions_can_be_granted_later(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A permission that is granted to a connected client has an effect at once."""
+    """A permission that is granted to a connected client applies at once."""
     client = await join(json_client=True)
     assert not (await send_request(client, type="joinGroup", group="a", ackId=1))["success"]
     (connection_id,) = running.service.get_or_create_hub("plain").connections
@@ -90,7 +90,7 @@ async def test_permissions_can_be_granted_later(
 
 
 async def test_a_repeated_ack_id_is_a_duplicate(join: Connect) -> None:
-    """A request with a repeated ackId is not executed again."""
+    """A request with a repeated ackId is not executed a second time."""
     client = await join("g", json_client=True, roles=_ALL)
     request = {"type": "sendToGroup", "group": "g", "dataType": "text", "data": "x", "noEcho": True, "ackId": 7}
     assert (await send_request(client, **request))["success"]
@@ -119,7 +119,7 @@ async def test_a_ping_is_answered(join: Connect) -> None:
     ],
 )
 async def test_an_invalid_request_closes_the_connection(join: Connect, text: str) -> None:
-    """After an invalid request the client gets a system message and is closed with 1008."""
+    """After an invalid request, a client gets a system message and is closed with code 1008."""
     client = await join(json_client=True, roles=_ALL)
     await client.send(text)
     assert json.loads(await client.recv())["event"] == "disconnected"
@@ -130,14 +130,14 @@ async def test_an_invalid_request_closes_the_connection(join: Connect, text: str
 
 
 @given(st.one_of(st.text(), st.binary(), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)))
-def test_reading_requests_never_breaks(message: str | bytes) -> None:
-    """Any message of a client is either parsed to a request or raises a validation error."""
+def test_any_message_is_parsed_or_rejected(message: str | bytes) -> None:
+    """Each message of a client is either parsed as a request or raises a validation error."""
     with contextlib.suppress(ValidationError):
         REQUESTS.validate_json(message)
 
 
 async def test_events_reach_the_handler_and_responses_the_client(running: Running) -> None:
-    """The handler receives a client's event with name and type; its response becomes a server message."""
+    """The event handler gets a client's event with name and type; its response becomes a server message."""
     async with connect(running.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
         assert json.loads(await client.recv())["event"] == "connected"
         running.handler.answer({"done": True}, **{"content-type": "application/json"})
@@ -151,7 +151,7 @@ async def test_events_reach_the_handler_and_responses_the_client(running: Runnin
 
 
 async def test_plain_messages_are_the_event_message(running: Running) -> None:
-    """A message of a plain client is sent as the event ``message``; if the handler rejects it, the client is closed."""
+    """A message of a plain client becomes the event ``message``; if the handler rejects it, the client is closed."""
     async with connect(running.client_url()) as client:
         running.handler.status, running.handler.body = 200, b"\x01\x02"
         running.handler.headers = {"content-type": "application/octet-stream"}
@@ -178,7 +178,7 @@ async def test_without_handler_plain_messages_are_dropped(plain_frame: WebPubSub
 
 
 async def test_the_official_async_client_works(plain_frame: WebPubSubServiceClient) -> None:
-    """The official asynchronous client joins, sends with acks, receives, and sees a rejection."""
+    """The official asynchronous client can join, send with acks, receive, and read a rejection."""
     token = await plain_frame.get_client_access_token(roles=["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup.g"])
     heard: asyncio.Queue[Any] = asyncio.Queue()
     async with AsyncWebPubSubClient(
@@ -194,7 +194,7 @@ async def test_the_official_async_client_works(plain_frame: WebPubSubServiceClie
 
 
 async def test_the_official_sync_client_works(plain_frame: WebPubSubServiceClient) -> None:
-    """The official synchronous client joins, sends with acks and receives."""
+    """The official synchronous client can join, send with acks, and receive."""
     token = await plain_frame.get_client_access_token(roles=_ALL)
     heard: list[Any] = []
     done = threading.Event()

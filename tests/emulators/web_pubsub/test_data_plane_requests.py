@@ -31,7 +31,7 @@ async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -
         ("{url}&more=1", {}),
     ],
 )
-async def test_tokens_of_other_calls_are_refused(
+async def test_tokens_for_other_requests_are_rejected(
     running: Running, http: httpx.AsyncClient, audience: str, changes: dict[str, Any]
 ) -> None:
     """A token is rejected if it has expired, is for another URL, or was signed with another key."""
@@ -66,26 +66,26 @@ async def test_the_audience_may_omit_the_query(running: Running, http: httpx.Asy
         (":generateToken?" + VERSION + "&clientType=MQTT", "text/plain", b"", 400, "clientType"),
     ],
 )
-async def test_calls_that_are_not_supported_are_refused(
+async def test_unsupported_parameters_are_rejected(
     running: Running, http: httpx.AsyncClient, path: str, content_type: str, body: bytes, status: int, field: str
 ) -> None:
-    """A request with a malformed or unsupported parameter is rejected with its name."""
+    """A request with a malformed or unsupported parameter is rejected with the parameter's name."""
     url = f"{running.url}/api/hubs/plain/{path}"
     reply = await http.post(url, content=body, headers=build_authorization(url) | {"Content-Type": content_type})
     assert reply.status_code == status
     assert reply.json()["errors"][0]["field"] == field
 
 
-async def test_compressed_bodies_are_refused(running: Running, http: httpx.AsyncClient) -> None:
-    """A compressed body is rejected, because clients would receive it in compressed form."""
+async def test_compressed_bodies_are_rejected(running: Running, http: httpx.AsyncClient) -> None:
+    """A compressed body is rejected, because clients would receive the compressed bytes."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
     assert (await http.post(url, content=b"x", headers=headers)).json()["errors"][0]["field"] == "Content-Encoding"
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
-    """A body of 1 MiB is accepted; a larger body is rejected, also if it is sent in chunks."""
+async def test_large_bodies_are_rejected(running: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
+    """A body of 1 MiB is accepted; a larger body is rejected, also in chunks."""
     url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain"}
 
@@ -97,8 +97,8 @@ async def test_large_bodies_are_refused(running: Running, http: httpx.AsyncClien
         assert (await http.post(url, content=content, headers=headers)).status_code == status
 
 
-async def test_unknown_addresses_and_methods_are_refused(running: Running, http: httpx.AsyncClient) -> None:
-    """An unknown route returns 404; an unsupported method returns 405 with the supported methods."""
+async def test_unknown_routes_and_methods_are_rejected(running: Running, http: httpx.AsyncClient) -> None:
+    """An unknown route gets 404; an unsupported method gets 405 with the supported methods."""
     for path in ("/api/hubs/plain/nothing", "/api/hubs/1/:send", "/api/hubs/plain", "/elsewhere"):
         url = f"{running.url}{path}?{VERSION}"
         assert (await http.post(url, headers=build_authorization(url))).status_code == 404
@@ -108,7 +108,7 @@ async def test_unknown_addresses_and_methods_are_refused(running: Running, http:
 
 
 async def test_disconnected_clients_are_not_found(running: Running, http: httpx.AsyncClient) -> None:
-    """Sending, joining and granting to an unknown connection return 404; removing succeeds."""
+    """For an unknown connection, sending, joining and granting return 404; removing it succeeds."""
     base = f"{running.url}/api/hubs/plain"
     calls = [
         ("POST", "connections/x/:send", 404),

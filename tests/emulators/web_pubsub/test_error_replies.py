@@ -1,4 +1,4 @@
-"""Tests of the emulator's error replies."""
+"""Tests of the error replies of the Web PubSub emulator."""
 
 import json
 
@@ -19,7 +19,7 @@ from shared.errors import Kind, WorkspaceError
     [([b"abc"], True), ([], False), ([b"a", b"b"], False), ([b""], False), ([b"a b"], False), ([b"x" * 129], False)],
 )
 def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kept: bool) -> None:
-    """A valid request id is used in the reply; an invalid one is replaced, because it could forge log lines."""
+    """The reply has the request's id if it is valid, and else a new one, because others could forge log lines."""
     chosen = choose_request_id([(b"x-request-id", value) for value in values])
     assert (chosen.encode() in values) is is_kept
     assert chosen
@@ -36,7 +36,7 @@ def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kep
     ],
 )
 def test_an_error_is_a_problem_document(kind: Kind, status: int, header: tuple[str, str]) -> None:
-    """Each kind of error has its status and headers; an unknown kind is an internal error of the emulator."""
+    """Each kind of error has its status and headers; other exceptions are an internal error of the emulator."""
     error = WorkspaceError(kind, "SOME_ERROR", "Some detail.", allow=["GET", "PUT"])
     reply = build_error_reply(error, "id-1", close=True)
     document = json.loads(reply.body)

@@ -1,4 +1,4 @@
-"""Administration: concurrent conditional changes of one item, and the audit event of each change."""
+"""Administration component: concurrent conditional changes of one item, and the audit event of each change."""
 
 import json
 from collections.abc import Coroutine, Iterator
@@ -14,7 +14,7 @@ _PATH = "oi-api/surfaces/hall"
 
 
 class AdministrationComponent(Component):
-    """Members increment a number in the description of one surface by reading it and replacing it.
+    """Simulated members read a number in the description of a surface, increment it, and write it back.
 
     Invariants: no acknowledged change is lost, and no number is acknowledged twice; a change under a condition that
     does not hold is not made; each stored change has exactly one audit event, in the order of the changes, and each
@@ -38,11 +38,13 @@ class AdministrationComponent(Component):
         self._attempted: set[int] = {0}
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start several members that increment the number concurrently."""
+        """Start members that increment the number concurrently."""
         for number in range(self.world.random.randint(2, 4)):
-            yield self._count_up(("ann@t", "bob@t", "eve@t", "ann@t")[number], self.world.random.randint(1, 6))
+            yield self._increment_repeatedly(
+                ("ann@t", "bob@t", "eve@t", "ann@t")[number], self.world.random.randint(1, 6)
+            )
 
-    async def _count_up(self, member: str, count: int) -> None:
+    async def _increment_repeatedly(self, member: str, count: int) -> None:
         for _ in range(count):
             await self._change_members(member)
             await self.world.sleep(self.world.random.random() * 2)
@@ -67,7 +69,7 @@ class AdministrationComponent(Component):
             self.world.require(reply.status == 412, f"{wanted} was answered by {reply.status} {reply.reply.body!r}")
 
     async def complete_work(self) -> None:
-        """Make one more change, which also appends the audit event of the previous change."""
+        """Make one more change, which also appends a missing audit event of the previous change."""
         before = 0
         while not before:
             read = await send_until_done(self.world, "ann@t", "GET", _PATH)
@@ -81,7 +83,7 @@ class AdministrationComponent(Component):
                 before = wanted
 
     def check_invariants(self, folder: Path) -> None:
-        """Check that the audit events have each number from 1 to the stored number, so that none is lost."""
+        """Check that the audit events contain each number from 1 to the stored number."""
         events = [
             record
             for record in read_chains(self.world, folder)

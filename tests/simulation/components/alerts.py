@@ -1,4 +1,4 @@
-"""Alerts: several instances evaluate rules; their history, announcements and acknowledgements are checked."""
+"""Alerts component: several instances evaluate rules while the measured value changes."""
 
 import json
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ _COLD: Final = 0.0
 
 
 class AlertsComponent(Component):
-    """A measured value rises and falls while instances evaluate the rules of the workspace and members react.
+    """A measured value rises and falls while instances evaluate alert rules and members acknowledge alerts.
 
     The rule ``hot`` fires at once and ``lasting`` after 40 seconds. Members disable, delete and create ``edited``. The
     rule ``silent`` watches two connections.
@@ -57,7 +57,7 @@ class AlertsComponent(Component):
         self._arrived: dict[str, int] = {}
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start the changes of the measured value, and several members."""
+        """Start the changes of the measured value, and the members."""
         choices = self.world.random
         yield self._change_value(choices.randint(2, 6))
         for number in range(choices.randint(1, 2)):
@@ -100,7 +100,7 @@ class AlertsComponent(Component):
             self.world.require(reply.status == 200 or is_deleted, f"a trial got {reply.status} {reply.reply.body!r}")
 
     def _check_list(self, known: dict[str, Any], listed: Iterable[Any]) -> None:
-        """Check a list of alerts against the list that the same client got before, and store it for the next check."""
+        """Compare a list of alerts with the list that the same client got before."""
         alerts = {alert["id"]: alert for alert in listed}
         for alert_id, before in known.items():
             after = alerts.get(alert_id)
@@ -171,7 +171,7 @@ class AlertsComponent(Component):
             self.world.require(reply.status in {200, 201, 412}, f"a rule got {reply.status} {reply.reply.body!r}")
 
     async def complete_work(self) -> None:
-        """Raise and lower the measured value once more, and wait for the alerts and for all announcements."""
+        """Raise and lower the measured value once more, then wait for the alerts and their webhook messages."""
         await send_until_done(self.world, "ann@t", "PUT", f"{_RULES}/edited", _build_rule(is_enabled=True))
         for value, state in ((_HOT, "firing"), (_COLD, "resolved")):
             self._set_value(value)
@@ -243,7 +243,7 @@ class AlertsComponent(Component):
         return acknowledged <= {record["EntityID"] for record in records}
 
     async def _check_pages(self) -> None:
-        """Check that the pages of a list with two resolved alerts contain each alert once."""
+        """Check that pages of one alert each contain both resolved alerts once."""
         path = f"{_ALERTS}?state=resolved&limit=2"
         found: list[str] = []
         cursor = ""

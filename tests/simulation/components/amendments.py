@@ -1,4 +1,4 @@
-"""Amendments: creation, approval and rejection by different members, with and without idempotency keys."""
+"""Amendments component: members create, approve and reject amendments, with and without idempotency keys."""
 
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator
@@ -16,7 +16,7 @@ _PATH = "oi-api/provenance/amendments"
 
 
 class AmendmentsComponent(Component):
-    """Members create amendments, and approve or reject those of other members and sometimes their own.
+    """Members create amendments, and approve or reject amendments of other members and sometimes their own.
 
     Invariants: an acknowledged amendment is stored once; an amendment has at most one decision, which is the
     acknowledged one; nobody decides about an own amendment; a decision that the service rejects is not stored; equal
@@ -38,7 +38,7 @@ class AmendmentsComponent(Component):
         self._decisions = 0
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start members that create amendments, and members that decide about them."""
+        """Start members that create amendments and members that approve or reject them."""
         choices = self.world.random
         for number in range(choices.randint(1, 3)):
             yield self._create_amendments(number, choices.randint(1, 5))
@@ -97,7 +97,7 @@ class AmendmentsComponent(Component):
         self.world.require(known == decision, f"{amendment} was decided twice: {known}, {decision}")
 
     async def complete_work(self) -> None:
-        """Decide about each pending amendment, so that afterwards no amendment is pending."""
+        """Approve or reject each pending amendment, so that none is pending."""
         for amendment, (scope, record_id, author) in list(self._created.items()):
             member = next(each for each in _MEMBERS if each != author)
             path = f"{_PATH}/{record_id}/approve?scopeKey={scope}"
@@ -110,7 +110,7 @@ class AmendmentsComponent(Component):
         self.world.require(not listed & known, f"decided amendments are listed as pending: {listed & known}")
 
     def check_invariants(self, folder: Path) -> None:
-        """Check the stored amendments and decisions against the acknowledged ones."""
+        """Compare the stored amendments and decisions with the acknowledged ones."""
         authors: dict[tuple[str, str], str] = {}
         texts: dict[str, list[str]] = defaultdict(list)
         decisions: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)

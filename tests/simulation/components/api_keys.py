@@ -1,4 +1,4 @@
-"""API keys: creation with stored replies, use, and revocation."""
+"""API key component: creation with stored replies, use, and revocation."""
 
 from collections import Counter
 from collections.abc import Coroutine, Iterator
@@ -17,7 +17,7 @@ _IN_FORCE_SECONDS: Final = 15
 
 
 class ApiKeysComponent(Component):
-    """Members create API keys with Idempotency-Keys, use the API keys, and revoke them.
+    """Members create API keys with Idempotency-Keys, use these API keys, and revoke them.
 
     Invariants: equal requests get equal replies, with the same secret; a created key works until its revocation; a
     revoked key is rejected after the documented delay; each key has one event of its creation, and one of its
@@ -104,7 +104,7 @@ class ApiKeysComponent(Component):
             self._revoked.setdefault(key_id, self.world.scheduler.now)
 
     async def complete_work(self) -> None:
-        """Use every API key once more, after the documented delay of revocations."""
+        """After the documented delay of revocations, use each API key once more."""
         await self.world.sleep(_IN_FORCE_SECONDS + 1)
         listed = (await send_until_done(self.world, "ann@t", "GET", _PATH)).json["keys"]
         known = {each["keyId"]: each for each in listed}

@@ -1,4 +1,4 @@
-"""Audit bundles: jobs that write chains with their proofs to a file, while clients append to these chains."""
+"""Audit bundle component: jobs write chains with proofs to a file while clients append records."""
 
 import base64
 import hashlib
@@ -57,7 +57,7 @@ class _Order:
 
 
 class AuditBundlesComponent(Component):
-    """Clients append events; members request bundles of the chains, and sometimes cancel them.
+    """Clients append events; members request bundles of the chains and sometimes cancel them.
 
     Invariants: a bundle ends with one status, and a completed one keeps its file; the records of a bundle are the first
     ones of its chain, with each event that was acknowledged before its request; its checkpoint matches these records,
@@ -139,7 +139,7 @@ class AuditBundlesComponent(Component):
         return job
 
     async def _read_until_ended(self, job: str) -> None:
-        """Read the status of a bundle until it has ended, and once more later; sometimes cancel the bundle."""
+        """Read a bundle's status until it has ended, and again later; sometimes cancel the bundle."""
         choices = self.world.random
         for _ in range(choices.randint(1, 20)):
             if await self._read_bundle(job) in _ENDED:
@@ -160,7 +160,7 @@ class AuditBundlesComponent(Component):
             self.world.require(reply.code == "BUNDLE_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
     async def _read_bundle(self, job: str) -> str:
-        """Read and check a bundle; return its status, or an empty text if the request failed."""
+        """Read a bundle and check it; return its status, or an empty text if the request failed."""
         order = self._orders[job]
         reply = await send_until_final(self.world, order.member, "GET", f"{_PATH}/{job}")
         if reply is None:
@@ -184,7 +184,7 @@ class AuditBundlesComponent(Component):
         order.status = status
 
     async def complete_work(self) -> None:
-        """Wait until all bundles have ended, request one more bundle, and wait until all bundles have expired."""
+        """Wait until all bundles have ended, request another one, and wait until all have expired."""
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
             for each in listed.json["bundles"]:

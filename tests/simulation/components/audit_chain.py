@@ -1,4 +1,4 @@
-"""Audit chains: appends with group commit, idempotency keys, and the verification of the stored chain."""
+"""Audit chain component: appends with group commit, idempotency keys, and a check of the stored chain."""
 
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ _CREATED, _TRANSIENT = 201, frozenset({429, 503, 504})
 
 
 class AuditChainComponent(Component):
-    """Clients append events; the model recognises each event in the stored chain by its unique text.
+    """Clients append events with a unique text each, by which the model finds them in the stored chain.
 
     Invariants: an acknowledged event is stored exactly once, with the acknowledged id and hash; a rejected event is not
     stored; an event without a final reply is stored at most once; equal requests get equal replies; every chain has
@@ -79,14 +79,14 @@ class AuditChainComponent(Component):
         self._unknown.discard(text)
 
     async def complete_work(self) -> None:
-        """Append one event to each chain, which must be possible after all faults."""
+        """After all faults, append one event to each chain, which must succeed."""
         for target, scope in _TARGETS:
             while f"last {target} {scope}" not in self._acknowledged:
                 await self._append_event(f"last {target} {scope}", target, scope, has_key=True)
                 await self.world.sleep(1)
 
     def check_invariants(self, folder: Path) -> None:
-        """Check each chain, and that each event is stored as often as the replies about it permit."""
+        """Check each chain; each event must be stored as often as its replies permit."""
         stored: dict[str, list[tuple[str, str]]] = {}
         for record in read_chains(self.world, folder):
             stored.setdefault(record.get("Name", ""), []).append((record["RecordID"], record["Hash"]))

@@ -1,4 +1,4 @@
-"""Checkpoints: the background job signs them while clients append events and read checkpoints."""
+"""Checkpoint component: a background job signs checkpoints while clients append events and read checkpoints."""
 
 import base64
 import hashlib
@@ -89,7 +89,7 @@ class CheckpointsComponent(Component):
                     break
 
     def check_invariants(self, folder: Path) -> None:
-        """Compare the root of each checkpoint with the root that is computed from the stored records."""
+        """Compare each checkpoint's root with the root computed from the stored records."""
         for scope, found in self._known.items():
             leaves = read_hashes(folder, "DomainEvents", scope)
             hashed = hashlib.sha256(scope.encode()).hexdigest()[:40]
@@ -108,7 +108,7 @@ def _parse_note(path: Path) -> tuple[int, str]:
 
 
 def compute_root(leaves: Sequence[bytes]) -> bytes:
-    """Compute the Merkle root of RFC 6962 section 2.1 by its recursive definition."""
+    """Return the Merkle root by the recursive definition of RFC 6962 section 2.1."""
     if not leaves:
         return hashlib.sha256(b"").digest()
     if len(leaves) == 1:

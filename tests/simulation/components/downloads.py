@@ -1,4 +1,4 @@
-"""Downloads: jobs that convert the archive to files, with an unreliable runner, cancellations and expiry."""
+"""Download component: jobs convert the archive to files, with repeated steps, cancellations and expiry."""
 
 import csv
 import io
@@ -67,7 +67,7 @@ class _Order:
 
 
 class DownloadsComponent(TelemetryComponent):
-    """Members download messages, and sometimes cancel; the runner repeats steps, also on two processes.
+    """Members download messages and sometimes cancel; the runner repeats steps, even on two processes at once.
 
     Invariants: a download ends with one status; a completed one has each message of its range once, with its content,
     and no other one; it has those that were archived before its request, and all that were accepted if it states so;
@@ -102,7 +102,7 @@ class DownloadsComponent(TelemetryComponent):
         attach_files(self.world, services)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start clients that send messages, the deliveries of the hub, and members that download."""
+        """Start clients that send messages, the delivery of events, and members that download."""
         choices = self.world.random
         for client in range(choices.randint(1, 2)):
             self._sending += 1
@@ -160,7 +160,7 @@ class DownloadsComponent(TelemetryComponent):
         return job
 
     async def _read_until_ended(self, job: str) -> None:
-        """Read the status of a download until it has ended; sometimes cancel the download."""
+        """Read a download's status until it has ended; sometimes cancel the download."""
         choices = self.world.random
         for _ in range(choices.randint(1, 30)):
             if await self._read_download(job) in _ENDED:
@@ -179,7 +179,7 @@ class DownloadsComponent(TelemetryComponent):
             self.world.require(reply.code == "DOWNLOAD_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
     async def _read_download(self, job: str) -> str:
-        """Read and check a download; return its status, or an empty text if the request failed."""
+        """Read a download and check it; return its status, or an empty text if the request failed."""
         order = self._orders[job]
         reply = await send_until_final(self.world, order.member, "GET", f"{_PATH}/{job}")
         if reply is None:
@@ -223,7 +223,7 @@ class DownloadsComponent(TelemetryComponent):
         return self._sent[name] in order.connections and order.start <= self._times[name] < order.end
 
     async def complete_work(self) -> None:
-        """Deliver all messages, wait until all downloads have ended, download everything, and wait for the expiry."""
+        """Deliver all messages, wait for all downloads, download everything, and wait until all have expired."""
         await self._deliver_all()
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)

@@ -1,4 +1,4 @@
-"""Imports: jobs that add files of old messages to the archive and to the query table."""
+"""Import component: jobs add files with old messages to the archive and the query table."""
 
 import csv
 import io
@@ -64,7 +64,7 @@ class _File:
 
 
 class ImportsComponent(TelemetryComponent):
-    """Members import files that have some messages in common, while the archive is compacted and read.
+    """Members import files that share some messages, while the archive is compacted and read.
 
     Invariants: an import ends with one status; a completed one has counted each line of its file once, as accepted,
     duplicate or rejected, lists the rejected ones, and has added its messages to the archive, whose readers return each
@@ -91,13 +91,13 @@ class ImportsComponent(TelemetryComponent):
         self._is_calm = not (world.stores_fail or faults.request_lost or faults.reply_lost or faults.crash)
 
     def attach(self, services: Services) -> None:
-        """Give the files of imports virtual modification times, and let all processes use one query table."""
+        """Give import files virtual modification times, and let all processes use one query table."""
         super().attach(services)
         attach_files(self.world, services)
         vars(services.imports).update(_table=self._table)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start members that import files, compaction runs, and reads of the archive."""
+        """Start members that import files, runs of the compaction, and reads of the archive."""
         choices = self.world.random
         for number in range(choices.randint(1, 3)):
             self._sending += 1
@@ -167,7 +167,7 @@ class ImportsComponent(TelemetryComponent):
         os.utime(path, (at, at))
 
     async def _read_until_ended(self, job: str) -> None:
-        """Read the status of an import until it has ended; sometimes cancel the import."""
+        """Read an import's status until it has ended; sometimes cancel the import."""
         choices = self.world.random
         for _ in range(choices.randint(1, 20)):
             if await self._read_import(job) in _ENDED:
@@ -186,7 +186,7 @@ class ImportsComponent(TelemetryComponent):
             self.world.require(reply.code == "IMPORT_ENDED", f"a cancellation got {reply.status} {reply.code}")
 
     async def _read_import(self, job: str) -> str:
-        """Read and check an import; return its status, or an empty text if the request failed."""
+        """Read an import and check it; return its status, or an empty text if the request failed."""
         file = self._files[job]
         reply = await send_until_final(self.world, file.member, "GET", f"{_PATH}/{job}")
         if reply is None:
@@ -224,7 +224,7 @@ class ImportsComponent(TelemetryComponent):
             self.world.require(not missing, f"messages of a completed import are not in the query table: {missing}")
 
     def _find_overlapping(self, file: _File) -> list[_File]:
-        """Return the other started imports whose files have a message in common with the given file."""
+        """Return the other started imports whose files share a message with this file."""
         return [
             other
             for other in self._files.values()
@@ -232,7 +232,7 @@ class ImportsComponent(TelemetryComponent):
         ]
 
     async def complete_work(self) -> None:
-        """Wait until all imports have ended, read all messages, and wait until all imports have expired."""
+        """Wait until all imports have ended, read all messages, and wait until all have expired."""
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
             for each in listed.json["imports"]:
@@ -263,7 +263,7 @@ class ImportsComponent(TelemetryComponent):
             await self.world.sleep(2)
 
     def check_invariants(self, folder: Path) -> None:
-        """Check that the archive has the messages of all completed imports, and that no uploaded file remains."""
+        """Check that the archive contains the messages of each completed import, and that no uploaded file remains."""
         require_nothing_left(self.world, folder)
         stored: Counter[str] = Counter()
         for path in sorted((folder / "blobs" / "cold").glob("impulses/**/*.parquet")):

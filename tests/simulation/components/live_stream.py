@@ -1,4 +1,4 @@
-"""Live streams: the publication of messages, and the replay of earlier messages to open streams."""
+"""Live stream component: messages are published to open streams, and replays send earlier messages."""
 
 import hashlib
 import hmac
@@ -34,7 +34,7 @@ _LONGEST_AGE: Final = timedelta(minutes=2)
 
 @dataclass
 class _Listener:
-    """Simulated listener of a live stream.
+    """Simulated client of a live stream.
 
     Attributes:
         connections: connections that it listens to.
@@ -50,7 +50,7 @@ class _Listener:
 
 
 class LiveStreamComponent(TelemetryComponent):
-    """Clients send messages, the hub has them published, and listeners open streams with a replay of earlier ones.
+    """Clients send messages, which are published; other clients open streams with a replay of earlier messages.
 
     A published message is in the query table some seconds later. Invariants: a stream receives only messages of its
     connections, with their contents; the recent messages of a processed batch are published; if a replay has succeeded
@@ -77,7 +77,7 @@ class LiveStreamComponent(TelemetryComponent):
         self._listening = 0
 
     def attach(self, services: Services) -> None:
-        """Let all processes use one Web PubSub, as on Azure, and read small pages of the query table."""
+        """Let all processes use one Web PubSub, as on Azure, and set a small page size for reads of the query table."""
         super().attach(services)
         runtime = services.runtime
         history = History(services.queries.engine, _PAGE_ROWS)
@@ -89,7 +89,7 @@ class LiveStreamComponent(TelemetryComponent):
         )
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start clients that send messages, the deliveries of the hub, and listeners."""
+        """Start clients that send messages, the delivery of events, and clients that open streams."""
         choices = self.world.random
         for client in range(choices.randint(1, 2)):
             self._sending += 1
@@ -129,7 +129,7 @@ class LiveStreamComponent(TelemetryComponent):
         self._archived.update(json.loads(event.body)["ID"] for event in batch)
 
     async def _add_to_table(self, impulse: Any) -> None:
-        """Add a message to the query table, which on Azure receives messages from the hub without the service."""
+        """Add a message to the query table; on Azure, the table gets messages directly from the Event Hub."""
         name = impulse["ID"]
         await self.world.sleep(self.world.random.random() * _LONGEST_LAG_SECONDS)
         if name not in self._tabled:
@@ -144,7 +144,7 @@ class LiveStreamComponent(TelemetryComponent):
         self._sending -= 1
 
     async def _open_stream(self, name: str) -> bool:
-        """Open a stream and replay earlier messages to it; return whether the replay has succeeded."""
+        """Open a stream and request a replay; return whether the replay has succeeded."""
         choices = self.world.random
         connections = CONNECTIONS if choices.random() < 0.5 else (choices.choice(CONNECTIONS),)
         since = self._read_clock() - timedelta(minutes=3) * choices.random()
@@ -178,7 +178,7 @@ class LiveStreamComponent(TelemetryComponent):
         return await self.world.send("", "POST", _PATH, body, {**headers, "ce-type": f"azure.webpubsub.sys.{kind}"})
 
     def _check_replay(self, listener: _Listener) -> None:
-        """Check that a stream has received all messages of the table and those that were published seconds ago."""
+        """Check that a stream has received all messages that were in the table or were published long enough ago."""
         stream, received = listener.stream, set[str]()
         for message in listener.stream.received:
             name, connection = message["ID"], message["Metadata"]["ConnectionLookup"]
@@ -199,7 +199,7 @@ class LiveStreamComponent(TelemetryComponent):
         self.world.require(wanted <= received, f"a stream lacks messages: {wanted - received}")
 
     async def complete_work(self) -> None:
-        """Deliver all messages, then open a last stream and replay all messages to it."""
+        """Deliver all messages, then open one more stream that replays all messages."""
         await self._deliver_all()
         await self.world.sleep(_LONGEST_LAG_SECONDS)
         number = 0
@@ -211,7 +211,7 @@ class LiveStreamComponent(TelemetryComponent):
                 self._check_replay(listener)
 
     def check_invariants(self, folder: Path) -> None:
-        """Do nothing, because the streams were already checked during the run."""
+        """Do nothing, because each stream is checked during the run."""
 
 
 def _sign_connection(name: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""OAuth: families of refresh tokens, clients that use them correctly, and thieves that reuse old tokens."""
+"""OAuth component: families of refresh tokens, correct clients, and thieves that reuse old tokens."""
 
 import asyncio
 import hashlib
@@ -37,7 +37,7 @@ _CERTAIN_LIFE: Final = 1_800 * MICROSECONDS
 
 @dataclass
 class _Token:
-    """Access token, its time of issue, and the shift of the simulated clocks at that time."""
+    """Access token with its time of issue and the shift of the simulated clocks at that time."""
 
     text: str
     made_at: int
@@ -46,7 +46,7 @@ class _Token:
 
 @dataclass
 class _Family:
-    """Tokens that were issued because of one consent of a member.
+    """Tokens that descend from one consent of a member.
 
     Attributes:
         newest: newest refresh token that was acknowledged.
@@ -71,7 +71,7 @@ class _Family:
 
 
 class OAuthComponent(Component):
-    """Members consent to a client, which refreshes and uses its tokens; thieves use old ones, and clients revoke.
+    """Members consent to a client that refreshes and uses tokens; thieves use old tokens, and clients revoke theirs.
 
     Invariants: a refresh token has one successor; an old one is rejected, and ends its family; a family that nothing
     may have ended can be refreshed; its access tokens work; no refresh succeeds after a rejected one; the access tokens
@@ -99,7 +99,7 @@ class OAuthComponent(Component):
         self._families: list[_Family] = []
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start the clients of several token families, and thieves."""
+        """Start clients of several token families, and thieves."""
         choices = self.world.random
         for member in choices.sample(("ann@t", "bob@t", "eve@t"), choices.randint(1, 3)):
             yield self._use_family_often(member, choices.randint(1, 8))
@@ -107,7 +107,7 @@ class OAuthComponent(Component):
             yield self._attack_families(choices.randint(1, 4))
 
     async def _use_family_often(self, member: str, count: int) -> None:
-        """Start a token family, refresh its tokens repeatedly, and use them."""
+        """Start a token family, then refresh and use its tokens repeatedly."""
         family = await self._sign_in(member)
         for _ in range(count if family is not None else 0):
             assert family is not None
@@ -117,7 +117,7 @@ class OAuthComponent(Component):
             await self._use_access_token(family, self.world.random.choice(family.access))
 
     async def _attack_families(self, count: int) -> None:
-        """Reuse an old refresh token, send the newest refresh token twice at once, or revoke it."""
+        """Attack a token family: reuse an old refresh token, send the newest one twice at once, or revoke it."""
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 30)
             if not self._families:
@@ -166,7 +166,7 @@ class OAuthComponent(Component):
         return family
 
     async def _send_form(self, path: str, form: Mapping[str, str]) -> ApiReply | None:
-        """Send a form once; return None if no final reply was received."""
+        """Send a form once; return None if no final reply arrives."""
         try:
             reply = await self.world.send("", "POST", path, urlencode(form).encode(), _FORM)
         except ConnectionLostError:
@@ -220,7 +220,7 @@ class OAuthComponent(Component):
             family.ended_at = self.world.scheduler.now
 
     async def _use_access_token(self, family: _Family, token: _Token) -> bool | None:
-        """Use an access token; return True if it is accepted, False if it is rejected, None without a final reply."""
+        """Use an access token; return whether it is accepted, or None if no final reply arrives."""
         sent_at, ended_at = self.world.scheduler.now, family.ended_at
         headers = {"authorization": f"Bearer {token.text}"}
         try:
@@ -236,7 +236,7 @@ class OAuthComponent(Component):
         return None if reply.status in TRANSIENT else reply.status == 200
 
     async def complete_work(self) -> None:
-        """Refresh each token family once more; after all documented delays, use all access tokens."""
+        """Refresh each token family once more; after all documented delays, use each access token."""
         for family in self._families:
             while (reply := await self._send_refresh(family.newest)) is None:
                 await self.world.sleep(1)
@@ -257,7 +257,7 @@ class OAuthComponent(Component):
                 self.world.require(not is_wrong, "an access token of a refused family still works")
 
     def check_invariants(self, folder: Path) -> None:
-        """Check the audit events of issued tokens and of ended grants."""
+        """Check the audit events about issued tokens and ended grants."""
         events = Counter(
             (record["ActionType"], record["EntityID"])
             for record in read_chains(self.world, folder)

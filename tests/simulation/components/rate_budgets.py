@@ -1,4 +1,4 @@
-"""Rate limits: several limiters count the requests of one principal towards a common budget."""
+"""Rate limit component: several limiters share one budget of requests."""
 
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _WAIT: Final = 150 * MICROSECONDS
 
 
 class _ObservedStore:
-    """LeaseStore that records whether its last call failed, because a limiter then counts without the store."""
+    """Lease store that records whether its last call failed; the limiter then counts without the store."""
 
     def __init__(self, store: LeaseStore) -> None:
         self._store = store
@@ -49,7 +49,7 @@ class _ObservedStore:
 
 @dataclass
 class _Limiter:
-    """Rate limiter of one process, and the number of requests that it admitted without its store."""
+    """Rate limiter of one process, with the number of requests that it admitted while its store failed."""
 
     limiter: RateLimiter
     store: _ObservedStore
@@ -58,14 +58,14 @@ class _Limiter:
 
 @dataclass(frozen=True)
 class _Admission:
-    """Time of an admitted request, and the shift of the simulated clocks at that time."""
+    """Time of an admitted request, with the shift of the simulated clocks at that time."""
 
     at: int
     clock_shift: timedelta
 
 
 class RateBudgetsComponent(Component):
-    """Clients send requests of one principal to two limiters in each process.
+    """Clients send requests of one principal to two rate limiters in each process.
 
     Invariants: no minute contains more requests than the budget and one unreported slice of each limiter; a limiter
     whose store fails admits one budget for each failure at most; after the last fault, a caller that obeys Retry-After
@@ -85,7 +85,7 @@ class RateBudgetsComponent(Component):
         self._admitted: list[_Admission] = []
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start several clients that together send more requests than the budget allows."""
+        """Start clients that together send more requests than the budget allows."""
         choices = self.world.random
         for _ in range(choices.randint(1, 4)):
             yield self._send_requests(choices.randint(20, 80), choices.choice((0.5, 1.0, 3.0)))
@@ -96,7 +96,7 @@ class RateBudgetsComponent(Component):
             await self._send()
 
     async def _send(self) -> int | None:
-        """Send a request; return 0 if it is admitted, the seconds to wait if it is rejected, None without a reply."""
+        """Send a request; return 0 if it is admitted, the seconds to wait if not, or None without a reply."""
 
         async def admit_request(services: Services) -> int:
             if services not in self._limiters:
@@ -123,7 +123,7 @@ class RateBudgetsComponent(Component):
             self._admitted.append(_Admission(self.world.scheduler.now, self.world.clock_shift))
 
     async def complete_work(self) -> None:
-        """Send requests to each process until one is admitted."""
+        """Send requests to each process until it admits one."""
         for _ in range(4):
             last = self.world.scheduler.now + _WAIT
             while (seconds := await self._send()) != 0:
@@ -131,7 +131,7 @@ class RateBudgetsComponent(Component):
                 await self.world.sleep(1 if seconds is None else seconds)
 
     def check_invariants(self, folder: Path) -> None:  # noqa: ARG002  the invariants concern replies only
-        """Check the number of admitted requests in each minute."""
+        """Check how many requests were admitted in each minute."""
         slices = len(self._limiters) * _LIMITERS * max(1, self._budget.requests // _LARGEST_SHARE)
         most = self._budget.requests + slices
         for number, first in enumerate(self._admitted):

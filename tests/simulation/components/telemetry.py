@@ -1,4 +1,4 @@
-"""Telemetry: acceptance, ingestion, the archive, its compaction and reads; the hub repeats deliveries."""
+"""Telemetry component: messages are accepted, ingested, archived, compacted and read; deliveries are repeated."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ _ACCEPTED: Final = 202
 
 
 class TelemetryComponent(Component):
-    """Clients send messages; a hub delivers them to the ingestion, and its results to the archive, at least once.
+    """Clients send messages, and an event hub delivers them at least once to the ingestion and the archive.
 
     After a failure or a crash, the hub delivers again, in batches with other boundaries; sometimes a process that lost
     its partition works on. Meanwhile the archive is merged and read.
@@ -66,7 +66,7 @@ class TelemetryComponent(Component):
         self._offsets: Counter[tuple[str, str]] = Counter()
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start the clients that send messages, the deliveries of the hub, compaction runs and reads."""
+        """Start clients that send messages, the delivery of events, the compaction, and reads of the archive."""
         for client in range(self.world.random.randint(1, 3)):
             self._sending += 1
             yield self._send_messages(client, self.world.random.randint(1, 5))
@@ -94,7 +94,7 @@ class TelemetryComponent(Component):
         self._sending -= 1
 
     def attach(self, services: Services) -> None:
-        """Give the archive's files virtual times, and make its waits last seconds instead of minutes."""
+        """Give archive files virtual times, and shorten the archive's waits from minutes to seconds."""
         runtime = services.runtime
         blobs = DatedBlobs(self.world.folder / "blobs" / "cold", runtime, self.world.scheduler)
         compaction = Compaction(blobs, _QUIET, services.cold_data.scratch, runtime=runtime)
@@ -112,7 +112,7 @@ class TelemetryComponent(Component):
             await self.world.sleep(self.world.random.random() * 3)
 
     async def _deliver_batch(self, hub: str, partition: str) -> bool:
-        """Deliver the next batch of a partition; return False if no events are left."""
+        """Deliver the next batch of a partition; return False if it has no more events."""
         batch = self._read_hub(hub, partition, self.world.random.randint(1, 12))
         if not batch:
             return False
@@ -130,7 +130,7 @@ class TelemetryComponent(Component):
         return True
 
     def _store_offset(self, hub: str, partition: str) -> None:
-        """Store the archive's position in a partition, from which the service computes its progress."""
+        """Store the archive's offset in a partition; the service computes its progress from it."""
         with closing(HubReader(self.world.folder / "hub.sqlite")) as reader:
             group = dict(PATH_TO_ARCHIVE)[hub]
             reader.commit(hub, group, partition, self._offsets[hub, partition])
@@ -182,7 +182,7 @@ class TelemetryComponent(Component):
                 await self._read(connection)
 
     async def _read(self, connection: str) -> bool:
-        """Read the archive of a connection and check the messages; return False if the read failed."""
+        """Read a connection's archive and check the messages; return False if the read failed."""
         known = {name for name in self._archived if self._sent[name] == connection}
 
         async def read(services: Services) -> list[tuple[str, str]]:
@@ -206,7 +206,7 @@ class TelemetryComponent(Component):
         return True
 
     async def complete_work(self) -> None:
-        """Deliver all remaining events, compact all hours, and read all connections."""
+        """Deliver all remaining events, compact each hour, and read each connection."""
         await self._deliver_all()
         while any(count > 1 for count in self._count_blobs().values()):
             await self.world.sleep(_QUIET.total_seconds())
@@ -239,7 +239,7 @@ class TelemetryComponent(Component):
         return Counter(path.parent for path in (self.world.folder / "blobs" / "cold").glob("impulses/**/*.parquet"))
 
     def check_invariants(self, folder: Path) -> None:
-        """Check the rows of all blobs of the archive."""
+        """Check the rows in all archive blobs."""
         stored: Counter[tuple[str, str, int]] = Counter()
         names: set[str] = set()
         for path in sorted((folder / "blobs" / "cold").glob("impulses/**/*.parquet")):

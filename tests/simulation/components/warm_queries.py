@@ -1,4 +1,4 @@
-"""Warm queries: drafts, decisions by members who are not the author, and executions of approved queries."""
+"""Warm query component: members edit, approve, reject and execute queries."""
 
 import re
 from collections import Counter
@@ -24,7 +24,7 @@ _OUTDATED: Final = frozenset({403, 404, 409, 412})
 
 
 class WarmQueriesComponent(Component):
-    """Members replace two queries, approve and reject the drafts of others and their own, and execute the queries.
+    """Members edit two queries, approve and reject drafts of others and their own, and execute the queries.
 
     Each change names the version that the member has read. Invariants: a version has one decision, of another member
     than its author; an approval approves the text that the member has read; an executed text was approved, and is the
@@ -50,7 +50,7 @@ class WarmQueriesComponent(Component):
         self._known: dict[str, tuple[str, int] | None] = dict.fromkeys(_LOOKUPS)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start members that edit, decide about, and execute queries."""
+        """Start members that edit queries, members that decide about drafts, and members that execute queries."""
         choices = self.world.random
         for number in range(choices.randint(1, 2)):
             yield self._write_drafts(number, choices.randint(1, 4))
@@ -60,7 +60,7 @@ class WarmQueriesComponent(Component):
             yield self._execute_often(choices.randint(4, 12))
 
     async def _read(self, member: str, lookup: str) -> Any:
-        """Return a query's definition as a member reads it; None if it is missing or the read failed."""
+        """Return a query's definition; None if it is missing or the read failed."""
         reply = await send_until_final(self.world, member, "GET", _PATH)
         listed = [] if reply is None else reply.json["warmQueries"]
         return next((each for each in listed if each["lookup"] == lookup), None)
@@ -81,7 +81,7 @@ class WarmQueriesComponent(Component):
     async def _send_change(
         self, lookup: str, text: str, member: str, method: str, path: str, body: Any, headers: Any, *, key: str
     ) -> ApiReply | None:
-        """Send a change; store the text that must run afterwards, unless other changes run concurrently."""
+        """Send a change; note the text that must run afterwards, unless another change runs at the same time."""
         self._changes[lookup] += 1
         self._open[lookup] += 1
         number, self._known[lookup] = self._changes[lookup], None
@@ -141,7 +141,7 @@ class WarmQueriesComponent(Component):
             await self._execute(self.world.random.choice(_LOOKUPS))
 
     async def _execute(self, lookup: str) -> bool:
-        """Execute a query and check which text runs; return whether there was a final reply."""
+        """Execute a query and check which text ran; return whether a final reply arrived."""
         known, sent_at = self._known[lookup], self.world.scheduler.now
         try:
             reply = await self.world.send("viewer@t", "GET", f"{_PATH}/{lookup}")
@@ -160,7 +160,7 @@ class WarmQueriesComponent(Component):
         return True
 
     async def complete_work(self) -> None:
-        """Execute the stored queries, and make one more change, which appends the event of the previous change."""
+        """Execute the stored queries, and make one more change, which appends a missing event of the one before."""
         await self.world.sleep(_VISIBLE / MICROSECONDS + 1)
         listed = await send_until_done(self.world, "ann@t", "GET", _PATH)
         for query in [each for each in listed.json["warmQueries"] if each["lookup"] in _LOOKUPS]:
@@ -175,7 +175,7 @@ class WarmQueriesComponent(Component):
         await send_until_done(self.world, "ann@t", "PUT", f"{_PATH}/last", body)
 
     def check_invariants(self, folder: Path) -> None:
-        """Check the stored events: a version has at most one decision, by a member who is not its author."""
+        """Check that each version has at most one decision, by another member than its author."""
         authors: dict[str, str] = {}
         decided: Counter[str] = Counter()
         decisions: Counter[tuple[str, str]] = Counter()

@@ -1,4 +1,4 @@
-"""Webhooks: the receiver gets an event for each amendment."""
+"""Webhook component: the receiver gets an event for each amendment."""
 
 import json
 from collections import defaultdict
@@ -15,7 +15,7 @@ _SCOPES = ("webhook-1", "webhook-2")
 
 
 class WebhooksComponent(Component):
-    """Members create amendments, and a webhook sends an event for each.
+    """Members create amendments; a webhook sends an event for each amendment.
 
     Invariants: after the last fault, the event of each stored amendment has arrived; an amendment has one event, and
     all its deliveries have the same id and content; no event of an amendment that is not stored arrives; every stored
@@ -64,7 +64,7 @@ class WebhooksComponent(Component):
         await send_until_final(self.world, "ann@t", "POST", "oi-api/provenance/amendments", body, key=text)
 
     async def complete_work(self) -> None:
-        """Wait until every event was received; after many failures, the next attempt of a delivery is hours later."""
+        """Wait until all events have arrived; after many failures, the next attempt may be hours later."""
         self.world.slow_ticks()
         listed = await send_until_done(self.world, "ann@t", "GET", "oi-api/webhooks")
         webhook = next(each for each in listed.json["webhooks"] if each["eventTypes"] == ["amendment.pending"])
@@ -78,7 +78,7 @@ class WebhooksComponent(Component):
             await self.world.sleep(60)
 
     def _collect_ids(self) -> dict[tuple[str, str], set[str]]:
-        """Return the ids of the received messages, grouped by the amendment in their event."""
+        """Return the ids of the received messages of each amendment."""
         ids: dict[tuple[str, str], set[str]] = defaultdict(set)
         for message, bodies in self.world.receiver.received.items():
             if bodies[0]["type"] != "amendment.pending":

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.visits import Console, open_console
+from tests.console.visits import Console, open_console, paste
 from tests.service.local_service import Service
 
 ADMIN, VIEWER = "admin@plant-a.example", "viewer@plant-a.example"
@@ -44,7 +44,7 @@ def open_editor(console: Console) -> Page:
 
 def create_plan(page: Page, text: str) -> None:
     """Paste a workspace document into the editor and press the button that creates the plan."""
-    page.get_by_label("YAML or JSON").fill(text)
+    paste(page.get_by_label("YAML or JSON"), text)
     page.get_by_role("button", name="Plan", exact=True).click()
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, ViewportSize
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Response, ViewportSize, expect
 
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
-from tests.pages.axe import AXE, find_barriers
+from tests.pages.axe import find_barriers
 from tests.pages.browser import BROWSER
 from tests.service.local_service import Service
 
@@ -135,6 +135,19 @@ class Console:
         assert self.forbidden == []
 
 
+def paste(field: Locator, text: str) -> None:
+    """Replace the text of a field from the clipboard.
+
+    Playwright's ``fill`` sends an input event for each line of the text, which takes seconds for long texts.
+    """
+    page = field.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("(text) => navigator.clipboard.writeText(text)", text)
+    field.press("ControlOrMeta+a")
+    field.press("ControlOrMeta+v")
+    expect(field).to_have_value(text)
+
+
 @contextmanager
 def open_console(service: Service, width: int = 1400, *, touch: bool = False) -> Iterator[Console]:
     """Yield a new browser context with the given screen, and close it afterwards."""
@@ -150,7 +163,6 @@ def open_console(service: Service, width: int = 1400, *, touch: bool = False) ->
 def _open_page(browser: Browser, service: Service, width: int, *, touch: bool = False) -> Console:
     screen = ViewportSize(width=width, height=900)
     context = browser.new_context(viewport=screen, has_touch=touch, timezone_id="Europe/Berlin")
-    context.add_init_script(path=AXE)
     made = Console(context.new_page(), service)
     _watch_for_errors(made)
     return made

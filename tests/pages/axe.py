@@ -17,12 +17,16 @@ _SERIOUS: Final = """async ([rules, others]) => (await axe.run({include: [["html
 
 
 def find_barriers(page: Page, rules: Sequence[str] | None = None, others: str = "#third-party") -> list[str]:
-    """Return axe's serious and critical findings on a page, which must contain axe.
+    """Return axe's serious and critical findings on a page.
+
+    The first check of a loaded page adds axe to it, because adding it to each page takes longer than most tests.
 
     Args:
         page: the page to check.
         rules: the rules to check; None for all.
         others: selector of an element that third-party code renders, which is not checked.
     """
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
     found: list[str] = page.evaluate(_SERIOUS, [rules, others])
     return found

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.pages.axe import AXE
 
 # Debian's headless shell is the same browser without windows; it needs less than half of the processor time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -68,8 +67,6 @@ class Visit:
 def open_page(address: str) -> Iterator[Visit]:
     """Context manager: open a page in a new browser context for the duration of the block."""
     context = BROWSER.get().new_context(viewport={"width": 1400, "height": 1000})
-    if AXE.is_file():
-        context.add_init_script(path=AXE)
     visited = Visit(context.new_page())
     visited.page.on("request", lambda request: visited.origins.add(urlsplit(request.url).netloc))
     visited.page.on("pageerror", lambda error: visited.complaints.append(str(error)))

@@ -38,7 +38,7 @@ def data_explorer() -> Iterator[DataExplorer]:
 
 @asynccontextmanager
 async def open_queries(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
-    """Return the query service with the adapter for Azure Data Explorer."""
+    """Return the query service with the Azure Data Explorer adapter over the fake cluster."""
 
     async def return_catalog() -> Catalog:
         return Catalog()
@@ -52,7 +52,7 @@ async def open_queries(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries
 async def test_both_engines_reject_access_to_other_data(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
-    """The emulator rejects the query, and the adapter does not send it to Data Explorer."""
+    """If a query accesses other data, the emulator rejects it and the adapter does not send it."""
     before = data_explorer.requests
     async with open_queries(data_explorer) as queries:
         with pytest.raises(WorkspaceError) as refused:
@@ -66,7 +66,7 @@ async def test_both_engines_reject_access_to_other_data(
 async def test_similar_allowed_queries_run_on_both_engines(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
-    """An allowed query is sent to Data Explorer unchanged, with every restriction set."""
+    """An allowed query runs in the emulator and is sent to Data Explorer unchanged, with every restriction."""
     async with open_queries(data_explorer) as queries:
         await queries.execute_ad_hoc(ALLOWED[name], None, 10)
     assert data_explorer.asked["csl"] == ALLOWED[name]

@@ -1,4 +1,4 @@
-"""Tests of the sandboxed database: SQL cannot access files, the network or settings."""
+"""Tests of the sandboxed database: SQL cannot access other files, the network or settings."""
 
 import subprocess
 import sys
@@ -49,7 +49,7 @@ def sandbox(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("statement", ESCAPES)
 def test_sql_cannot_leave_the_sandbox(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path, statement: str) -> None:
-    """Cursors have no access to files, network addresses, extensions, settings and Python variables."""
+    """SQL has no access to files, network addresses, extensions, settings or Python variables."""
     python_variable = pa.table({"leaked": [1]})
     with sandbox.cursor() as cursor, pytest.raises(duckdb.Error):
         cursor.execute(statement.format(secret=tmp_path / "secret.csv", folder=tmp_path)).fetchall()
@@ -57,14 +57,14 @@ def test_sql_cannot_leave_the_sandbox(sandbox: duckdb.DuckDBPyConnection, tmp_pa
     del python_variable
 
 
-def test_allowed_files_remain_readable(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_the_allowed_files_can_be_read(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """The allowed files can be read."""
     with sandbox.cursor() as cursor:
         assert cursor.execute(f"SELECT a FROM read_csv('{tmp_path}/open.csv')").fetchall() == [("shown",)]
 
 
-def test_cursors_have_the_settings_of_the_database(sandbox: duckdb.DuckDBPyConnection) -> None:
-    """Time zone, threads and memory limit apply to cursors."""
+def test_cursors_inherit_the_database_settings(sandbox: duckdb.DuckDBPyConnection) -> None:
+    """Time zone, threads and memory limit of the database apply to its cursors."""
     with sandbox.cursor() as cursor:
         settings = cursor.execute(
             "SELECT current_setting('TimeZone'), current_setting('threads'), current_setting('memory_limit')"
@@ -75,7 +75,7 @@ def test_cursors_have_the_settings_of_the_database(sandbox: duckdb.DuckDBPyConne
 
 
 def test_a_locked_file_is_an_error_after_the_wait(tmp_path: Path) -> None:
-    """Opening a locked database file waits for the lock, and fails if the file stays locked."""
+    """Opening a locked database file waits, and fails if the lock stays."""
     path = tmp_path / "x.duckdb"
     script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

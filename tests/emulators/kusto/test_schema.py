@@ -1,4 +1,4 @@
-"""Tests of the tables of the file with telemetry."""
+"""Tests of the tables in the telemetry file."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -23,14 +23,14 @@ def _list_columns(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[st
 
 
 def test_the_view_hides_the_time_of_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
-    """Queries see the documented columns; the table below the view also has the time of ingestion."""
+    """Queries can read the documented columns, but not the time of ingestion in the underlying table."""
     create_tables(connection, NOW)
     assert _list_columns(connection, TABLE) == COLUMNS
     assert _list_columns(connection, RAW_TABLE) == (*COLUMNS, "IngestedAt")
 
 
 def test_a_second_start_changes_nothing(connection: duckdb.DuckDBPyConnection) -> None:
-    """Existing tables and their rows stay as they are."""
+    """A second start leaves tables and rows unchanged."""
     create_tables(connection, NOW)
     connection.execute(f"INSERT INTO \"{RAW_TABLE}\" VALUES (NULL, 'a', NULL, NULL, NULL, NULL, '2026-01-01')")
     create_tables(connection, NOW)
@@ -49,14 +49,14 @@ def earlier(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def test_rows_of_an_earlier_version_are_ingested_now(earlier: duckdb.DuckDBPyConnection) -> None:
-    """The rows of an earlier version's table are kept, and their retention period begins at the upgrade."""
+    """After an upgrade, rows of the earlier version are still stored, and their retention begins at the upgrade."""
     create_tables(earlier, NOW)
     assert earlier.execute(f'SELECT "ConnectionLookup" FROM "{TABLE}"').fetchall() == [("old",)]
     assert earlier.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(NOW,)]
 
 
 def test_new_rows_have_no_default_time_after_an_upgrade(earlier: duckdb.DuckDBPyConnection) -> None:
-    """Rows that are added after an upgrade do not get the time of the upgrade as the time of ingestion."""
+    """Rows that are added after an upgrade have no default time of ingestion."""
     create_tables(earlier, NOW)
     earlier.execute(f'INSERT INTO "{RAW_TABLE}" ("ConnectionLookup") VALUES (\'new\')')
     query = f'SELECT "IngestedAt" FROM "{RAW_TABLE}" WHERE "ConnectionLookup" = \'new\''
@@ -64,7 +64,7 @@ def test_new_rows_have_no_default_time_after_an_upgrade(earlier: duckdb.DuckDBPy
 
 
 def test_a_failed_upgrade_changes_nothing(earlier: duckdb.DuckDBPyConnection) -> None:
-    """If an upgrade fails, the table of the earlier version is unchanged, because an upgrade is one transaction."""
+    """If an upgrade fails, the table of the earlier version is unchanged, because the upgrade is one transaction."""
     earlier.execute(f'ALTER TABLE "{TABLE}" ADD COLUMN "IngestedAt" VARCHAR')  # the upgrade cannot add it again
     with pytest.raises(duckdb.CatalogException):
         create_tables(earlier, NOW)

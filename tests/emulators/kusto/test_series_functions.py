@@ -1,4 +1,4 @@
-"""Tests of Python functions that SQL calls: conversion of values, and cancellation between rows."""
+"""Tests of Python functions in SQL: conversion of values, and cancellation between rows."""
 
 import threading
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def test_values_are_converted(connection: duckdb.DuckDBPyConnection) -> None:
-    """Lists become arrays, null stays null, and NaN in a list becomes null."""
+    """A Python function gets lists as arrays, null as null, and NaN in a list as null."""
     call = DOUBLE.render_call("x", "NULL")
     values = "(VALUES ([1, NULL, 3]), (NULL), ([]), ([0.5])) AS v(x)"
     rows = connection.execute(f"SELECT {call} FROM {values}").fetchall()
@@ -58,13 +58,13 @@ def test_values_are_converted(connection: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_no_rows(connection: duckdb.DuckDBPyConnection) -> None:
-    """A function accepts an empty table."""
+def test_an_empty_table_is_accepted(connection: duckdb.DuckDBPyConnection) -> None:
+    """A Python function accepts an empty table."""
     assert connection.execute(f"SELECT {STOP.render_call('range')} FROM range(0)").fetchall() == []
 
 
 def test_a_stopped_query_computes_no_further_row(connection: duckdb.DuckDBPyConnection) -> None:
-    """A function stops before the next row after its query has been stopped."""
+    """After a query is stopped, its Python function computes no more rows."""
     SEEN.clear()
     STOPPED.clear()
     cursor = connection.cursor()
@@ -74,8 +74,8 @@ def test_a_stopped_query_computes_no_further_row(connection: duckdb.DuckDBPyConn
     assert len(SEEN) == 3
 
 
-def test_other_queries_are_not_tracked(connection: duckdb.DuckDBPyConnection) -> None:
-    """A query that calls no Python function is not tracked for cancellation."""
+def test_queries_without_python_functions_are_not_tracked(connection: duckdb.DuckDBPyConnection) -> None:
+    """A query that calls no Python function is not registered for cancellation."""
     cursor = connection.cursor()
     with track_execution(cursor, "SELECT 1", STOPPED):
         assert cursor.execute("SELECT getvariable('series_execution')").fetchall() == [(None,)]

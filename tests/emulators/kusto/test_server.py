@@ -1,4 +1,4 @@
-"""Tests of the HTTP interface of the emulator."""
+"""Tests of the emulator's HTTP interface."""
 
 import gzip
 
@@ -8,8 +8,8 @@ import pytest
 from tests.emulators.kusto.endpoints import Endpoint
 
 
-def test_health_and_statistics(endpoint: Endpoint) -> None:
-    """A running emulator is healthy and reports its row counts."""
+def test_health_and_row_counts_are_reported(endpoint: Endpoint) -> None:
+    """A running emulator reports that it is healthy, and its row counts."""
     assert httpx.get(f"{endpoint.url}/healthz", timeout=60).json() == {"status": "ok"}
     assert endpoint.stats()["rows"] == {"Devices": 5, "Telemetry": 2000}
 
@@ -19,7 +19,7 @@ def test_health_and_statistics(endpoint: Endpoint) -> None:
     [{"Origin": "https://example.com"}, {"Origin": "null"}, {"Host": "example.com:8088"}, {"Host": "127.0.0.1.evil"}],
 )
 def test_browsers_are_rejected(endpoint: Endpoint, headers: dict[str, str]) -> None:
-    """Requests with an origin or another host name are forbidden."""
+    """A request with an Origin header or another host name is forbidden."""
     response = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"csl": "print 1"}, headers=headers)
     assert response.status_code == 403
 
@@ -53,13 +53,13 @@ def test_a_request_above_two_megabytes_is_rejected(endpoint: Endpoint) -> None:
 
 
 def test_an_unknown_route_is_a_404(endpoint: Endpoint) -> None:
-    """An unknown route is rejected with 404 and an error document."""
+    """An unknown route gets 404 with an error document."""
     assert httpx.get(f"{endpoint.url}/v2/rest/query", timeout=60).status_code == 404
     assert httpx.get(f"{endpoint.url}/nothing", timeout=60).json()["error"]["code"] == "NotFound"
 
 
 def test_the_reply_contains_the_request_id(endpoint: Endpoint) -> None:
-    """The client's request id is in the reply's header and in the error document."""
+    """The reply's header and the error document contain the client's request id."""
     headers = {"x-ms-client-request-id": "abc;1"}
     response = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"csl": "print nope"}, headers=headers)
     assert response.headers["x-ms-client-request-id"] == "abc;1"
@@ -67,5 +67,5 @@ def test_the_reply_contains_the_request_id(endpoint: Endpoint) -> None:
 
 
 def test_the_cloud_metadata_is_served(endpoint: Endpoint) -> None:
-    """Clients can read the cloud metadata before they authenticate."""
+    """Clients can read the cloud metadata without authentication."""
     assert "LoginEndpoint" in httpx.get(f"{endpoint.url}/v1/rest/auth/metadata", timeout=60).json()["AzureAD"]

@@ -1,4 +1,4 @@
-"""Tests of the statements of a batch."""
+"""Tests of the split of a batch into statements."""
 
 import pytest
 from antlr4 import InputStream, Token  # type: ignore[import-untyped]  # its stubs are no part of this project
@@ -29,7 +29,7 @@ def _find_statement(text: str) -> list[str]:
     ],
 )
 def test_each_query_statement_is_found(text: str, expected: list[str]) -> None:
-    """A query statement ends at a semicolon outside of brackets and strings; ``let`` and ``set`` do not count."""
+    """A query statement ends at a semicolon outside of brackets and strings; ``let`` and ``set`` are not counted."""
     assert _find_statement(text) == expected
 
 
@@ -41,7 +41,7 @@ def test_the_number_of_query_statements_is_limited() -> None:
 
 
 def test_other_statements_become_blanks() -> None:
-    """All query statements but the chosen one become blanks, and every position in the text stays the same."""
+    """Blanks replace all query statements except the chosen one, so that positions in the text stay the same."""
     text = "let x = 1; T |\n take x; U | take 2"
     statements = [(11, 23), (24, 34)]
     assert blank_other_statements(text, statements, 0) == "let x = 1; T |\n take x;" + " " * 11

@@ -29,7 +29,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def append_old_row(store: TelemetryStore, name: str, now: datetime) -> None:
-    """Append a row whose timestamp is old."""
+    """Append a row with an old timestamp."""
     values = (datetime(2001, 1, 1), "press", "[]", "dev", name, "{}")  # noqa: DTZ001  as above
     key = (hash(name) & 0xFFFF, 0)
     store.append("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
@@ -41,7 +41,7 @@ def read_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
-    """A row is deleted a fixed time after its ingestion, for any timestamp."""
+    """A row is deleted a fixed time after its ingestion, whatever its timestamp is."""
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
     append_old_row(store, "a", NOW - 2 * DAY)
@@ -52,7 +52,7 @@ def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) 
 
 
 def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One transaction deletes a limited number of rows; later transactions delete the rest."""
+    """One transaction deletes a limited number of rows; the next ones delete the rest."""
     monkeypatch.setattr(store_module, "MAX_DELETED_ROWS", 2)
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
@@ -62,7 +62,7 @@ def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatc
 
 
 def test_an_earlier_table_counts_as_ingested_now(connection: duckdb.DuckDBPyConnection) -> None:
-    """Rows that an earlier version stored without ingestion times are kept for the full period after the upgrade."""
+    """Rows of an earlier version without ingestion times are kept for the full period after the upgrade."""
     types = ("TIMESTAMP", "VARCHAR", "JSON", "VARCHAR", "VARCHAR", "JSON")
     columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(COLUMNS, types, strict=True))
     connection.execute(f'CREATE TABLE "Telemetry" ({columns})')

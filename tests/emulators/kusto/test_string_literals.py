@@ -1,4 +1,4 @@
-"""Tests that every form and escape of a string literal has the text that the KQL grammar defines."""
+"""Tests that string literals in every form and with every escape have the text of the KQL grammar."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -65,7 +65,7 @@ def test_literals_are_decoded(literal: tuple[str, str]) -> None:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(LITERALS, LITERALS)
 def test_literals_in_queries_are_decoded(endpoint: Endpoint, first: tuple[str, str], second: tuple[str, str]) -> None:
-    """Single literals, adjacent literals and literals in dynamic values are decoded."""
+    """Single literals, adjacent literals and literals in dynamic values are decoded in queries."""
     query = (
         f"print a = {first[0]}, b = {first[0]} {second[0]}, c = dynamic([{first[0]}]), d = dynamic({{{first[0]}: 1}})"
     )
@@ -77,7 +77,7 @@ def test_literals_in_queries_are_decoded(endpoint: Endpoint, first: tuple[str, s
     ["h'dev-01'", "'\\u0064ev-01'", "'\\x64ev-01'", '"\\144ev-01"', "h@'dev-01'", '"dev" H"-01"', "```dev-01```"],
 )
 def test_literals_are_compared_by_their_text(endpoint: Endpoint, literal: str) -> None:
-    """Literals of different forms are equal if their texts are equal."""
+    """Two literals of different forms are equal if their texts are equal."""
     assert endpoint.rows(f"Telemetry | where DeviceId == {literal} | count") == [[100]]
 
 
@@ -90,14 +90,14 @@ def test_names_in_brackets_are_decoded(endpoint: Endpoint) -> None:
     "literal", ["'\\48'", "'\\18'", "'\\477'", "'\\u12'", "'\\x1'", "'\\U00110000'", "'\\ud800'", "'\\'"]
 )
 def test_undefined_escapes_are_errors(literal: str) -> None:
-    """Malformed escapes, half surrogate pairs and ambiguous octal codes are errors."""
+    """Malformed escapes, unpaired surrogates and ambiguous octal codes are errors."""
     with pytest.raises(UnreadableLiteralError):
         parse_string_literal(literal)
 
 
 @pytest.mark.parametrize("literal", ["'\\48'", "'\\u12'", "'\\U00110000'", "'\\q'", "'open", "'two\nlines'"])
 def test_an_invalid_literal_is_a_syntax_error_with_its_position(endpoint: Endpoint, literal: str) -> None:
-    """The error about an invalid literal contains the position of the literal."""
+    """The error about an invalid literal states the literal's position."""
     error = endpoint.error(f"print a = 1,\n b = {literal}")
     assert "Syntax error" in str(error)
     assert "[line:position=2:6]" in str(error)

@@ -30,7 +30,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def write_parquet(path: Path, **columns: Any) -> None:
-    """Write a Parquet file with these columns."""
+    """Write a Parquet file with the given columns."""
     pq.write_table(pa.table(columns), path)
 
 
@@ -40,7 +40,7 @@ def read_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, s
 
 
 def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """A column is dynamic only if all its values are JSON objects, JSON arrays or null."""
+    """A column is dynamic only if each of its values is a JSON object, a JSON array or null."""
     rows = 1500
     write_parquet(
         tmp_path / "T.parquet",
@@ -59,7 +59,7 @@ def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connect
 
 
 def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """An instant with a zone is converted to UTC."""
+    """A time with a zone is converted to UTC."""
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
     write_parquet(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
     create_views(connection, tmp_path)
@@ -67,7 +67,7 @@ def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.Duck
 
 
 def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """Folder and column names may contain quotes."""
+    """Quotes in folder and column names are part of the names."""
     folder = tmp_path / "it's"
     folder.mkdir()
     pq.write_table(pa.table({'a"b': ["{}"]}), folder / "T.parquet")
@@ -77,7 +77,7 @@ def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: 
 
 @pytest.mark.parametrize("names", [[], ['x"y'], ["T", "t"]])
 def test_unusable_folders_are_rejected(tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
-    """A folder without tables, or with names that differ only in case, is rejected."""
+    """A folder is rejected if it has no tables, or tables whose names differ only in case."""
     for name in names:
         write_parquet(tmp_path / f"{name}.parquet", a=[1])
     with pytest.raises(UnusableFolderError):
@@ -87,7 +87,7 @@ def test_unusable_folders_are_rejected(tmp_path: Path, connection: duckdb.DuckDB
 def test_a_file_without_a_valid_table_name_is_skipped(
     tmp_path: Path, connection: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A file whose name is no valid table name is logged and skipped."""
+    """A file whose name is not a valid table name is skipped and logged."""
     for name in ("T", "my table-1.0", "2026", "x'y", 'x"y', "caf\u00e9"):
         write_parquet(tmp_path / f"{name}.parquet", a=[1])
     files = create_views(connection, tmp_path)
@@ -96,7 +96,7 @@ def test_a_file_without_a_valid_table_name_is_skipped(
 
 
 def test_a_table_name_with_spaces_is_written_in_brackets(tmp_path: Path) -> None:
-    """A query reads a table whose name has spaces, dots or dashes in brackets."""
+    """In a query, a table name with spaces, dots or dashes is written in brackets."""
     for name in ("my table-1.0", "x'y"):
         write_parquet(tmp_path / f"{name}.parquet", a=[1, 2])
     running = start_emulator(tmp_path / "stderr", "--data", str(tmp_path))
@@ -108,14 +108,14 @@ def test_a_table_name_with_spaces_is_written_in_brackets(tmp_path: Path) -> None
 
 
 def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
-    """For a folder without tables the process ends with a message instead of a traceback."""
+    """If the folder has no tables, the process ends with a message and no traceback."""
     with pytest.raises(AssertionError):
         start_emulator(tmp_path / "stderr", "--data", str(tmp_path / "empty"))
     assert "contains no .parquet file" in (tmp_path / "stderr").read_text()
 
 
 def test_reals_without_nan_are_detected_only_in_memory(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """Columns without NaN are detected only in tables in memory, because the content of files may change."""
+    """Columns without NaN are detected only in tables in memory, because files may change."""
     write_parquet(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
     write_parquet(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
     files = create_views(connection, tmp_path)
@@ -126,7 +126,7 @@ def test_reals_without_nan_are_detected_only_in_memory(tmp_path: Path, connectio
 
 
 def test_int_and_real_columns_follow_their_types(tmp_path: Path) -> None:
-    """Arithmetic with int columns returns long, and a descending sort places NaN after every number."""
+    """Arithmetic with int columns returns long; a descending sort puts NaN after all numbers."""
     whole = pa.array([2_147_483_647, 1, 2], pa.int32())
     write_parquet(tmp_path / "T.parquet", whole=whole, nan=[float("nan"), 1.0, float("-inf")], plain=[1.0, 3.0, 2.0])
     running = start_emulator(tmp_path / "stderr", "--data", str(tmp_path))
@@ -141,7 +141,7 @@ def test_int_and_real_columns_follow_their_types(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("memory_bytes", "survives"), [(1_000_000_000, True), (0, False)])
 def test_tables_are_loaded_within_the_memory_limit(tmp_path: Path, memory_bytes: int, *, survives: bool) -> None:
-    """A loaded table has the same columns and does not need its file; other tables are read from the file."""
+    """A table that fits into the memory limit is loaded and no longer needs its file; others are read from the file."""
     file = tmp_path / "Things.parquet"
     with open_database(None) as connection:
         connection.execute(f"COPY (SELECT range AS id, '{{\"a\": 1}}' AS d FROM range(5)) TO '{file}'")

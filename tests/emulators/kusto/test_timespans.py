@@ -1,4 +1,4 @@
-"""Tests of the text forms of timespans."""
+"""Tests of the text format of timespans."""
 
 from datetime import timedelta
 
@@ -16,19 +16,19 @@ SPANS = {
 
 @pytest.mark.parametrize("text", SPANS)
 def test_formatted_timespans_can_be_read(text: str) -> None:
-    """A timespan has the text form of Kusto, and reading this text gives the same timespan."""
+    """A timespan is formatted as in Kusto, and parsing this text gives the same timespan."""
     assert format_timespan(SPANS[text]) == text
     assert read_timespan(text) == SPANS[text]
 
 
 @pytest.mark.parametrize(("text", "span"), [("1h", timedelta(hours=1)), ("2", timedelta(days=2))])
 def test_short_forms_are_read(text: str, span: timedelta) -> None:
-    """A number with a unit is read as a timespan; a number without a unit counts days."""
+    """A number with a unit is a timespan; a number without a unit is a number of days."""
     assert read_timespan(text) == span
 
 
 @pytest.mark.parametrize("text", ["00:00:00.0000001", "99999999d"])
 def test_unrepresentable_timespans_are_rejected(text: str) -> None:
-    """A timespan that is out of range, or has a fraction of a microsecond, is rejected."""
+    """A timespan is rejected if it is out of range or has a fraction of a microsecond."""
     with pytest.raises(TimespanRangeError):
         check_timespan_literal(f"time({text})")

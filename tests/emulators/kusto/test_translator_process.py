@@ -8,7 +8,7 @@ from emulators.kusto.translator_process import _build_reply
 
 
 def test_a_failure_of_the_translator_itself_is_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
-    """An unexpected exception of the translator is reported as a client error and logged with its traceback."""
+    """An unexpected exception of the translator is reported as a client error, and its traceback is logged."""
     no_columns: Any = {"T": 5}
     reply, can_continue = _build_reply(
         {"text": "T | join kind=inner (T) on a", "schema": no_columns, "found": [], "types": {}, "place": [0, 0]}

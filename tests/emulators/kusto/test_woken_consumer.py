@@ -1,4 +1,4 @@
-"""Tests that another thread can wake the consumer of the hub."""
+"""Tests that another thread can wake the consumer of the hub from its wait."""
 
 import threading
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 class ReportingConsumer(HubConsumer):
-    """Consumer that reports when it waits for events, and when it has stored some."""
+    """Consumer that reports when it waits for events and when it has stored events."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         super().__init__(connection, path, is_woken=True)
@@ -30,7 +30,7 @@ class ReportingConsumer(HubConsumer):
 
 
 async def test_consumer_is_woken_long_before_its_poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a wake-up the consumer ingests new events at once; a stop does not wait for the next poll."""
+    """After a wake-up the consumer ingests new events at once, and a stop does not wait for the next poll."""
     monkeypatch.setattr(ingest, "WOKEN_POLL_SECONDS", 3600.0)
     connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
     create_tables(connection, NOW.replace(tzinfo=None))

@@ -1,4 +1,4 @@
-"""In-process instances of the app with STORES=azure over test servers.
+"""Instances of the app with STORES=azure in the test process, with emulators.
 
 The local host cannot run these tests, because it uses the embedded hub and stores. Cosmos DB and Key Vault are emulated
 at the wire protocol, Azurite stores the blobs, the query engine is the embedded Kusto, and a log file replaces Event
@@ -27,7 +27,7 @@ EVENTS, AMENDMENTS = "/oi-api/provenance/events", "/oi-api/provenance/amendments
 
 
 class Instance:
-    """Instance of the app with separate services, as a separate process has."""
+    """Instance of the app with its own services, as a separate process has."""
 
     def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         self.services = services
@@ -36,7 +36,7 @@ class Instance:
         get_pipeline.cache_clear()
 
     async def request(self, method: str, address: str, bearer: str = "", body: Any = None, **headers: str) -> Any:
-        """Send a request and return the status, headers and body of the reply."""
+        """Send a request; return status, headers and body of the reply."""
         path, _, query = address.partition("?")
         sent = {"authorization": f"Bearer {bearer}"} if bearer else {}
         sent |= {"content-type": "application/json"} | {name.replace("_", "-"): each for name, each in headers.items()}
@@ -55,7 +55,7 @@ class Instance:
 
 
 class Plant:
-    """Test servers of a deployment, and the embedded Kusto, which reads from the hub's log.
+    """Emulators of a deployment, and the Kusto emulator, which reads from the hub's log.
 
     Args:
         deployment: the test servers.
@@ -77,7 +77,7 @@ class Plant:
         self.start_engine()
 
     def hub(self) -> HubWriter:
-        """Open the log of the hub a second time and return it."""
+        """Open the hub's log a second time and return it."""
         return HubWriter(self._folder / "hub.sqlite")
 
     def start_engine(self) -> None:
@@ -88,7 +88,7 @@ class Plant:
         self.deployment.kusto_uri = self.kusto.url
 
     def services(self) -> Services:
-        """Return services as another process would create them."""
+        """Return new services, as another process has."""
         services = self.deployment.services()
         services.telemetry.sender = services.backends.close_at_exit(self.hub())
         return services

@@ -1,4 +1,4 @@
-"""Fixtures that run the app with STORES=azure over test servers."""
+"""Fixtures that run the app with STORES=azure over emulators."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ from tests.unit.shared.wiring.azure import Deployment, deployment
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
-    """Yield the test servers and the embedded Kusto, which reads from the hub's log."""
+    """Yield the emulators, and the Kusto emulator that reads from the hub's log."""
     if find_missing():
         pytest.skip(find_missing())
     async with deployment(tmp_path / "blobs") as deployed:
@@ -31,13 +31,13 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 @pytest.fixture
 def azure_deployment(plant: Plant) -> Deployment:
-    """Return the test servers of the Azure services that the plant uses."""
+    """Return the emulators of the Azure services that the plant uses."""
     return plant.deployment
 
 
 @pytest.fixture
 async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], Instance]]:
-    """Yield a function that starts an instance of the app; requests go to the instance that was started last."""
+    """Yield a function that starts an instance of the app; requests go to the newest instance."""
     started: list[Instance] = []
 
     def start_instance() -> Instance:
@@ -54,7 +54,7 @@ async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 @pytest.fixture
 def apply(azure_deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
-    """Return a function that applies the sample document and returns a new API key of a member."""
+    """Return a function that applies the sample document and returns a member's new API key."""
 
     def apply_sample(member: str) -> str:
         arguments = ["apply", str(SAMPLE), "--as", ADMIN, "--issue-key", member]

@@ -27,7 +27,7 @@ PROPERTIES: list[dict[str, Any]] = [{"messageId": "m"}, {"line": 3, "on": True, 
 
 
 def decode_batch(**changes: object) -> Sequence[func.EventHubEvent]:
-    """Return a batch as the worker library decodes it, with changed metadata."""
+    """Return a batch as the worker library decodes it, with some metadata changed."""
     metadata = {
         "PartitionContext": {"PartitionId": "5", "ConsumerGroup": "$Default"},
         "PropertiesArray": PROPERTIES,
@@ -38,7 +38,7 @@ def decode_batch(**changes: object) -> Sequence[func.EventHubEvent]:
 
 
 def decode_batch_with_keys(keys: Sequence[str]) -> Sequence[func.EventHubEvent]:
-    """Return a batch whose metadata states partition keys, but no positions from which events could be read."""
+    """Return a batch whose metadata has partition keys but no sequence numbers or offsets."""
     stated = meta.Datum(SimpleNamespace(string=keys), "collection_string")
     return _decode_with_sdk({"PartitionKeyArray": stated, "SystemPropertiesArray": meta.Datum("[]", "json")})
 

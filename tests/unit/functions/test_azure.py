@@ -1,4 +1,4 @@
-"""Tests of the whole app with STORES=azure over test servers."""
+"""Tests of the whole app with STORES=azure over emulators."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ type Apply = Callable[[str], str]
 
 
 async def test_the_service_works_on_azure_stores(instances: Callable[[], Instance], apply: Apply) -> None:
-    """Documents, tokens, audit log, amendments, checkpoints and queries work, also on a second instance."""
+    """Documents, tokens, audit log, amendments, checkpoints and queries work on two instances."""
     keys = {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
     first = instances()
     assert (await first.request("GET", "/readyz")).status == 200
@@ -155,7 +155,7 @@ async def _check_telemetry(app: Instance, tokens: dict[str, str]) -> None:
     assert reply.body["data"]["connection"] == {"status": "CONNECTED", "stats": {"messagesReceived": 2}}, reply.body
 
 
-async def test_replays_of_the_live_stream(
+async def test_a_client_receives_replayed_late_and_live_messages(
     instances: Callable[[], Instance], apply: Apply, azure_deployment: Deployment
 ) -> None:
     """A client receives replayed messages, messages that are stored late, and live messages."""
@@ -215,7 +215,7 @@ async def _receive_id(stream: ClientConnection) -> str:
 
 
 async def _handle_event(scope: Message, receive: Receive, send: Send) -> None:
-    """Send an event of Web PubSub to the app over ASGI 3."""
+    """Send an event of Web PubSub to the app."""
     body = (await receive())["body"]
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
     reply = await get_pipeline().serve(Request(scope["method"], scope["path"], "", headers, body))
@@ -227,7 +227,7 @@ async def _handle_event(scope: Message, receive: Receive, send: Send) -> None:
 async def test_an_outage_of_cosmos_is_reported(
     instances: Callable[[], Instance], apply: Apply, azure_deployment: Deployment
 ) -> None:
-    """While the Cosmos DB account is down, writes and the readiness probe return 503."""
+    """While the Cosmos DB account is unavailable, writes and the readiness probe return 503."""
     key = await asyncio.to_thread(apply, EDITOR)
     app = instances()
     token = await app.token(key)

@@ -29,7 +29,7 @@ QUERY = {"query": "Telemetry | count"}
 
 @dataclass
 class LoadGenerator:
-    """Concurrent writers and readers of one instance.
+    """Load generator that runs concurrent writers and readers on one instance.
 
     Attributes:
         stored: RecordID and Hash of each acknowledged event, by its EntityID.
@@ -44,7 +44,7 @@ class LoadGenerator:
     stopped: bool = False
 
     async def write(self, name: int) -> None:
-        """Append events one after the other; retry each event until it is acknowledged."""
+        """Append events one after another; repeat each request until the service acknowledges the event."""
         number = 0
         while not self.stopped:
             await self._store_event(f"w{name}-{number}")
@@ -62,19 +62,19 @@ class LoadGenerator:
             await asyncio.sleep(0.05)
 
     async def query(self) -> None:
-        """Run queries continuously."""
+        """Run queries repeatedly."""
         while not self.stopped:
             await self._send(self.app.request("POST", "/oi-api/warm-queries", self.token, QUERY))
             await asyncio.sleep(0.02)
 
-    async def mint(self) -> None:
-        """Issue tokens continuously; each token is an event in the access-control chain."""
+    async def issue_tokens(self) -> None:
+        """Issue tokens repeatedly; each one appends an event to the access-control chain."""
         while not self.stopped:
             await self._send(self.app.request("GET", "/workspace/api/keys/jwt", self.key))
             await asyncio.sleep(0.1)
 
     async def create_checkpoints(self) -> None:
-        """Create signed checkpoints continuously."""
+        """Create signed checkpoints repeatedly."""
         while not self.stopped:
             try:
                 await self.app.services.provenance.checkpoints.create_all()
@@ -91,14 +91,14 @@ class LoadGenerator:
 
 
 async def restart_account(plant: Plant, chance: random.Random) -> None:
-    """Stop the document database and start it again."""
+    """Stop the Cosmos DB emulator for a while and start it again."""
     await asyncio.to_thread(plant.deployment.cosmos.stop)
     await asyncio.sleep(chance.uniform(0.1, 1.5))
     await asyncio.to_thread(plant.deployment.cosmos.start)
 
 
 async def inject_account_errors(plant: Plant, chance: random.Random) -> None:
-    """Let the document database return all kinds of errors for a while."""
+    """Make the Cosmos DB emulator return all kinds of errors for a while."""
     faults = plant.deployment.cosmos.faults
     faults.add(*build_random_faults(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
     await asyncio.sleep(chance.uniform(0.2, 1.0))
@@ -114,14 +114,14 @@ async def restart_engine(plant: Plant, chance: random.Random) -> None:
 
 
 async def restart_blobs(plant: Plant, chance: random.Random) -> None:
-    """Stop the blob service and start it again over the same folder."""
+    """Stop the blob service for a while and start it again with the same folder."""
     await asyncio.to_thread(plant.deployment.blobs.stop)
     await asyncio.sleep(chance.uniform(0.1, 1.0))
     await asyncio.to_thread(plant.deployment.blobs.start)
 
 
 async def disable_vault(plant: Plant, chance: random.Random) -> None:
-    """Let the key vault reject all requests for a while."""
+    """Make the Key Vault emulator reject all requests for a while."""
     plant.deployment.vault.down = True
     await asyncio.sleep(chance.uniform(0.1, 1.0))
     plant.deployment.vault.down = False
@@ -138,19 +138,19 @@ FAILURES: tuple[Callable[[Plant, random.Random], Awaitable[None]], ...] = (
 
 @asynccontextmanager
 async def run_load(app: Instance, key: str) -> AsyncIterator[LoadGenerator]:
-    """Run writers, readers and the checkpoint signer while the context is open."""
+    """Context manager: run writers, readers and the checkpoint signer for the duration of the block."""
     load = LoadGenerator(app, key, await app.token(key))
     async with asyncio.TaskGroup() as tasks:
         for number in range(WRITERS):
             tasks.create_task(load.write(number))
-        for work in (load.query, load.mint, load.create_checkpoints):
+        for work in (load.query, load.issue_tokens, load.create_checkpoints):
             tasks.create_task(work())
         yield load
         load.stopped = True
 
 
 async def check_failures_under_load(plant: Plant, app: Instance, key: str, seconds: float) -> None:
-    """Under load, let each dependency fail at least once, one after the other, then check the chains."""
+    """Under load, let each dependency fail at least once, then check the chains."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
     chance, ends_at = random.Random(seed), asyncio.get_running_loop().time() + seconds
@@ -173,7 +173,7 @@ async def check_failures_under_load(plant: Plant, app: Instance, key: str, secon
 
 
 async def _read_records(app: Instance, token: str) -> dict[str, tuple[str, str]]:
-    """Return RecordID and Hash of each event by its EntityID, and check that no EntityID occurs twice."""
+    """Return RecordID and Hash of each event by its EntityID; fail if an EntityID occurs twice."""
     reply = await app.request("GET", f"{EVENTS}/export?scopeKey={SCOPE}&limit=100000", token)
     assert reply.headers["x-provenance-has-more"] == "false"
     found = {record["EntityID"]: (record["RecordID"], record["Hash"]) for record in reply.body}
@@ -190,7 +190,7 @@ async def key(apply: Callable[[str], str]) -> str:
 async def test_acknowledged_events_are_stored_exactly_once(
     plant: Plant, instances: Callable[[], Instance], key: str
 ) -> None:
-    """While the dependencies fail under load, each acknowledged event is stored once and the chains stay valid."""
+    """If dependencies fail under load, each acknowledged event is stored exactly once, and the chains are valid."""
     await check_failures_under_load(plant, instances(), key, SUITE_SECONDS)
 
 
@@ -198,14 +198,14 @@ async def test_acknowledged_events_are_stored_exactly_once(
 async def test_acknowledged_events_are_stored_exactly_once_soak(
     plant: Plant, instances: Callable[[], Instance], key: str
 ) -> None:
-    """Under longer load with failing dependencies, each acknowledged event is still stored exactly once."""
+    """If dependencies fail under load for a long time, each acknowledged event is stored exactly once."""
     await check_failures_under_load(plant, instances(), key, SOAK_SECONDS)
 
 
 async def test_a_failed_dependency_affects_only_its_routes(
     plant: Plant, instances: Callable[[], Instance], apply: Callable[[str], str]
 ) -> None:
-    """Without engine, blobs or vault, only the routes that need them return 503; the app needs no restart."""
+    """Without engine, blobs or vault, only routes that need them return 503; afterwards the app works again."""
     app, admin = instances(), await asyncio.to_thread(apply, EDITOR)
     token = await app.token(admin)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}

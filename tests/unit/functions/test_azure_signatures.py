@@ -1,4 +1,4 @@
-"""Tests of electronic signatures over HTTP with STORES=azure over test servers; the command is another process."""
+"""Tests of electronic signatures with STORES=azure over emulators; the workspace command runs as another process."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ type ApplyText = Callable[[str], Any]
 
 @pytest.fixture
 def apply_text(azure_deployment: Deployment, tmp_path: Path) -> ApplyText:
-    """Return a function that applies a workspace document as another process does."""
+    """Return a function that applies a workspace document in another process."""
 
     async def apply_document(text: str) -> None:
         file = tmp_path / "signed.yaml"
@@ -70,10 +70,10 @@ def get_status_and_code(reply: Any) -> tuple[int, str]:
     return reply.status, reply.body.get("code", "")
 
 
-async def test_amendments_are_signed(
+async def test_one_sign_in_signs_one_amendment(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """A sign-in can sign one amendment, a retry gets the first reply, and a fifth refused attempt locks the member."""
+    """A sign-in signs one amendment; a retry gets the first reply; the fifth rejected attempt locks the member."""
     await apply_text(SIGNED)
     app = instances()
     author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
@@ -102,10 +102,10 @@ async def test_amendments_are_signed(
     assert verdict.body["ChainValid"] is True
 
 
-async def test_simultaneous_signatures(
+async def test_one_of_simultaneous_signatures_succeeds(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """If one sign-in is used for several signatures at the same time, only one of them succeeds."""
+    """If one sign-in is used for several signatures at once, exactly one succeeds."""
     await apply_text(SIGNED)
     app = instances()
     author, signer = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
@@ -133,7 +133,7 @@ async def test_changes_by_another_process_apply_at_once(
 async def test_queries_are_signed_and_listed(
     instances: Callable[[], Instance], keys: dict[str, str], apply_text: ApplyText
 ) -> None:
-    """The audit event of a signed approval has the signature, and each instance lists all signatures."""
+    """The audit event of a signed approval contains the signature, and each instance lists all signatures."""
     await apply_text(SIGNED)
     app = instances()
     editor, quality = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])

@@ -26,12 +26,12 @@ def _build_context(parent: str | None, state: str | None) -> Any:
 def test_the_trace_context_of_the_host_is_read(
     parent: str | None, state: str | None, expected: Mapping[str, str]
 ) -> None:
-    """The trace context of a batch has the values of the host, and empty texts in place of missing values."""
+    """A batch has the trace context of the host, with empty texts for missing values."""
     assert batch_span.read_trace_context(_build_context(parent, state)) == expected
 
 
-def test_a_batch_is_a_span_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The span of a batch names hub, consumer group and number of events, and continues the trace of the host."""
+def test_the_span_of_a_batch_continues_the_trace_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The span of a batch has the hub, the consumer group and the number of events, and continues the host's trace."""
     created: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def process_batch(*arguments: Any, **options: Any) -> nullcontext[None]:

@@ -1,4 +1,4 @@
-"""Tests of the modules that the start of the app imports."""
+"""Tests that the start of the app imports few modules."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ HEAVY: Final = {
 
 
 def test_start_imports_no_endpoint_group_and_no_heavy_package() -> None:
-    """Importing the app imports no endpoint group and no package that only some routes need."""
+    """Importing the app imports no endpoint group, and no package that only some routes need."""
     code = "import json, sys, function_app; print(json.dumps(sorted(sys.modules)))"
     process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(json.loads(process.stdout))
@@ -34,7 +34,7 @@ def test_start_imports_no_endpoint_group_and_no_heavy_package() -> None:
 
 
 def test_garbage_collection_is_enabled_after_the_start() -> None:
-    """The garbage collection, which the start of the app disables, is enabled after the start."""
+    """Garbage collection, which is disabled during the start of the app, is enabled after the start."""
     code = "import gc, function_app; print(gc.isenabled())"
     process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert process.stdout == "True\n"

@@ -1,4 +1,4 @@
-"""Tests of the conditional headers of requests."""
+"""Tests of conditional requests."""
 
 import pytest
 
@@ -13,12 +13,12 @@ def build_request(**headers: str) -> Request:
 
 
 def test_a_request_without_conditions_is_unconditional() -> None:
-    """A request without conditional headers is executed for any stored version."""
+    """A request without conditional headers is executed whatever version is stored."""
     assert parse_condition(build_request()).is_empty
 
 
 def test_a_read_ignores_if_match() -> None:
-    """A read ignores If-Match, because a list has no stored version to compare."""
+    """A read ignores If-Match, because a list has no stored version."""
     request = build_request(if_match='"1"', if_none_match='"2"')
     assert not parse_condition(request).is_satisfied_by('"3"')
     assert parse_read_condition(request).is_satisfied_by('"3"')
@@ -26,7 +26,7 @@ def test_a_read_ignores_if_match() -> None:
 
 @pytest.mark.parametrize("header", ["if_match", "if_none_match"])
 def test_a_malformed_header_is_named(header: str) -> None:
-    """The error about a malformed conditional header names the header."""
+    """The error about a malformed conditional header contains the header's name."""
     with pytest.raises(WorkspaceError) as raised:
         parse_condition(build_request(**{header: "1"}))
     assert header.replace("_", "-") in raised.value.detail.lower()

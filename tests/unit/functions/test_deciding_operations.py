@@ -1,4 +1,4 @@
-"""Tests that every operation that records a decision accepts a signature, including operations that are added later."""
+"""Tests that each operation for a decision, also a later one, accepts a signature."""
 
 from collections.abc import Iterable
 
@@ -25,18 +25,18 @@ NO_DECISIONS = {
 
 
 def is_decision(operation: Operation) -> bool:
-    """Return whether an operation, judged by its right or route, decides about the work of other people."""
+    """Return whether an operation decides about the work of others, judged by its right or route."""
     needs_approval = any(right.endswith(".Approve") for right in operation.rights)
     return needs_approval or operation.route.rpartition("/")[2] in VERBS
 
 
 def describe_operations(operations: Iterable[Operation]) -> dict[str, Operation]:
-    """Return operations with method and route, such as ``POST a/b``, as their names."""
+    """Return a name of the form ``POST a/b`` for each operation."""
     return {f"{one.method} {one.route}": one for one in operations}
 
 
 async def test_every_decision_can_be_signed() -> None:
-    """Each operation for decisions accepts `signature`, documents the refusals, and is in this test's list."""
+    """Each operation for a decision accepts `signature`, documents its rejections, and is in this test's list."""
     operations = describe_operations(await load_operations(GROUPS))
     found = {name for name, operation in operations.items() if is_decision(operation)} - NO_DECISIONS.keys()
     assert found == SIGNED
@@ -48,8 +48,8 @@ async def test_every_decision_can_be_signed() -> None:
         assert codes <= set(OWN_CODES[operation.name]), name
 
 
-def test_rights_to_approve() -> None:
-    """Each right by which ``is_decision`` recognises a deciding operation exists."""
+def test_rights_to_approve_exist() -> None:
+    """Each right by which ``is_decision`` recognises an operation exists."""
     assert {right for right in AccessRight if right.endswith(".Approve")} == {
         AccessRight.AMENDMENT_APPROVE,
         AccessRight.WARM_QUERY_APPROVE,

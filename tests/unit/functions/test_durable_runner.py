@@ -10,7 +10,7 @@ from shared.errors import WorkspaceError
 
 
 class Client:
-    """Fake Durable Functions client that records calls; it raises an error if the test has set one."""
+    """Fake Durable Functions client that records calls, or raises the error that the test has set."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -41,7 +41,7 @@ def client() -> Iterator[Client]:
 
 
 async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
-    """The orchestration has the id of the job, so that a second start of the same job has no effect."""
+    """An orchestration has its job's id, so that a second start of the job has no effect."""
     runner = DurableRunner("cold_download")
     await runner.start("j1")
     await runner.stop("j1")
@@ -49,7 +49,7 @@ async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
 
 
 async def test_only_a_failed_start_is_an_error(client: Client) -> None:
-    """A failed start of an orchestration is an error; a failed stop is not, because a cancelled job ends by itself."""
+    """A failed start of an orchestration is an error; a failed stop is not, because the cancelled job ends anyway."""
     client.is_failing = True
     with pytest.raises(WorkspaceError) as raised:
         await DurableRunner("x").start("j1")

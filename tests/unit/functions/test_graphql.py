@@ -1,4 +1,4 @@
-"""Tests of GraphQL error replies that cannot be provoked over HTTP."""
+"""Tests of GraphQL errors that cannot be caused over HTTP."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Tests that the Functions host accepts the app's functions.
+"""Tests that the Functions host accepts the functions of the app.
 
 The rules are those of ``ScriptHost.ValidateFunction``, ``ValidateHttpFunction`` and ``HttpRoutesConflict`` and of
 ``Utility.FunctionNameValidationRegex`` and ``BindingNameValidationRegex`` in Azure/azure-functions-host.
@@ -22,7 +22,7 @@ type Bindings = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def functions() -> dict[str, Bindings]:
-    """Return the bindings of every function of the app by the function's name."""
+    """Return the bindings of each function of the app, by function name."""
     app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
     for blueprint in BLUEPRINTS:
         app.register_functions(blueprint)
@@ -35,17 +35,17 @@ def find_http_triggers(functions: dict[str, Bindings]) -> list[dict[str, Any]]:
 
 
 def test_function_names_are_valid(functions: dict[str, Bindings]) -> None:
-    """A function name starts with a letter, has only letters, digits, ``_`` and ``-``, and is not ``host``."""
+    """A function name begins with a letter, has only letters, digits, ``_`` and ``-``, and is not ``host``."""
     assert [name for name in functions if not FUNCTION_NAME.fullmatch(name)] == []
 
 
 def test_function_names_are_unique(functions: dict[str, Bindings]) -> None:
-    """Names of functions are unique without regard to case."""
+    """Function names are unique without regard to letter case."""
     assert len({name.lower() for name in functions}) == len(functions)
 
 
 def test_binding_names_are_valid(functions: dict[str, Bindings]) -> None:
-    """A binding's name contains only letters and digits, and begins with a letter."""
+    """A binding name begins with a letter and has only letters and digits."""
     names = {binding["name"] for each in functions.values() for binding in each}
     assert [name for name in names if not BINDING_NAME.fullmatch(name)] == []
 
@@ -59,12 +59,12 @@ def test_each_function_has_one_trigger(functions: dict[str, Bindings]) -> None:
 
 
 def test_routes_are_unique(functions: dict[str, Bindings]) -> None:
-    """Routes are unique without regard to case, because a function without a list of methods accepts all methods."""
+    """Routes are unique without regard to case, because each function accepts all methods."""
     routes = Counter(str(trigger["route"]).strip("/").lower() for trigger in find_http_triggers(functions))
     assert [route for route, count in routes.items() if count > 1] == []
 
 
 def test_no_route_is_reserved(functions: dict[str, Bindings]) -> None:
-    """No route is empty or begins with a prefix that the host reserves."""
+    """No route is empty or begins with a prefix that is reserved by the host."""
     routes = [str(trigger["route"]).strip("/").lower() for trigger in find_http_triggers(functions)]
     assert [route for route in routes if not route or route.startswith(RESERVED_PREFIXES)] == []

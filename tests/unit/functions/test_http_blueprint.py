@@ -1,4 +1,4 @@
-"""Tests of the conversion of the host's requests, and of the HTTP triggers."""
+"""Tests of how requests of the Functions host are converted, and of the HTTP triggers."""
 
 import azure.functions as func
 import pytest
@@ -26,13 +26,13 @@ from functions.http_blueprint import _to_request, build_catch_all_blueprint, bui
     ],
 )
 def test_path_and_query_of_a_request(url: str, host: str, path: str, query: str) -> None:
-    """Path and query of a request stay percent-encoded, and the Host header does not change them."""
+    """Path and query stay percent-encoded, and a Host header does not change them."""
     request = _to_request(func.HttpRequest("get", url, headers={"Host": host}, body=b""), {})
     assert (request.method, request.path, request.query) == ("GET", path, query)
 
 
 def test_every_route_accepts_all_methods() -> None:
-    """No HTTP trigger lists methods, so that the request pipeline itself replies to wrong methods."""
+    """No HTTP trigger lists methods, so that the request pipeline replies to unsupported methods."""
     app = func.FunctionApp()
     for blueprint in (build_http_blueprint(GROUPS), build_catch_all_blueprint()):
         app.register_functions(blueprint)

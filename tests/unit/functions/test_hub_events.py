@@ -35,7 +35,7 @@ def parse_with_sdk(text: str | None) -> datetime | None:
 
 @given(_INSTANTS, _FRACTIONS, _ZONES)
 def test_enqueued_times_equal_the_sdks(instant: datetime, fraction: str, zone: str) -> None:
-    """Times with and without fraction and zone are parsed to the value and zone that the SDK returns."""
+    """Enqueued times, with or without fraction and zone, are parsed to the same value and zone as in the SDK."""
     text = f"{instant:%Y-%m-%dT%H:%M:%S}{fraction}{zone}"
     try:
         expected = parse_with_sdk(text)
@@ -49,7 +49,7 @@ def test_enqueued_times_equal_the_sdks(instant: datetime, fraction: str, zone: s
 
 @pytest.mark.parametrize("text", ["2026-02-30T00:00:00Z", "2026-01-05 08:00:00", "noon", "2026-01-05T24:00:00Z"])
 def test_invalid_enqueued_times_raise_the_sdks_error(text: str) -> None:
-    """An invalid time raises the same error as the SDK's parser."""
+    """An invalid time raises the same error as in the SDK."""
     with pytest.raises(ValueError, match=r".+") as expected:
         parse_with_sdk(text)
     with pytest.raises(ValueError, match=r".+") as raised:
@@ -58,14 +58,14 @@ def test_invalid_enqueued_times_raise_the_sdks_error(text: str) -> None:
 
 
 def test_other_time_formats_use_the_sdks_parser() -> None:
-    """The SDK's parser reads time formats other than ISO 8601; a missing time becomes None."""
+    """Other time formats than ISO 8601 are parsed by the SDK; a missing time is None."""
     assert parse_enqueued_time("01/05/2026 08:00:00Z") == parse_with_sdk("01/05/2026 08:00:00Z")
     assert parse_enqueued_time(None) is None
     assert parse_enqueued_time("") is None
 
 
-def test_events_of_a_batch() -> None:
-    """Body, position, time, properties and the IoT Hub device id of each event are read from the batch's metadata."""
+def test_events_are_read_from_the_metadata() -> None:
+    """Each event's position, time, properties and IoT Hub device id are read from the batch's metadata."""
     assert read_hub_events(decode_batch()) == [
         HubEvent(BODIES[0], "5", 41, datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"messageId": "m"}, "", "rig"),
         HubEvent(BODIES[1], "5", 42, datetime(2026, 1, 5, 8, 0, 1, 500000, UTC), {"line": "3", "on": "true"}),
@@ -74,30 +74,30 @@ def test_events_of_a_batch() -> None:
 
 
 def test_partition_keys_are_read_without_the_events() -> None:
-    """Partition keys are returned only if there is one for each event, because the host omits empty keys."""
+    """Partition keys are used only if each event has one, because the host omits empty keys."""
     assert read_partition_keys(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset({"rig", "press"})
     assert read_partition_keys(decode_batch_with_keys(["rig", "press"])) is None
     assert read_partition_keys(decode_batch()) is None
     assert read_partition_keys([]) is None
 
 
-def test_metadata_as_json_text() -> None:
-    """Metadata may be JSON text within JSON; if a batch has no properties, its events have none."""
+def test_metadata_may_be_json_text() -> None:
+    """Metadata may be JSON text within JSON; without properties in it, events have none."""
     assert read_hub_events(decode_batch(PropertiesArray=json.dumps(PROPERTIES))) == read_hub_events(decode_batch())
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=None))] == [{}, {}, {}]
     assert read_hub_events([]) == []
 
 
 def test_the_batch_has_the_events_of_the_sdk() -> None:
-    """As a sequence, the batch contains event objects that equal those that the SDK creates."""
+    """As a sequence, a batch contains event objects equal to those of the SDK."""
     batch = decode_batch()
     assert [event.get_body() for event in batch] == BODIES
     assert (batch[0].sequence_number, batch[0].partition_key) == (41, "rig")
     assert [event.sequence_number for event in batch[1:]] == [42, 43]
 
 
-def test_properties_that_are_not_finite() -> None:
-    """Properties with NaN and Infinity are parsed, although strict JSON lacks them; integers keep all digits."""
+def test_properties_may_be_nan_or_infinity() -> None:
+    """Properties may be NaN or Infinity, which strict JSON does not allow; integers keep all digits."""
     changed = [{"a": math.nan}, {"b": -math.inf}, {"c": 2**70}]
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=changed))] == [
         {"a": "NaN"},
@@ -107,7 +107,7 @@ def test_properties_that_are_not_finite() -> None:
 
 
 def test_a_batch_of_texts_is_rejected() -> None:
-    """A batch of texts is rejected, because only triggers with data type ``binary`` pass the events' bytes."""
+    """A batch of texts is rejected, because only the data type ``binary`` passes the original bytes."""
     data = Datum(SimpleNamespace(string=["{}"]), "collection_string")
     places = Datum(json.dumps(SYSTEM_PROPERTIES[:1]), "json")
     events = EventHubTriggerConverter.decode(data, trigger_metadata={"SystemPropertiesArray": places})
@@ -127,6 +127,6 @@ def test_a_batch_of_texts_is_rejected() -> None:
     ],
 )
 def test_a_batch_without_positions_fails(changes: dict[str, Any]) -> None:
-    """A batch without partition, sequence numbers or times fails, because its message ids would not be stable."""
+    """A batch without partition, sequence numbers or times fails, because message ids depend on them."""
     with pytest.raises(ValueError):  # noqa: PT011  zip raises it with its own message
         read_hub_events(decode_batch(**changes))

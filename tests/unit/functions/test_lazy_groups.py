@@ -25,7 +25,7 @@ MODULE = "group_of_a_test"
 
 @pytest.fixture
 def declared_group() -> Iterator[Group]:
-    """Yield the empty endpoint group of a temporary module, which can be imported by name."""
+    """Yield an empty endpoint group in a temporary module that can be imported."""
     module, group = ModuleType(MODULE), Group("sample")
     module.GROUP = group  # type: ignore[attr-defined]  # as a group's module declares it
     sys.modules[MODULE] = module
@@ -35,14 +35,14 @@ def declared_group() -> Iterator[Group]:
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
 def test_every_group_declares_its_listed_operations(group: LazyGroup) -> None:
-    """The module of each group declares exactly the operations of the list, in the same order."""
+    """The module of each group declares exactly the listed operations, in the same order."""
     operations = group.operations
     assert operations
     assert [one.load_operation() for one in group.endpoints] == list(operations)
 
 
 def test_every_module_with_a_group_is_listed() -> None:
-    """Every module with a ``GROUP`` is listed in ``functions.GROUPS``."""
+    """Each module with a ``GROUP`` is in ``functions.GROUPS``."""
     names = [f"functions.{module.name}" for module in pkgutil.iter_modules(functions.__path__)]
     declaring = {group.name for group in (getattr(import_module(name), "GROUP", None) for name in names) if group}
     assert declaring == {group.name for group in GROUPS}
@@ -66,7 +66,7 @@ def test_a_list_that_differs_from_the_module_fails(declared_group: Group, name: 
 
 
 async def test_a_failed_import_affects_only_its_group(declared_group: Group, caplog: pytest.LogCaptureFixture) -> None:
-    """If the import of an endpoint group fails, only requests to this group get 500; the log has the reason."""
+    """If the import of an endpoint group fails, only its routes return 500; the log has the reason."""
     declared_group.endpoint("GET", "things", access=Access.PUBLIC)(_return_empty_reply)
     groups = LazyGroup("sample", MODULE, "GET things"), LazyGroup("lost", "no_such_module", "GET lost")
     served = RequestPipeline(
@@ -78,7 +78,7 @@ async def test_a_failed_import_affects_only_its_group(declared_group: Group, cap
 
 
 async def test_a_wrong_method_imports_no_module() -> None:
-    """The 405 reply to a wrong method does not import the module of the group."""
+    """The 405 reply to a wrong method does not import the group's module."""
     group = LazyGroup("lost", "no_such_module", "GET lost")
     reply = await RequestPipeline(group.endpoints, _reject_authentication, _reject_feature).serve(
         Request("PUT", "/lost", "", {}, b"")
@@ -90,7 +90,7 @@ async def test_a_wrong_method_imports_no_module() -> None:
     ("path", "status", "group"), [("/healthz", 200, "health"), ("/oi-api/warm-queries", 401, "warm-query-definitions")]
 )
 def test_a_request_imports_only_its_group(path: str, status: int, group: str, tmp_path: Path) -> None:
-    """The first request of a process imports the module of its group and of no other group."""
+    """The first request imports the module of its group and no other group."""
     code = (
         "import asyncio, json, sys\n"
         "from functions.http_blueprint import get_pipeline\n"

@@ -1,4 +1,4 @@
-"""Tests of the descriptions of tools' arguments."""
+"""Tests of the descriptions of MCP tool arguments."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from shared.catalog.models import ParameterType, QueryParameter
 
 
 def test_each_argument_gets_its_description() -> None:
-    """Each argument has the tool's own description or else the general one; the rest of the schema is unchanged."""
+    """Each argument has the tool's own description or else the general one; the rest of the schema stays."""
     schema = {"type": "object", "properties": {"limit": {"type": "integer"}, "lookup": {"type": "string"}}}
     described = describe_arguments(schema, limit="Maximum number of rows.")
     assert described["properties"] == {
@@ -18,7 +18,7 @@ def test_each_argument_gets_its_description() -> None:
 
 
 def test_an_argument_without_a_description_is_a_mistake() -> None:
-    """A tool with an undescribed argument raises an error, because an assistant cannot guess its meaning."""
+    """A tool with an argument without a description raises an error, because an assistant could not use it."""
     with pytest.raises(KeyError):
         describe_arguments({"properties": {"speed": {}}})
 

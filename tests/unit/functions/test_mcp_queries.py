@@ -23,7 +23,7 @@ def build_query(lookup: str, age: int) -> CatalogEntry[WarmQuery]:
 
 @pytest.mark.parametrize(("older", "newer"), [("pump_rig", "pump-rig"), ("pump-rig", "pump_rig")])
 def test_the_older_of_two_queries_gets_the_tool_name(older: str, newer: str) -> None:
-    """If two queries would have the same name as a tool, the older query gets the name."""
+    """If two queries would have the same tool name, the older query gets it."""
     catalog = Catalog(queries={newer: build_query(newer, 1), older: build_query(older, 2)})
     titles = {name: build().title for name, build in build_query_tools(EXECUTE, catalog).items()}
     assert titles["warm_query_pump_rig"] == f"Query {older}"

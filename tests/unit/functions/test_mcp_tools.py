@@ -1,4 +1,4 @@
-"""Tests of the declared tools that call routes."""
+"""Tests of the MCP tools that call routes."""
 
 from functions import GROUPS
 from functions.mcp_tools import ROUTE_TOOLS
@@ -12,12 +12,12 @@ TEMPORARY = {"THROTTLED", "CHECKPOINT_NOT_FOUND"}
 
 
 async def run_tool(_: object) -> ToolResult:
-    """Return an empty result: this tool does nothing."""
+    """Return an empty result."""
     return ToolResult({})
 
 
 def test_errors_that_a_caller_can_correct_name_the_correction() -> None:
-    """The advice to repeat the same call later is given only for temporary errors of a tool's operation."""
+    """Only a temporary error advises to repeat the same call later."""
     tool = Tool("tool", "t", "d", {"properties": {}}, {}, run_tool)
     lists = {spec.name for spec in ROUTE_TOOLS}
     names = [*(spec.operation for spec in ROUTE_TOOLS), "execute_warm_query"]

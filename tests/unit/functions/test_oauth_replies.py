@@ -9,7 +9,7 @@ from shared.errors import Kind, WorkspaceError
 
 
 def test_errors_have_the_form_of_rfc_6749() -> None:
-    """An OAuth error has a code and a description and is never cached; a 401 names the credentials' scheme."""
+    """An OAuth error has a code and a description, and is not cached; a 401 names the scheme of the credentials."""
     error = WorkspaceError(Kind.UNAUTHENTICATED, "OAUTH_CLIENT_UNAUTHENTICATED", "Wrong \u201ckey\u201d.")
     reply = build_oauth_error(error)
     body = json.loads(bytes(reply.body))
@@ -21,7 +21,7 @@ def test_errors_have_the_form_of_rfc_6749() -> None:
 
 
 def test_the_lifetime_is_that_of_the_token_claims() -> None:
-    """`expires_in` equals `exp` minus `iat` of the token, so that it is exactly 3600 for a token of 60 minutes."""
+    """`expires_in` equals `exp` minus `iat` of the token, so that a token of 60 minutes has exactly 3600."""
     issued_at = datetime(2026, 1, 5, 8, 0, 0, 900_000, UTC)
     token = NewToken("header.claims.signature", datetime(2026, 1, 5, 9, 0, 0, 0, UTC), (), issued_at, "id")
     assert json.loads(bytes(build_token_reply(token).body))["expires_in"] == 3600

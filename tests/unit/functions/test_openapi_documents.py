@@ -39,7 +39,7 @@ def build_catalog(queries: int) -> Catalog:
 
 
 def test_paths_are_serialised_one_by_one() -> None:
-    """Each path is serialised separately, so that no call of the serialiser is long; the document does not change."""
+    """Each path is serialised separately, so that no call takes long; the document is the same."""
     operations = [operation for group in GROUPS for operation in group.operations]
     catalog = build_catalog(5)
     columns = {"q1": (Column("n", "long"),)}
@@ -67,7 +67,7 @@ def test_documents_of_one_version_are_cached() -> None:
 
 
 def test_number_of_documents_is_limited() -> None:
-    """The cache of documents has a maximum number; the least recently used document is removed first."""
+    """The cache of documents is limited; the least recently used document is removed first."""
     cache = OpenApiCache()
     keys = [OpenApiKey(frozenset({str(number)}), "") for number in range(MAX_DOCUMENTS + 1)]
     for key in keys[:-1]:

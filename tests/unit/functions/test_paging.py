@@ -25,7 +25,7 @@ def list_all(keys: set[str], limit: int) -> list[str]:
 
 @given(KEYS, st.integers(1, 10))
 def test_pages_contain_each_key_once(keys: set[str], limit: int) -> None:
-    """The pages contain every key once, in order, for any keys."""
+    """All pages together contain each key once and in order, whatever the keys are."""
     assert list_all(keys, limit) == sorted(keys)
 
 
@@ -37,7 +37,7 @@ def test_pages_are_stable_under_changes() -> None:
 
 
 def test_the_default_is_all_up_to_the_maximum() -> None:
-    """Without a limit parameter, a page contains all keys up to the maximum of 1,000."""
+    """Without a limit parameter, a page contains up to 1,000 keys."""
     page, cursor = select_page("items", {f"{number:05}" for number in range(MAX_LIMIT + 1)}, CatalogPageQuery())
     assert (len(page), list(cursor)) == (MAX_LIMIT, ["cursor"])
 

@@ -28,7 +28,7 @@ from shared.provenance.ports import Filters
     ],
 )
 def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignored: bool) -> None:
-    """An invalid number is replaced by the default, as the contract requires; a header names the parameter."""
+    """An invalid number is replaced with the default, as the contract requires; a header names the parameter."""
     parser = LenientParser()
     assert parser.parse_number("limit", text, least=1, default=100) == number
     assert parser.build_headers() == ({"x-provenance-ignored": "limit"} if is_ignored else {})
@@ -51,14 +51,14 @@ def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignor
     ],
 )
 def test_a_time_is_converted_to_the_format_of_records(text: str | None, instant: str) -> None:
-    """A time without a zone is UTC; a plus sign that was decoded as a space is restored."""
+    """A time without a zone is in UTC; a plus sign that was decoded as a blank is restored."""
     parser = LenientParser()
     assert parser.parse_instant("startDate", text) == instant
     assert parser.ignored == ([] if instant or text is None else ["startDate"])
 
 
 def test_a_window_has_dates_and_sequences() -> None:
-    """The dates and, if the query has them, the sequence numbers become filters for records."""
+    """The dates and sequence numbers of a query become filters for records."""
     by_sequence = SequenceQuery.model_validate({"startDate": "2026-01-05", "fromSequence": "7", "toSequence": "+9"})
     expected = Filters(start="2026-01-05T00:00:00.000000Z", from_sequence=7, to_sequence=9)
     assert LenientParser().parse_window(by_sequence) == expected
@@ -67,7 +67,7 @@ def test_a_window_has_dates_and_sequences() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "0x10"])
 def test_a_sequence_must_be_a_number(text: str) -> None:
-    """A sequence number that is not a number is rejected, because a default would return unexpected records."""
+    """A sequence that is not a number is rejected, because a default would return unexpected records."""
     with pytest.raises(ValidationError):
         SequenceQuery.model_validate({"fromSequence": text})
 

@@ -13,7 +13,7 @@ HOSTS = ("127.0.0.1", "127.0.0.1:*", "[::1]:*", "plant.example", "plant.example:
     "host", ["127.0.0.1", "127.0.0.1:1", "127.0.0.1:65535", "[::1]:7071", "plant.example", "plant.example:8443"]
 )
 def test_a_listed_host_is_accepted(host: str) -> None:
-    """A Host header equal to a list entry is accepted; an entry that ends with ``:*`` permits any port."""
+    """A Host header that equals a list entry is accepted; an entry ending with ``:*`` allows any port."""
     assert is_allowed_host(host, HOSTS)
 
 
@@ -25,7 +25,7 @@ def test_a_listed_host_is_accepted(host: str) -> None:
     ],
 )
 def test_other_hosts_are_rejected(host: str) -> None:
-    """A Host header with a longer or shorter name, or with an invalid port, is rejected."""
+    """A Host header with a longer or shorter name or an invalid port is rejected."""
     assert not is_allowed_host(host, HOSTS)
 
 

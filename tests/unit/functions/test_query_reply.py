@@ -1,4 +1,4 @@
-"""Tests of the replies with query results: CSV, Parquet and the parts that all formats share."""
+"""Tests of query results as CSV and Parquet, and of the parts that all formats share."""
 
 import csv
 import io
@@ -41,8 +41,8 @@ def make_result(*rows: list[Any]) -> QueryResult:
     )
 
 
-def test_csv_round_trip() -> None:
-    """A CSV reader reads back every cell; null is an empty cell, and line ends follow RFC 4180."""
+def test_csv_can_be_read_back() -> None:
+    """A CSV reader gets each cell back; null is an empty cell, and line ends follow RFC 4180."""
     written = to_csv(make_result(ROW, [None] * len(KINDS)))
     header, first, second = csv.reader(io.StringIO(written.decode(), newline=""))
     assert tuple(header) == KINDS
@@ -52,7 +52,7 @@ def test_csv_round_trip() -> None:
 
 
 def test_formula_text_is_escaped() -> None:
-    """Text cells and column names that begin like a formula get an apostrophe; other types do not."""
+    """A text cell or column name that begins like a formula gets an apostrophe; other types do not."""
     columns = (Column("string", "string"), Column("dynamic", "dynamic"), Column("=1+1", "string"))
     texts = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", "a=b", " =a", ""]
     rows: list[list[Any]] = [[text, text, text] for text in texts]
@@ -79,14 +79,14 @@ def test_formula_text_is_escaped() -> None:
     ],
 )
 def test_negative_values_are_not_escaped(kind: str, value: Any, cell: str) -> None:
-    """Negative numbers and durations are not escaped, even if they are text."""
+    """Negative numbers and durations are not escaped, even as text."""
     columns = (Column("value", kind),)
     answer = QueryResult("q", datetime.now(UTC), columns, [{"value": value}], False, 1.0, None)
     assert to_csv(answer).decode() == f"value\r\n{cell}\r\n"
 
 
 def test_parquet_is_typed() -> None:
-    """Numbers, booleans, instants and nulls keep their types."""
+    """In Parquet, numbers, booleans, times and nulls keep their types."""
     table = pq.read_table(io.BytesIO(to_parquet(make_result(ROW, [None] * len(KINDS)))))
     assert {field.name: str(field.type) for field in table.schema} == {
         "string": "string",
@@ -108,7 +108,7 @@ def test_parquet_is_typed() -> None:
 
 
 def test_empty_result_has_columns() -> None:
-    """A result without rows contains the column names."""
+    """A result without rows has the column names."""
     assert to_csv(make_result()).decode() == ",".join(KINDS) + "\r\n"
     assert pq.read_table(io.BytesIO(to_parquet(make_result()))).column_names == list(KINDS)
 
@@ -128,7 +128,7 @@ class Threads:
 
 @pytest.mark.parametrize("row_format", list(RowFormat))
 async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch, row_format: RowFormat) -> None:
-    """Equal results give replies of equal length; in every format a header has the execution time."""
+    """Equal results have replies of equal length; in each format, a header has the execution time."""
     monkeypatch.setattr(query_reply, "services", Threads)
     request = Request("GET", "/q", "", {}, b"")
     fast = make_result(ROW)
@@ -155,5 +155,5 @@ async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch,
     ],
 )
 def test_only_parquet_and_arrow_need_columns(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
-    """Values by column are used only for Parquet and Arrow; the format parameter has priority over Accept."""
+    """Values by column are used only for Parquet and Arrow; the parameter `format` has priority over Accept."""
     assert wants_columns(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected

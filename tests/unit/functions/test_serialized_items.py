@@ -12,7 +12,7 @@ type Version = tuple[str, int | None]
 
 
 class Json:
-    """Function that returns the JSON value of an item and counts its calls."""
+    """Function that returns an item's JSON value and counts its calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -25,7 +25,7 @@ class Json:
 
 @pytest.mark.parametrize("threshold", [0, 50])
 async def test_unchanged_items_are_serialised_once(monkeypatch: pytest.MonkeyPatch, threshold: int) -> None:
-    """The JSON text of an item is built again only if a part of the item's version changes."""
+    """The JSON text of an item is built again only if the item's version changes."""
     monkeypatch.setattr(module, "MIN_IN_THREAD", threshold)
     build = Json()
     cache = SerializedItems[Version](build)
@@ -38,8 +38,8 @@ async def test_unchanged_items_are_serialised_once(monkeypatch: pytest.MonkeyPat
     assert build.count == 4
 
 
-async def test_removed_items_are_forgotten() -> None:
-    """The texts of removed items are deleted from the cache, so that it does not outgrow the catalog."""
+async def test_texts_of_removed_items_are_deleted() -> None:
+    """The cached texts of removed items are deleted, so that the cache does not outgrow the catalog."""
     cache = SerializedItems[Version](Json())
     for number in range(10):
         await cache.serialize([(f"q{number}", ("N", None))], 1, SYSTEM_RUNTIME)
@@ -47,7 +47,7 @@ async def test_removed_items_are_forgotten() -> None:
 
 
 def test_a_list_contains_the_texts_and_the_cursor() -> None:
-    """The reply to a list has the items in their order, and a cursor if another page follows."""
+    """The reply to a list has the items in order, and a cursor if another page follows."""
     assert build_serialized_list("items", [b'{"a":1}', b"2"], {"cursor": "c"}).body == (
         b'{"items":[{"a":1},2],"cursor":"c"}'
     )

@@ -39,8 +39,8 @@ print(json.dumps([
     return declared
 
 
-def test_ingest_triggers() -> None:
-    """The hub ``telemetry`` and each further source have one trigger, which passes bytes and retries forever."""
+def test_each_source_has_an_ingest_trigger() -> None:
+    """The hub ``telemetry`` and each other source have one trigger, which passes bytes and repeats failed batches."""
     declared = _read_ingest_triggers("press/oi,broken,oven-2/$Default")
     assert [name for name, _, _ in declared] == ["ingest", "ingest_press_oi", "ingest_oven_2__Default"]
     hubs = [(trigger["eventHubName"], trigger["consumerGroup"]) for _, trigger, _ in declared]
@@ -69,7 +69,7 @@ class IngestRecorder:
 
 
 async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trigger of the hub ``telemetry`` passes its batch to the ingest with the name of the hub as source."""
+    """The trigger of the hub ``telemetry`` passes its batch and the hub's name to the ingestion."""
     recorder = IngestRecorder()
     services = SimpleNamespace(telemetry=SimpleNamespace(ingestor=recorder), runtime=SYSTEM_RUNTIME)
     monkeypatch.setattr(triggers, "services", lambda: services)
@@ -80,7 +80,7 @@ async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_entries_of_the_setting_are_parsed() -> None:
-    """Each entry of the setting ``EVENT_HUB_SOURCES`` is a hub and a consumer group; duplicates are removed."""
+    """Each entry of ``EVENT_HUB_SOURCES`` is a hub and a consumer group; duplicates are removed."""
     sources = parse_event_hub_sources(" press/$Default, oven-2/oi ,,press/$Default")
     assert [source.name for source in sources] == ["press/$Default", "oven-2/oi"]
     assert [source.function_name for source in sources] == ["ingest_press__Default", "ingest_oven_2_oi"]
@@ -89,7 +89,7 @@ def test_entries_of_the_setting_are_parsed() -> None:
 
 @pytest.mark.parametrize("entry", ["press", "press/", "/oi", "a/b/c", "pr ess/oi", "press/$Other", "oven.2/oi"])
 def test_invalid_entries_are_skipped(entry: str, caplog: pytest.LogCaptureFixture) -> None:
-    """An entry that is malformed, or whose function name is already used, is logged and skipped."""
+    """A malformed entry, or one whose function name is in use, is skipped and logged."""
     with caplog.at_level(logging.ERROR, "workspace"):
         sources = parse_event_hub_sources(f"oven-2/oi,{entry}")
     assert [source.name for source in sources] == ["oven-2/oi"]

@@ -1,4 +1,4 @@
-"""Tests of the policy of each operation for unknown parameters and unknown members of the body."""
+"""Tests of how each operation treats unknown parameters and unknown body members."""
 
 import json
 import re
@@ -23,13 +23,13 @@ NAMES = ["zzParameter", "zzMember"]
 
 
 def parametrize_operations(policy: UnknownNames) -> pytest.MarkDecorator:
-    """Parametrize a test with the operations of a policy."""
+    """Parametrize a test with the operations that have this policy."""
     selected = [one for one in OPERATIONS if one.unknown is policy]
     return pytest.mark.parametrize("operation", selected, ids=[f"{one.method} /{one.route}" for one in selected])
 
 
 async def send_unknown_names(operation: Operation) -> Reply:
-    """Send an unknown parameter and an unknown body member, if the operation has a body; return the reply."""
+    """Send an unknown parameter and, if the operation has a body, an unknown member; return the reply."""
 
     async def handle_request(_: Call[Any, Any]) -> Reply:
         return Reply(204)
@@ -57,7 +57,7 @@ async def send_unknown_names(operation: Operation) -> Reply:
 
 
 def build_unknown_names(operation: Operation) -> list[str]:
-    """Return the names that :func:`send_unknown_names` sends, without those that the pipeline does not check.
+    """Return the names that :func:`send_unknown_names` sends and the request pipeline checks.
 
     The handler of a raw body checks its members; the tests of workspace documents cover them.
     """
@@ -66,7 +66,7 @@ def build_unknown_names(operation: Operation) -> list[str]:
 
 @parametrize_operations(UnknownNames.REJECT)
 async def test_rejecting_operations_list_unknown_names(operation: Operation) -> None:
-    """An operation that rejects unknown names returns 400 and lists each unknown name."""
+    """An operation that rejects unknown names returns 400 and lists each of them."""
     reply = await send_unknown_names(operation)
     assert reply.status == 400
     messages = {error["field"]: error["message"] for error in json.loads(reply.body)["errors"]}
@@ -77,14 +77,14 @@ async def test_rejecting_operations_list_unknown_names(operation: Operation) -> 
 
 @parametrize_operations(UnknownNames.REPORT)
 async def test_reporting_operations_list_ignored_names(operation: Operation) -> None:
-    """An operation that reports unknown names executes the request and lists each unknown name in a header."""
+    """An operation that reports unknown names executes the request and lists each of them in a header."""
     reply = await send_unknown_names(operation)
     assert (reply.status, reply.headers[IGNORED]) == (204, ", ".join(build_unknown_names(operation)))
 
 
 @parametrize_operations(UnknownNames.IGNORE)
 async def test_ignoring_operations_do_not_mention_unknown_names(operation: Operation) -> None:
-    """An operation that ignores unknown names neither rejects them nor lists them in the reply."""
+    """An operation that ignores unknown names executes the request and does not list them."""
     reply = await send_unknown_names(operation)
     assert IGNORED not in reply.headers
     if reply.status != 204:
@@ -92,7 +92,7 @@ async def test_ignoring_operations_do_not_mention_unknown_names(operation: Opera
 
 
 def iterate_objects(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield each object schema within a schema that has named members."""
+    """Yield each object schema with named members inside a schema."""
     if isinstance(schema, dict):
         if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
             yield schema
@@ -105,7 +105,7 @@ def iterate_objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 @parametrize_operations(UnknownNames.REJECT)
 def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
-    """The OpenAPI document of an operation that rejects unknown names forbids other members and lists the 400 reply."""
+    """If an operation rejects unknown names, the OpenAPI document forbids further members and lists a 400 reply."""
     schemas = SchemaRegistry()
     body_only = replace(operation, docs=replace(operation.docs, replies=()))
     described = build_operation(body_only, schemas)
@@ -120,7 +120,7 @@ def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
     "start", ["workspace/api/keys", "oi-api/warm-queries", "oi-api/downloads", "oi-api/live-stream"]
 )
 def test_security_and_data_operations_reject_unknown_names(start: str) -> None:
-    """An operation rejects unknown names if ignoring a name could extend access or change the wrong data."""
+    """An operation rejects unknown names if ignoring one could extend access or change wrong data."""
     found = [one for one in OPERATIONS if one.route.startswith(start) and not one.route.endswith("/events")]
     assert found
     assert {one.unknown for one in found} == {UnknownNames.REJECT}

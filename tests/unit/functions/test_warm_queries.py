@@ -1,4 +1,4 @@
-"""Tests of the timeRange pattern in the OpenAPI document."""
+"""Tests of the pattern of timeRange in the OpenAPI document."""
 
 import re
 from datetime import timedelta
@@ -16,14 +16,14 @@ ADAPTER: TypeAdapter[timedelta | None] = TypeAdapter(Duration)
 
 @pytest.mark.parametrize("text", ["P1DT12H", "PT0.5S", "PT15M", "P7D", "P1W2D", "+P1D", "PT8784H", "P366D", "PT1H90M"])
 def test_accepted_durations_match_the_pattern(text: str) -> None:
-    """Each duration that the service accepts as timeRange matches the published pattern."""
+    """Each duration that the service accepts matches the published pattern."""
     assert ADAPTER.validate_python(text)
     assert PATTERN.fullmatch(text)
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "P1Y", "P1M", "-P1D", "P1DT", "1D", "P1D ", "pt5m"])
 def test_rejected_durations_do_not_match_the_pattern(text: str) -> None:
-    """A text that is not a valid duration does not match the published pattern of timeRange."""
+    """A text that is not a valid duration does not match the published pattern."""
     with pytest.raises(ValidationError):
         ADAPTER.validate_python(text)
     assert PATTERN.search(text) is None
@@ -31,7 +31,7 @@ def test_rejected_durations_do_not_match_the_pattern(text: str) -> None:
 
 @given(st.from_regex(PATTERN, fullmatch=True))
 def test_matching_durations_are_rejected_only_for_their_size(text: str) -> None:
-    """A timeRange that matches the pattern is accepted unless it is zero, over 366 days or too long."""
+    """A timeRange that matches the pattern is rejected only if it is zero, over 366 days or too long."""
     try:
         duration = ADAPTER.validate_python(text)
     except ValidationError as error:

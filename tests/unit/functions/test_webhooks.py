@@ -19,14 +19,14 @@ def is_accepted(text: str) -> bool:
 
 
 def test_descriptions_follow_their_pattern() -> None:
-    """The rule of descriptions and the pattern in the OpenAPI document accept the same characters."""
+    """The check of descriptions and the pattern in the OpenAPI document accept the same characters."""
     pattern = re.compile(DESCRIPTIONS.json_schema()["pattern"])
     texts = [f"a{chr(code)}b" for code in range(0x3000)]
     assert [text for text in texts if is_accepted(text) is not bool(pattern.search(text))] == []
 
 
 def test_descriptions_have_line_breaks_but_no_other_controls() -> None:
-    """In descriptions, line breaks are valid; other control characters and characters that reverse text are not."""
+    """A description may contain line breaks, but no other control characters or characters that reverse text."""
     assert is_accepted("Shift\nleader")
     refused = ("\t", "\r", "\x1b", "\x7f", "\u2028", "\u202a", "\u202e", "\u2066", "\u2069")
     assert [each for each in refused if is_accepted(f"Shift{each}leader")] == []

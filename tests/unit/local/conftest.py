@@ -30,7 +30,7 @@ _DEADLINE = 30.0
 
 
 class RunningHost:
-    """Host process, its address and the records of its functions."""
+    """Host process with its address and the records that its functions write."""
 
     def __init__(self, process: "subprocess.Popen[str]", data_dir: Path, log: Path) -> None:
         self.process = process
@@ -39,7 +39,7 @@ class RunningHost:
         self.url = ""
 
     def wait_until_ready(self) -> None:
-        """Wait for the ready line and read the address from it."""
+        """Wait until the host prints its ready line, and store the address in it."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("ready http://"), self.log()
@@ -50,7 +50,7 @@ class RunningHost:
         return self._log.read_text()
 
     def records(self) -> list[Any]:
-        """Return the records of the functions."""
+        """Return the records that the host's functions have written."""
         path = self.data_dir / "record.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -63,7 +63,7 @@ class RunningHost:
             time.sleep(0.01)
 
     def terminate(self) -> int:
-        """Send SIGTERM and return the exit code."""
+        """Send SIGTERM to the host and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=_DEADLINE)
 
@@ -77,7 +77,7 @@ type StartHost = Callable[..., RunningHost]
 
 
 class HostStarter:
-    """Starts hosts in one folder.
+    """Starter of hosts in one folder.
 
     Args:
         folder: folder of the app, the data directory and the logs.
@@ -98,7 +98,7 @@ class HostStarter:
         stdout: int = subprocess.PIPE,
         **environment: str,
     ) -> RunningHost:
-        """Start a host with the functions of a source text."""
+        """Start a host with the functions in a source text."""
         app = self._folder / "app"
         app.mkdir(exist_ok=True)
         (app / "function_app.py").write_text(PREAMBLE + source)
@@ -132,7 +132,7 @@ class HostStarter:
 
 @pytest.fixture
 def start_host(tmp_path: Path) -> Iterator[StartHost]:
-    """Return a function that starts hosts; running hosts are killed at the end."""
+    """Return a function that starts hosts; after the test, running hosts are killed."""
     starter = HostStarter(tmp_path)
     yield starter.start
     starter.kill_hosts()

@@ -1,4 +1,4 @@
-"""HTTP server of the local host with stored files, in the test process."""
+"""HTTP server of the local host for stored files, in the test process."""
 
 import asyncio
 from collections.abc import AsyncIterator

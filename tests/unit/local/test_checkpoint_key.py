@@ -9,7 +9,7 @@ from shared.backends.embedded.key_files import FileNoteSigner
 
 
 async def test_the_old_key_still_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """After the key was replaced, the old key stays trusted, and the output names the file of the new key."""
+    """After the key is replaced, the old key stays trusted, and the command prints the file of the new key."""
     path = tmp_path / "checkpoint-key.pem"
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
     old = await signer.load_public_key()
@@ -20,7 +20,7 @@ async def test_the_old_key_still_verifies(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If the data directory is missing, the command names it and does not create it."""
+    """If the data directory is missing, the command prints its name and does not create it."""
     missing = tmp_path / "none"
     assert main(["rotate", "--data-dir", str(missing)]) == 1
     assert str(missing) in capsys.readouterr().err
@@ -28,7 +28,7 @@ def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_an_invalid_key_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An invalid key file is not replaced, because signatures of the old key could then never be verified."""
+    """An invalid key file is not replaced, because old signatures could then never be verified."""
     path = tmp_path / "checkpoint-key.pem"
     path.write_text("not a key", encoding="utf-8")
     assert main(["rotate", "--data-dir", str(tmp_path)]) == 1

@@ -1,10 +1,10 @@
-"""Tests of the metadata of the authorization server."""
+"""Tests of the OAuth authorization server's metadata."""
 
 from functions.replies.oauth import ServerMetadata, build_metadata
 
 
-def test_all_addresses_have_the_base() -> None:
-    """All addresses in the metadata begin with the base URL, which is the issuer, as RFC 8414 requires."""
+def test_all_urls_begin_with_the_issuer() -> None:
+    """All URLs in the metadata begin with the issuer, as RFC 8414 requires."""
     metadata = build_metadata("https://plant.example")
     assert metadata.keys() == ServerMetadata.__annotations__.keys()
     assert metadata["issuer"] == "https://plant.example"
@@ -13,7 +13,7 @@ def test_all_addresses_have_the_base() -> None:
             assert str(value).startswith("https://plant.example/"), name
 
 
-def test_only_safe_forms_are_offered() -> None:
+def test_only_secure_flows_are_offered() -> None:
     """The metadata offers no implicit grant, and PKCE only with S256, as OAuth 2.1 requires."""
     metadata = build_metadata("https://plant.example")
     assert metadata["response_types_supported"] == ["code"]

@@ -1,4 +1,4 @@
-"""Tests of the sender that passes live messages to the emulator in the process of the local host."""
+"""Tests of the sender that passes live messages to the Web PubSub emulator in the local host's process."""
 
 from local.host.live_stream import LiveStreamGateway
 

@@ -82,7 +82,7 @@ def read_committed_offset(data_dir: Path, hub: str = "telemetry", group: str = "
 
 
 def test_batch_has_its_metadata(start_host: Any) -> None:
-    """A function receives a batch in order, with unchanged bodies and the metadata of the Functions host."""
+    """A function gets a batch in order, with unchanged bodies and the metadata of the Functions host."""
     host = start_host(BATCHES, HUB="impulses")
     send_events(host.data_dir, [b"one", b"\xff\x00"], "impulses")
     host.wait_until(lambda: len(host.records()) == 1)
@@ -102,7 +102,7 @@ def test_batch_has_its_metadata(start_host: Any) -> None:
 
 
 def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
-    """Batches have at most the size of host.json, and contain every event once and in order."""
+    """A batch has at most the size in host.json; all batches contain each event once and in order."""
     host = start_host("", HUB="telemetry")
     send_events(host.data_dir, [str(number).encode() for number in range(25)])
     assert host.terminate() == 0
@@ -113,7 +113,7 @@ def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
 
 
 def test_cardinality_one_passes_single_events(start_host: Any) -> None:
-    """A function with cardinality one is called once per event, with the event's metadata."""
+    """A function with cardinality one is called once for each event, with the event's metadata."""
     host = start_host(SINGLE)
     send_events(host.data_dir, [b"a", b"b"])
     host.wait_until(lambda: read_committed_offset(host.data_dir, group="$Default") == 2)
@@ -124,7 +124,7 @@ def test_cardinality_one_passes_single_events(start_host: Any) -> None:
 
 
 def test_failed_batch_is_repeated_until_success(start_host: Any) -> None:
-    """Without a retry policy a failed batch is repeated until it succeeds, and then committed."""
+    """Without a retry policy, a failed batch is repeated until it succeeds, and is then committed."""
     host = start_host(FAILING.format(retry=""))
     send_events(host.data_dir, [b"bad"])
     host.wait_until(lambda: len(host.records()) >= 2)
@@ -136,7 +136,7 @@ def test_failed_batch_is_repeated_until_success(start_host: Any) -> None:
 
 
 def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
-    """A batch that fails in all its retries is logged, dropped and committed, as on the Functions host."""
+    """A batch that fails in all retries is logged, dropped and committed, as on the Functions host."""
     retry = '@app.retry(strategy="fixed_delay", max_retry_count="2", delay_interval="00:00:00")'
     host = start_host(FAILING.format(retry=retry))
     send_events(host.data_dir, [b"bad"])
@@ -148,7 +148,7 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
 
 
 def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
-    """After kill -9, the batch that was running is delivered again, but no committed batch is."""
+    """After kill -9, the running batch is delivered again, but committed batches are not."""
     host = start_host(BLOCKING)
     send_events(host.data_dir, [b"taken"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
@@ -162,7 +162,7 @@ def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
 
 
 def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
-    """On SIGTERM the HTTP server stops after the triggers, because a running batch may still send requests to it."""
+    """After SIGTERM, the HTTP server stops after the triggers, because a running batch may send requests to it."""
     host = start_host(CALLING)
     send_events(host.data_dir, [b"event"])
     assert host.process.wait(timeout=30) == 0
@@ -171,7 +171,7 @@ def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
 
 
 def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
-    """On SIGTERM, the running batch is finished and committed before the host exits with 0."""
+    """After SIGTERM, the running batch is completed and committed before the host exits with 0."""
     host = start_host(BLOCKING)
     send_events(host.data_dir, [b"block"])
     host.wait_until(lambda: host.records() == [["block"]])
@@ -182,7 +182,7 @@ def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
 
 
 def test_unfinished_batch_is_not_committed(start_host: Any) -> None:
-    """A batch that exceeds the drain time is not committed and does not block the exit."""
+    """A batch that takes longer than the drain time is not committed, and the host exits."""
     host = start_host(BLOCKING)
     send_events(host.data_dir, [b"block"])
     host.wait_until(lambda: host.records() == [["block"]])

@@ -1,4 +1,4 @@
-"""Tests of consumer groups that wait for more events after a partial batch."""
+"""Tests that a consumer group waits for more events after a partial batch."""
 
 import asyncio
 from datetime import timedelta
@@ -34,7 +34,7 @@ class ShutdownAtFirstPause(ShutdownSignal):
 
 
 async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host waits for more events after a partial batch, but not after a full batch."""
+    """After a partial batch the host waits for more events; after a full batch it does not."""
     delivered: list[int] = []
 
     async def invoke_function(_function: LoadedFunction, data: Any, **_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the local host's access to the embedded event hub."""
+"""Tests of how the local host reads the embedded event hub."""
 
 import asyncio
 from datetime import timedelta
@@ -21,7 +21,7 @@ PARTITION = find_partition_for_key("key")
 async def test_events_of_this_process_wake_their_partition_without_polling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An append in this process wakes only the task that waits for its partition, long before the next poll."""
+    """An append in this process wakes only the task for its partition, without waiting for the next poll."""
     monkeypatch.setattr(hub_access, "_POLL_SECONDS", 3600.0)
     hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
     arrival, other = hub.get_next_arrival("telemetry", PARTITION), hub.get_next_arrival("impulses", PARTITION)
@@ -39,7 +39,7 @@ async def test_events_of_this_process_wake_their_partition_without_polling(
 
 
 async def test_events_of_other_processes_wake_all_tasks(tmp_path: Path) -> None:
-    """Events from other processes send no signal, so that the next poll finds them and wakes all waiting tasks."""
+    """An append in another process sends no signal; the next poll finds it and wakes all waiting tasks."""
     hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
     watching = asyncio.create_task(hub.watch_file(stopping))
     log = HubWriter(tmp_path / "hub.sqlite", signals=HubSignals())
@@ -55,7 +55,7 @@ async def test_events_of_other_processes_wake_all_tasks(tmp_path: Path) -> None:
 
 
 async def test_shutdown_wakes_present_and_later_waiters(tmp_path: Path) -> None:
-    """When the host stops, no task waits for events any longer, and later waits end at once."""
+    """When the host stops, waits for events end at once, and so do later waits."""
     hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
     arrival = hub.get_next_arrival("telemetry", PARTITION)
     stopping.set()

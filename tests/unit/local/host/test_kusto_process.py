@@ -1,4 +1,4 @@
-"""Tests of the host's child process, with a script in place of the Kusto emulator."""
+"""Tests of the host's child process; a script replaces the Kusto emulator."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ async def wait_until_gone(pid: int) -> None:
 
 
 async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: KustoProcess) -> None:
-    """A child process that was killed is restarted at the same address."""
+    """If the child process is killed, it is restarted at the same address."""
     address = await child.start()
     host, port = address.removeprefix("http://").split(":")
     stopping = ShutdownSignal()
@@ -62,7 +62,7 @@ async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: Ku
 
 
 async def test_stop_ends_the_child(tmp_path: Path, child: KustoProcess) -> None:
-    """Stopping ends the child process; a second stop has no effect."""
+    """A stop ends the child process; a second stop has no effect."""
     await child.start()
     await child.stop(5)
     await wait_until_gone(read_pids(tmp_path)[0])
@@ -70,13 +70,13 @@ async def test_stop_ends_the_child(tmp_path: Path, child: KustoProcess) -> None:
 
 
 async def test_child_that_cannot_start_is_reported() -> None:
-    """If the child process ends before it is ready, the start fails with its exit code."""
+    """If the child process ends before it is ready, the start fails with the child's exit code."""
     with pytest.raises(StartError, match="ended with code 3"):
         await KustoProcess(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)"), retention_days=1).start()
 
 
 async def test_announced_events_reach_the_child(child: KustoProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    """An announcement is written to the child's standard input; without a child process it has no effect."""
+    """An announcement is written to the child's standard input; without a child, it has no effect."""
     child.announce_events()
     await child.start()
     stopping = ShutdownSignal()

@@ -1,4 +1,4 @@
-"""Tests of the start, a failed start and the shutdown of the host."""
+"""Tests of the host's start, failed start and shutdown."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def get_in_background(url: str) -> tuple[threading.Thread, list[httpx.Response |
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_running_requests_complete_before_the_end(start_host: Any, number: int) -> None:
-    """After SIGTERM or Ctrl-C running requests complete, and the host exits with 0."""
+    """After SIGTERM or Ctrl-C, running requests are completed and the host exits with 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/slow/0.5")
     host.wait_until(lambda: host.records() == ["begun"])
@@ -66,7 +66,7 @@ def test_running_requests_complete_before_the_end(start_host: Any, number: int) 
 
 @pytest.mark.parametrize("path", ["slow/100", "stuck"])
 def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> None:
-    """A request that exceeds the drain time or blocks a thread does not prevent an exit with 0."""
+    """If a request takes longer than the drain time or blocks a thread, the host still exits with 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/{path}")
     host.wait_until(lambda: bool(host.records()))
@@ -80,7 +80,7 @@ def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> 
 
 
 def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Path) -> None:
-    """The app reads its settings from the environment; local.settings.json supplies settings that are missing there."""
+    """The app's settings come from the environment, or else from local.settings.json."""
     (tmp_path / "app").mkdir()
     values = {"FROM_FILE": "file", "FROM_BOTH": "file"}
     (tmp_path / "app" / "local.settings.json").write_text(json.dumps({"IsEncrypted": False, "Values": values}))
@@ -95,7 +95,7 @@ def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Pa
 
 
 def test_standard_output_is_one_line(start_host: Any) -> None:
-    """Standard output contains only the ready line."""
+    """The host prints only its ready line on standard output."""
     host = start_host("print('imported')\n" + APP)
     assert host.terminate() == 0
     assert host.process.stdout.read() == ""
@@ -111,7 +111,7 @@ def console(req: func.HttpRequest) -> func.HttpResponse:
 
 
 def test_sign_in_link_is_not_printed_into_a_log(start_host: Any, tmp_path: Path) -> None:
-    """If standard output is no terminal, no sign-in link is printed; the sign-in command still creates one."""
+    """If standard output is not a terminal, the host prints no sign-in link; the sign-in command still creates one."""
     host = start_host(CONSOLE)
     assert not (tmp_path / "data" / "sign-in").exists()
     command = [sys.executable, "-m", "local.sign_in", "--data-dir", str(host.data_dir)]
@@ -122,13 +122,13 @@ def test_sign_in_link_is_not_printed_into_a_log(start_host: Any, tmp_path: Path)
 
 
 def test_sign_in_link_is_printed_on_request(start_host: Any) -> None:
-    """With --sign-in-link the second line of standard output is a sign-in link, also in a pipe."""
+    """With --sign-in-link, the second line of standard output is a sign-in link, also in a pipe."""
     host = start_host(CONSOLE, "--sign-in-link")
     assert host.process.stdout.readline().startswith(f"sign in at {host.url}/console/#sign-in=")
 
 
 def test_sign_in_link_is_printed_to_a_terminal(start_host: Any) -> None:
-    """On a terminal the host prints the ready line and a sign-in link."""
+    """If standard output is a terminal, the host prints the ready line and a sign-in link."""
     terminal, stdout = pty.openpty()
     with os.fdopen(terminal) as lines:
         host = start_host(CONSOLE, ready=False, stdout=stdout)
@@ -139,7 +139,7 @@ def test_sign_in_link_is_printed_to_a_terminal(start_host: Any) -> None:
 
 
 def test_log_is_json_lines(start_host: Any, http: httpx.Client) -> None:
-    """The log on standard error has one JSON object per line."""
+    """Each line of the log on standard error is a JSON object."""
     host = start_host('@app.route(route="x")\nasync def x(req: func.HttpRequest) -> str:\n    raise ValueError("no")\n')
     assert http.get(f"{host.url}/x").status_code == 500
     assert host.terminate() == 0
@@ -148,7 +148,7 @@ def test_log_is_json_lines(start_host: Any, http: httpx.Client) -> None:
 
 
 def test_port_in_use_is_reported_in_one_line(start_host: Any) -> None:
-    """A second host on a port exits with 1 and prints one line that names the port."""
+    """If the port is in use, the host exits with 1 and prints one line with the port."""
     first = start_host(APP)
     port = int(first.url.rpartition(":")[2])
     second = start_host(APP, port=port, ready=False)
@@ -168,7 +168,7 @@ def test_port_in_use_is_reported_in_one_line(start_host: Any) -> None:
     ],
 )
 def test_invalid_app_is_reported(start_host: Any, source: str, reason: str) -> None:
-    """An invalid function app stops the start with exit code 1 and the reason."""
+    """If the function app is invalid, the host exits with 1 and the reason."""
     host = start_host(source, ready=False)
     assert host.process.wait(timeout=30) == 1
     assert reason in host.log()
@@ -176,7 +176,7 @@ def test_invalid_app_is_reported(start_host: Any, source: str, reason: str) -> N
 
 
 def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
-    """If the workspace file is unreadable, the host exits with 1, and the query engine ends without an error."""
+    """If the workspace file is unreadable, the host exits with 1 and the query engine ends without an error."""
     missing = tmp_path / "missing.yaml"
     command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
     environment = {name: value for name, value in os.environ.items() if name != "KUSTO_URI"}
@@ -197,7 +197,7 @@ def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_EXPORTER=zipkin"])
 def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: str) -> None:
-    """An unsupported telemetry exporter stops the start with exit code 1; the error names variable and value."""
+    """An unsupported telemetry exporter ends the start with exit code 1, the variable and its value."""
     name, value = variable.split("=")
     environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", name: value}
     command = [sys.executable, "-m", "local", "--port", "0", "--data-dir", str(tmp_path / "data")]
@@ -209,7 +209,7 @@ def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: 
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_query_engine_ends_quietly(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
-    """The query engine exits with 0 on SIGTERM and when its parent process ends, and logs JSON lines."""
+    """The query engine exits with 0 after SIGTERM or when its parent process ends, and logs JSON lines."""
     command = [sys.executable, "-m", "emulators.kusto", "--data", str(tmp_path / "kusto"), "--port", "0"]
     with subprocess.Popen(
         [*command, "--hub", str(tmp_path / "hub.sqlite"), "--exit-with-parent"],
@@ -256,7 +256,7 @@ def test_help_lists_every_option() -> None:
         assert word in unwrapped
 
 
-def test_host_without_event_hub_functions_still_has_a_hub(start_host: Any) -> None:
+def test_a_host_without_event_hub_functions_has_a_hub_file(start_host: Any) -> None:
     """The hub file exists after the start, so that other processes can read it."""
     host = start_host(APP)
     host.wait_until((host.data_dir / "hub.sqlite").exists)

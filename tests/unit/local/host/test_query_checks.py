@@ -1,4 +1,4 @@
-"""Tests of the background check of warm queries by the local host."""
+"""Tests that the local host checks warm queries in the background."""
 
 import logging
 from types import SimpleNamespace
@@ -28,14 +28,14 @@ warmQueries:
 
 
 class Engine:
-    """Fake query engine that rejects one query and fails a given number of times."""
+    """Fake query engine that rejects one query and fails a number of times."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
         self.running: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the columns of a query; raise a timeout while failures remain, or an error for the rejected query."""
+        """Return a query's columns; raise a timeout while failures are left, or an error for the rejected query."""
         self.running = list_background_work()
         if self.failures:
             self.failures -= 1
@@ -49,7 +49,7 @@ class Engine:
 
 
 class Catalog:
-    """Fake catalog with the queries of a document."""
+    """Fake catalog with the queries of a workspace document."""
 
     async def current(self) -> Any:
         """Return the catalog."""
@@ -58,7 +58,7 @@ class Catalog:
 
 
 async def run_checks(engine: Engine, *, first_start: bool) -> QueryColumns:
-    """Run the checks and return the cache that they fill."""
+    """Run the checks and return the cache of columns that they fill."""
     columns = QueryColumns(engine)
     services = cast("Any", SimpleNamespace(catalog=Catalog(), queries=SimpleNamespace(columns=columns)))
     loaded = load_located_document(TEXT, "w.yaml") if first_start else None
@@ -67,13 +67,13 @@ async def run_checks(engine: Engine, *, first_start: bool) -> QueryColumns:
 
 
 def list_problems(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the logged problems of queries."""
+    """Return the problems of queries that were logged."""
     logged = (vars(record).get("fields", {}) for record in caplog.records)
     return [each["problem"] for each in logged if "problem" in each]
 
 
 async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
-    """At the first start, the log names the position of a rejected query in the document."""
+    """At the first start, the log has the position of a rejected query in the workspace document."""
     await run_checks(Engine(), first_start=True)
     [problem] = list_problems(caplog)
     assert problem.startswith("w.yaml:8:")
@@ -81,20 +81,20 @@ async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogC
 
 
 async def test_later_start_logs_the_lookup_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
-    """At a later start, the stored queries are checked, and the log contains the id of a rejected query."""
+    """At later starts, stored queries are checked, and the log has the id of a rejected query."""
     await run_checks(Engine(), first_start=False)
     assert list_problems(caplog) == ["bad: rejected"]
 
 
 async def test_readiness_reports_running_checks() -> None:
-    """The readiness probe reports the check of queries while it runs, and not afterwards."""
+    """While queries are checked, the readiness probe says so, and not afterwards."""
     engine = Engine()
     await run_checks(engine, first_start=True)
     assert (engine.running, list_background_work()) == ([module.NAME], [])
 
 
 async def test_checks_fill_the_cache() -> None:
-    """After the check the columns of all queries are cached, so that the engine is not called for them again."""
+    """After the check, the columns of all queries are cached, and the engine is not called for them again."""
     engine = Engine()
     columns = await run_checks(engine, first_start=True)
     engine.failures = 1
@@ -107,7 +107,7 @@ async def test_checks_fill_the_cache() -> None:
 async def test_checks_continue_after_failures_of_the_engine(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failures: int, *, is_ended: bool
 ) -> None:
-    """A query is checked again after a failure of the engine; too many failures end the check."""
+    """If the engine fails, a query is checked again; after too many failures, the check ends."""
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(module, "RETRY_SECONDS", 0)
     await run_checks(Engine(failures), first_start=True)

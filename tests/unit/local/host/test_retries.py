@@ -11,19 +11,19 @@ from local.host.worker_protocol import RpcRetryOptions
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100), st.integers(0, 10_000))
 def test_delay_stays_within_its_bounds(minimum: float, span: float, retries: int) -> None:
-    """A retry delay is at least four fifths of the minimum interval and at most the maximum interval."""
+    """A retry delay is between four fifths of the minimum interval and the maximum interval."""
     delay = RetryPolicy(-1, minimum, minimum + span).compute_delay(retries)
     assert 0.8 * minimum <= delay <= minimum + span
 
 
 def test_policy_ends_after_its_count() -> None:
-    """A retry policy allows its number of retries; -1 means no limit."""
+    """A retry policy allows the stated number of retries; -1 means no limit."""
     assert [RetryPolicy(2, 1, 1).is_exhausted(retries) for retries in (0, 1, 2)] == [False, False, True]
     assert not RetryPolicy(-1, 1, 1).is_exhausted(10**9)
 
 
-def test_policies_of_the_worker_library() -> None:
-    """Fixed and exponential retry policies of the worker library are read; a function may have no policy."""
+def test_retry_policies_of_the_worker_library_are_read() -> None:
+    """Fixed and exponential retry policies of the worker library are read; a function may have none."""
     fixed = RpcRetryOptions(retry_strategy="fixed_delay", max_retry_count=3, delay_interval=timedelta(seconds=7))
     growing = RpcRetryOptions(
         retry_strategy="exponential_backoff",

@@ -1,4 +1,4 @@
-"""Tests of the records of running hosts, each of which is valid only while its host runs."""
+"""Tests of the files that record running hosts."""
 
 import json
 import stat
@@ -19,7 +19,7 @@ async def x(req: func.HttpRequest) -> str:
 
 
 def test_a_record_lasts_as_long_as_its_host(tmp_path: Path) -> None:
-    """A host is found while it runs; its record is removed at the end."""
+    """A host is found while it runs; at its end, its record is deleted."""
     assert find_host(tmp_path) is None
     with record_host(tmp_path, ADDRESS):
         host = find_host(tmp_path)
@@ -38,7 +38,7 @@ def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
 
 
 def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
-    """A record without a lock is ignored, and the next host removes it."""
+    """A record that is not locked is ignored, and the next host deletes it."""
     folder = tmp_path / "hosts"
     folder.mkdir()
     (folder / "0.json").write_text(json.dumps({"address": "http://127.0.0.1:1"}))
@@ -52,7 +52,7 @@ def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "x"])
 def test_a_record_without_an_address_is_ignored(tmp_path: Path, content: str) -> None:
-    """A record file that is locked, but contains no address, is ignored."""
+    """A record that is locked but contains no address is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         record.write_text(content)
@@ -60,7 +60,7 @@ def test_a_record_without_an_address_is_ignored(tmp_path: Path, content: str) ->
 
 
 def test_a_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
-    """A record that another user can write, or a link to a record, is ignored."""
+    """A record that other users can write, or a link to a record, is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         target = record.rename(tmp_path / "elsewhere.json")
@@ -74,14 +74,14 @@ def test_a_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
 
 
 def test_hosts_of_one_folder_have_a_record_each(tmp_path: Path) -> None:
-    """A second host of a folder gets its own record and does not replace the record of the first host."""
+    """Two hosts of one folder have separate records."""
     with record_host(tmp_path, ADDRESS), record_host(tmp_path, "http://127.0.0.1:7098"):
         assert len(list((tmp_path / "hosts").iterdir())) == 2
         assert find_host(tmp_path) is not None
 
 
 def test_a_killed_host_is_not_found(start_host: Any, http: httpx.Client) -> None:
-    """After kill -9 the record of a host is stale, and the next host replaces it."""
+    """After kill -9, the host's record is ignored, and the next host replaces it."""
     first = start_host(APP)
     found = find_host(first.data_dir)
     assert found is not None

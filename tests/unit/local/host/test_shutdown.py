@@ -6,7 +6,7 @@ from local.host.shutdown import ShutdownSignal
 
 
 async def test_all_waiting_tasks_end() -> None:
-    """When the host stops, tasks that wait for the shutdown end, with and without a time limit."""
+    """When the host stops, all tasks that wait for the shutdown end, with and without a time limit."""
     signal = ShutdownSignal()
     waiting = [asyncio.create_task(signal.wait()), asyncio.create_task(signal.wait_for(3_600))]
     await asyncio.sleep(0)
@@ -16,8 +16,8 @@ async def test_all_waiting_tasks_end() -> None:
     assert signal.is_set()
 
 
-async def test_a_limited_wait_tells_whether_the_host_stops() -> None:
-    """A wait with a time limit returns True if the host stops and False after the time limit."""
+async def test_a_limited_wait_returns_whether_the_host_stops() -> None:
+    """A wait with a time limit returns True if the host stops, and False after the time limit."""
     signal = ShutdownSignal()
     assert not await signal.wait_for(0)
     signal.set()

@@ -1,4 +1,4 @@
-"""Tests of the lock by which only one host with a query engine uses a data directory."""
+"""Tests of the lock that allows one host with a query engine per data directory."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ async def x(req: func.HttpRequest) -> str:
 
 
 def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
-    """A second host for a data directory exits with 1 and names the setting that selects another directory."""
+    """A second host on a data directory exits with 1 and names the setting for another directory."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
     assert second.process.wait(timeout=30) == 1
@@ -21,7 +21,7 @@ def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
 
 
 def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
-    """A host waits until the previous host of its data directory, which is stopping or was killed, has ended."""
+    """A host waits until the previous host of its data directory has ended, if that is stopping or was killed."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
     assert first.terminate() == 0
@@ -31,6 +31,6 @@ def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
 
 
 def test_hosts_with_a_query_engine_elsewhere_share_a_folder(start_host: Any) -> None:
-    """Hosts with an external engine (KUSTO_URI) can share a folder."""
+    """Hosts with an external query engine (KUSTO_URI) can share a data directory."""
     first, second = start_host(APP), start_host(APP)
     assert (first.terminate(), second.terminate()) == (0, 0)

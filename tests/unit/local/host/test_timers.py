@@ -1,4 +1,4 @@
-"""Tests of timer functions on a host."""
+"""Tests of timer functions on a local host."""
 
 import json
 import sqlite3
@@ -39,7 +39,7 @@ RARE = {"RARE": "0 0 0 29 2 *"}
 
 
 def test_timer_runs_on_request(start_host: Any, http: httpx.Client) -> None:
-    """POST /admin/functions/{name} returns 202 and runs the timer function once, with past due set to false."""
+    """POST /admin/functions/{name} returns 202 and runs the timer function once, not marked as past due."""
     host = start_host(TIMERS, **RARE)
     host.wait_until(lambda: host.records() == ["first"])
     assert http.post(f"{host.url}/admin/functions/rare", json={"input": ""}).status_code == 202
@@ -52,7 +52,7 @@ def test_timer_runs_on_request(start_host: Any, http: httpx.Client) -> None:
 
 
 def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> None:
-    """An unknown function returns 404, a function without a timer 400, and requests of web pages are rejected."""
+    """An unknown function gets 404, a function without a timer gets 400, and web pages are rejected."""
     host = start_host(TIMERS, **RARE)
     admin = f"{host.url}/admin/functions"
     assert http.post(f"{admin}/unknown").status_code == 404
@@ -65,7 +65,7 @@ def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> N
 
 
 def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
-    """Runs of a timer follow its schedule and never overlap; a failed run does not stop the schedule."""
+    """Runs of a timer follow its schedule without overlap; a failed run does not stop the schedule."""
     host = start_host(TIMERS, **RARE)
     ran = host.data_dir / "often"
     host.wait_until(lambda: ran.exists() and ran.read_text().count("end") >= 2)
@@ -76,7 +76,7 @@ def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
 
 
 def test_missed_occurrence_is_past_due(start_host: Any) -> None:
-    """A timer that missed its last due time runs when the host starts, marked as past due."""
+    """If the last due time of a timer was missed, it runs when the host starts, marked as past due."""
     host = start_host("", **RARE)
     assert host.terminate() == 0
     yesterday = datetime.now(UTC) - timedelta(days=1)
@@ -88,14 +88,14 @@ def test_missed_occurrence_is_past_due(start_host: Any) -> None:
 
 
 def test_unset_setting_is_named(start_host: Any) -> None:
-    """If the app setting of a schedule is missing, the start fails and names the setting."""
+    """If the app setting of a schedule is missing, the start fails with the setting's name."""
     host = start_host(TIMERS, ready=False)
     assert host.process.wait(timeout=30) == 1
     assert "RARE, which is not set" in host.log()
 
 
 class CountedPauses(ShutdownSignal):
-    """Fake shutdown signal that records the pauses and is set after a number of pauses."""
+    """Fake shutdown signal that records pauses and is set after a number of them."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class CountedPauses(ShutdownSignal):
         self.pauses: list[float] = []
 
     async def wait_for(self, seconds: float) -> bool:
-        """Record a pause instead of waiting; set the signal at the last pause."""
+        """Record a pause without waiting; set the signal at the last pause."""
         self.pauses.append(seconds)
         if len(self.pauses) == self._number:
             self.set()
@@ -111,7 +111,7 @@ class CountedPauses(ShutdownSignal):
 
 
 async def test_data_is_deleted_at_the_start_and_hourly() -> None:
-    """Data is deleted at the start and every hour; after a failure the deletion is repeated an hour later."""
+    """Data is deleted at the start and every hour; after a failure, the next attempt is an hour later."""
     outcomes: list[int | sqlite3.Error] = [3, sqlite3.OperationalError("database is locked"), 0]
 
     async def delete() -> int:

@@ -19,7 +19,7 @@ TIMER = {"type": "timerTrigger", "name": "timer", "schedule": "0 0 * * * *"}
 def test_a_disabled_function_does_not_run(
     monkeypatch: pytest.MonkeyPatch, setting: str, value: str, *, runs: bool
 ) -> None:
-    """An app setting can disable a function; the hub then retains no events for it."""
+    """A function that an app setting disables does not run, and the hub stores no events for it."""
     monkeypatch.setenv(setting, value)
     functions = [LoadedFunction("archive", "1", HUB, None), LoadedFunction("compaction", "2", TIMER, None)]
     triggers = sort_functions(functions, HostJson("", 100))
@@ -30,20 +30,20 @@ def test_a_disabled_function_does_not_run(
 
 @pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])
 def test_only_the_archive_lets_events_gather(group: str, *, gathers: bool) -> None:
-    """Only the archive function waits for more events after a partial batch, because it writes a file per batch."""
+    """Only the archive function waits for more events after a partial batch, because each batch becomes a file."""
     functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
     (setting,) = sort_functions(functions, HostJson("", 100)).event_hubs
     assert bool(setting.collect_seconds) == gathers
 
 
-def test_defaults_without_files(tmp_path: Path) -> None:
+def test_an_app_without_files_has_the_defaults(tmp_path: Path) -> None:
     """Without host.json and local.settings.json, an app has the defaults of the Functions host."""
     load_local_settings(tmp_path)
     assert read_host_json(tmp_path) == HostJson("api", 100)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"x"'])
-def test_broken_host_json_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_host_json_is_rejected(tmp_path: Path, text: str) -> None:
     """An invalid host.json stops the start with the name of the file."""
     (tmp_path / "host.json").write_text(text)
     with pytest.raises(StartError, match=r"host\.json is not"):
@@ -51,7 +51,7 @@ def test_broken_host_json_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_settings_fill_in_binding_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a binding, %NAME% is replaced by the app setting NAME; the error about a missing setting names the setting."""
+    """%NAME% in a binding is replaced with the app setting NAME; the error about a missing setting names it."""
     monkeypatch.setenv("HUB", "impulses")
     assert resolve_settings("a-%HUB%-%HUB%") == "a-impulses-impulses"
     with pytest.raises(StartError, match="NO_SUCH"):

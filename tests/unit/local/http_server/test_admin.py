@@ -1,4 +1,4 @@
-"""Tests of the access to the administration API of the local host."""
+"""Tests of who can call the administration API of the local host."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -38,7 +38,7 @@ def test_only_local_callers_can_run_a_timer(client: tuple[str, int] | None, allo
     "header", [(b"host", b"evil.example"), (b"host", b"evil.example:7071"), (b"origin", b"http://127.0.0.1:7071")]
 )
 def test_pages_are_refused(header: tuple[bytes, bytes]) -> None:
-    """A web page cannot run functions, even if its name resolves to this machine."""
+    """A web page cannot run functions, even if its host name resolves to this machine."""
     admin = Admin({"tick": TIMER}, {"tick": pytest.fail})
     scope: dict[str, Any] = {"method": "POST", "headers": [header], "client": ("127.0.0.1", 1)}
     with pytest.raises(WorkspaceError) as refused:
@@ -57,7 +57,7 @@ def test_pages_are_refused(header: tuple[bytes, bytes]) -> None:
     ],
 )
 def test_other_calls_are_refused(method: str, path: str, body: bytes, kind: Kind) -> None:
-    """The administration API runs only timers, and accepts only an empty body or a JSON object."""
+    """The administration API runs only timers and accepts only an empty body or a JSON object."""
     serve = LoadedFunction("serve", "2", {"type": "httpTrigger", "name": "req"}, None)
     admin = Admin({"tick": TIMER, "serve": serve}, {"tick": pytest.fail})
     scope: dict[str, Any] = {"method": method, "headers": [], "client": ("127.0.0.1", 1)}

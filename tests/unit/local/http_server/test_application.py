@@ -85,7 +85,7 @@ def send_raw(url: str, request: bytes) -> bytes:
 
 
 def test_function_sees_the_request_as_sent(host: Any, http: httpx.Client) -> None:
-    """The function receives method, URL, headers, parameters and body unchanged."""
+    """The function gets method, URL, headers, parameters and body unchanged."""
     url = f"{host.url}/echo/a%20b%2Fc/x%C3%A9/y?q=1&q=2&empty=&p=%2B+"
     seen = http.post(url, content=b"\x00\xff", headers=[("X-Twice", "1"), ("X-Twice", "2")]).json()
     assert seen["method"] == "POST"
@@ -97,7 +97,7 @@ def test_function_sees_the_request_as_sent(host: Any, http: httpx.Client) -> Non
 
 
 def test_complete_response_reaches_the_caller(host: Any, http: httpx.Client) -> None:
-    """The caller receives the status, headers, cookies and binary body that the function returns."""
+    """The caller gets the status, headers, cookies and binary body that the function returns."""
     body = bytes(range(256)) * 5000
     answer = http.post(f"{host.url}/reflect", content=body)
     assert (answer.status_code, answer.content) == (201, body)
@@ -107,7 +107,7 @@ def test_complete_response_reaches_the_caller(host: Any, http: httpx.Client) -> 
 
 
 def test_chunked_body_is_whole(host: Any, http: httpx.Client) -> None:
-    """A chunked body reaches the function as a whole."""
+    """A chunked body reaches the function as one body."""
     answer = http.post(f"{host.url}/reflect", content=iter([b"a" * 70_000, b"b", b"c" * 70_000]))
     assert answer.content == b"a" * 70_000 + b"b" + b"c" * 70_000
 
@@ -123,7 +123,7 @@ def assert_problem(answer: httpx.Response, status: int, code: str, choose_reques
 
 @pytest.mark.parametrize("path", ["/none", "/echo/x", "/", "//echo/a/b", "/admin/host/status"])
 def test_unknown_path_is_a_404(host: Any, http: httpx.Client, path: str) -> None:
-    """An unknown route returns a 404 problem with the caller's request id."""
+    """An unknown route gets a 404 problem document with the caller's request id."""
     method = "PUT" if path == "/echo/x" else "GET"
     answer = http.request(method, host.url + path, headers={"x-request-id": "abc~1"})
     assert_problem(answer, 404, "ROUTE_NOT_FOUND", "abc~1")
@@ -131,7 +131,7 @@ def test_unknown_path_is_a_404(host: Any, http: httpx.Client, path: str) -> None
 
 @pytest.mark.parametrize("method", ["TRACE", "PROPFIND", "MKCOL", "QUERY", "GET", "OPTIONS"])
 def test_function_without_methods_accepts_all(host: Any, http: httpx.Client, method: str) -> None:
-    """A function that declares no methods is called with every method."""
+    """If a function declares no methods, it is called for each method."""
     assert http.request(method, f"{host.url}/any").text == method
 
 
@@ -152,7 +152,7 @@ def test_function_without_methods_accepts_all(host: Any, http: httpx.Client, met
     ],
 )
 def test_invalid_target_is_rejected(host: Any, head: bytes) -> None:
-    """A request with an invalid host or target returns a 400 problem, and the connection closes."""
+    """A request with an invalid host or target gets a 400 problem document, and its connection is closed."""
     head_line, _, body = send_raw(host.url, head + b"X-Request-Id: mine\r\n\r\n").partition(b"\r\n\r\n")
     assert head_line.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"application/problem+json" in head_line
@@ -163,7 +163,7 @@ def test_invalid_target_is_rejected(host: Any, head: bytes) -> None:
 
 @pytest.mark.parametrize("method", [b"FOO", b"get", b"NONSENSE"])
 def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
-    """An unknown method returns a 501 problem, and the connection closes."""
+    """An unknown method gets a 501 problem document, and its connection is closed."""
     head, _, body = send_raw(host.url, method + b" /any HTTP/1.1\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 501 Not Implemented\r\n")
     problem = json.loads(body)
@@ -172,7 +172,7 @@ def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b"GET /any HTTP/2.0", b"GET /any HTTP/0.9", b"FOO /any HTTP/9.9", b"PRI * HTTP/2.0"])
 def test_another_version_is_not_supported(host: Any, line: bytes) -> None:
-    """A request with another major HTTP version returns a 505 problem, and the connection closes."""
+    """A request with another major HTTP version gets a 505 problem document, and its connection is closed."""
     head, _, body = send_raw(host.url, line + b"\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
     problem = json.loads(body)
@@ -183,7 +183,7 @@ def test_another_version_is_not_supported(host: Any, line: bytes) -> None:
     "coding", [b"gzip", b"gzip, chunked", b"gzip\r\nTransfer-Encoding: chunked", b"identity,chunked"]
 )
 def test_another_transfer_coding_is_not_implemented(host: Any, coding: bytes) -> None:
-    """A request with a transfer coding other than chunked returns a 501 problem."""
+    """A transfer coding other than chunked gets a 501 problem document."""
     body = b"1\r\na\r\n0\r\n\r\n"
     sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n" + body
     head, _, told = send_raw(host.url, sent).partition(b"\r\n\r\n")
@@ -192,7 +192,7 @@ def test_another_transfer_coding_is_not_implemented(host: Any, coding: bytes) ->
 
 
 @pytest.mark.parametrize("coding", [b"chunked, gzip", b"chunked, chunked"])
-def test_a_body_without_a_known_end_is_refused(host: Any, coding: bytes) -> None:
+def test_a_body_without_a_known_end_is_rejected(host: Any, coding: bytes) -> None:
     """A body without a known end is rejected with 400."""
     sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n"
     assert send_raw(host.url, sent).startswith(b"HTTP/1.1 400 ")
@@ -213,7 +213,7 @@ def test_host_of_the_target_overrides_the_header(host: Any, target: bytes, url: 
 
 
 def test_head_has_no_body(host: Any, http: httpx.Client) -> None:
-    """HEAD returns the headers without a body, and the connection stays open."""
+    """A reply to HEAD has headers but no body, and the connection stays open."""
     assert http.head(f"{host.url}/echo/a/b").headers["content-type"] == "application/json"
     assert http.get(f"{host.url}/echo/a/b").json()["method"] == "GET"
 
@@ -226,7 +226,7 @@ def test_no_content_has_no_body(host: Any, http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("route", ["boom", "wrong", "cancelled", "exits"])
 def test_failure_shows_no_details(host: Any, http: httpx.Client, route: str) -> None:
-    """A failed function returns a 500 problem without details; the log has the reason."""
+    """If a function fails, the caller gets a 500 problem document without details; the log has the reason."""
     before = len(host.log())
     answer = http.get(f"{host.url}/{route}")
     assert_problem(answer, 500, "INTERNAL_ERROR", answer.headers["x-request-id"])
@@ -238,13 +238,13 @@ def test_failure_shows_no_details(host: Any, http: httpx.Client, route: str) -> 
 
 
 def test_sync_function_runs_in_a_thread(host: Any, http: httpx.Client) -> None:
-    """A synchronous function works, and its output is in the log."""
+    """A synchronous function runs in a thread, and its output is logged."""
     assert http.get(f"{host.url}/sync").text == "from a thread"
     host.wait_until(lambda: "a stray print" in host.log())
 
 
-def test_body_over_the_limit_is_refused(host: Any) -> None:
-    """A body above 100 MB is rejected with 413 before it is read."""
+def test_a_body_over_the_limit_is_rejected(host: Any) -> None:
+    """A body over 100 MB gets 413 before it is read."""
     request = b"POST /reflect HTTP/1.1\r\nHost: x\r\nContent-Length: 104857601\r\n\r\n"
     head, _, body = send_raw(host.url, request).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
@@ -263,14 +263,14 @@ def test_a_disconnect_does_not_cancel_the_function(host: Any) -> None:
 
 
 def test_trace_context_is_forwarded(host: Any, http: httpx.Client) -> None:
-    """A valid trace context of the request is passed to the function's invocation."""
+    """A valid trace context of the request is passed to the function."""
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     assert http.get(f"{host.url}/trace", headers={"traceparent": parent}).text == parent
     assert http.get(f"{host.url}/trace", headers={"traceparent": "junk"}).text == ""
 
 
 def test_route_prefix_applies_to_every_route(start_host: Any, http: httpx.Client) -> None:
-    """Routes start with the prefix of host.json."""
+    """Each route begins with the prefix in host.json."""
     host = start_host(ECHO, prefix="api/v2")
     assert http.get(f"{host.url}/api/v2/sync").status_code == 200
     assert http.get(f"{host.url}/sync").status_code == 404

@@ -1,4 +1,4 @@
-"""Tests of timeouts of incomplete requests, and of the limits on connections."""
+"""Tests of timeouts for incomplete requests, and of the limit of connections."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ type Address = tuple[str, int]
 
 
 class App:
-    """Application that replies with the length of the body."""
+    """Application that replies with the length of the request's body."""
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
@@ -33,7 +33,7 @@ class App:
         self.headers: list[tuple[bytes, bytes]] = []
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Serve one request: reply with the length of its body."""
+        """Reply to a request with the length of its body."""
         self.called.set()
         size = 0
         message: Message = {"more_body": True}
@@ -73,7 +73,7 @@ async def address(app: App, limits: ConnectionLimits) -> AsyncIterator[Address]:
 
 
 async def send_in_parts(address: Address, *parts: bytes, pause: float = 0) -> bytes:
-    """Send parts of a request with pauses, and return all data until the host closes the connection."""
+    """Send parts of a request with pauses; return all data until the host closes the connection."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         for part in parts:
@@ -106,7 +106,7 @@ def parse_problem(answer: bytes) -> dict[str, Any]:
     ],
 )
 async def test_an_incomplete_request_gets_408(address: Address, half: bytes) -> None:
-    """An incomplete request returns 408 after its timeout, and the connection closes."""
+    """An incomplete request gets 408 after its timeout, and its connection is closed."""
     document = parse_problem(await send_in_parts(address, half))
     assert (document["status"], document["code"]) == (408, "REQUEST_TIMEOUT")
     assert document["type"] == "urn:oi:problem:request-timeout"
@@ -119,7 +119,7 @@ async def test_408_carries_the_request_id(address: Address) -> None:
 
 
 async def test_function_is_notified_of_a_stalled_caller(app: App, address: Address) -> None:
-    """If a caller stops sending a body, the application that waits for the body is notified of the timeout."""
+    """If a caller stops in the middle of a body, the application that waits for the body gets the timeout."""
     await send_in_parts(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
     async with asyncio.timeout(DEADLINE):
         while not app.gone:  # noqa: ASYNC110  a counter has no event
@@ -128,12 +128,12 @@ async def test_function_is_notified_of_a_stalled_caller(app: App, address: Addre
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n"])
 async def test_connection_without_a_request_is_closed(address: Address, sent: bytes) -> None:
-    """A connection on which no request arrives is closed without a reply."""
+    """A connection without any request is closed without a reply."""
     assert await send_in_parts(address, sent) == b""
 
 
 async def test_headers_share_one_timeout(address: Address) -> None:
-    """All headers of a request share one timeout, which further slow bytes do not extend."""
+    """All headers of a request have one timeout, which more slow bytes do not extend."""
     reader, writer = await asyncio.open_connection(*address)
     writer.write(b"GET /a HTTP/1.1\r\nX-Slow: ")
     async with asyncio.timeout(DEADLINE):
@@ -146,7 +146,7 @@ async def test_headers_share_one_timeout(address: Address) -> None:
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=1.0)])
 async def test_slow_body_is_accepted(address: Address) -> None:
-    """A body that arrives slowly is accepted as long as data arrive."""
+    """A slow body is accepted as long as data arrive."""
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
     answer = await send_in_parts(address, head, *[b"x"] * 6, pause=0.25)
     assert answer.startswith(b"HTTP/1.1 200 ")
@@ -154,7 +154,7 @@ async def test_slow_body_is_accepted(address: Address) -> None:
 
 
 async def test_no_timeout_applies_to_the_application(app: App, address: Address) -> None:
-    """No timeout applies while the application processes a request."""
+    """While the application processes a request, no timeout applies."""
     app.free.clear()
     loop = asyncio.get_running_loop()
     loop.call_later(1.0, app.free.set)
@@ -165,7 +165,7 @@ async def test_no_timeout_applies_to_the_application(app: App, address: Address)
 
 
 async def test_invalid_data_after_a_request_closes_the_connection(app: App, address: Address) -> None:
-    """Invalid data after a request close the connection without a reply."""
+    """If invalid data follow a request, the connection is closed without a reply."""
     app.free.clear()
     assert await send_in_parts(address, WHOLE + b"\x00\x01\r\n\r\n") == b""
     app.free.set()
@@ -174,7 +174,7 @@ async def test_invalid_data_after_a_request_closes_the_connection(app: App, addr
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 async def test_connections_over_the_limit_are_rejected(app: App, address: Address) -> None:
-    """If all allowed connections are busy, a new connection gets 503 with Retry-After."""
+    """If all allowed connections are busy, a new one gets 503 with Retry-After."""
     app.free.clear()
     busy = [await asyncio.open_connection(*address) for _ in range(3)]
     for _, writer in busy:
@@ -198,7 +198,7 @@ async def test_connections_over_the_limit_are_rejected(app: App, address: Addres
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 @pytest.mark.parametrize("begun", [b"", b"GET /a HTTP/1.1\r\nX-Slow: ", HALF_BODY])
 async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) -> None:
-    """If the limit of connections is reached, the connection that was idle longest is closed for a new one."""
+    """If the limit of connections is reached, the connection that is idle longest is closed for the new one."""
     silent = []
     for _ in range(3):
         reader, writer = await asyncio.open_connection(*address)
@@ -214,7 +214,7 @@ async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) ->
 
 
 async def test_streams_leave_connections_to_requests() -> None:
-    """WebSockets can use at most four fifths of the connections, so that other requests are still served."""
+    """WebSockets use at most four fifths of the connections, so that other requests are still accepted."""
 
     async def serve(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -247,7 +247,7 @@ async def test_streams_leave_connections_to_requests() -> None:
 
 
 async def test_idle_connection_has_no_request_timeout(address: Address) -> None:
-    """An idle connection between requests has no request timeout."""
+    """A connection that is idle between two requests has no request timeout."""
     with socket.create_connection(address) as connection:
         connection.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -258,7 +258,7 @@ async def test_idle_connection_has_no_request_timeout(address: Address) -> None:
 
 
 async def test_trailers_are_dropped(app: App, address: Address) -> None:
-    """Trailers of a chunked body do not become headers of this request or of the next request."""
+    """Trailers of a chunked body do not become headers of this or the next request."""
     chunked = (
         b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: x\r\n\r\n"
     )

@@ -1,4 +1,4 @@
-"""Tests of error replies of the host."""
+"""Tests of the local host's error replies."""
 
 import json
 
@@ -10,7 +10,7 @@ from shared.errors import Kind, WorkspaceError
 
 @pytest.mark.parametrize("given", [b"a", b"~" * 128, b'!"{}'])
 def test_request_id_is_taken_over(given: bytes) -> None:
-    """A request id of 1 to 128 visible ASCII characters is returned in the error reply."""
+    """An error reply has the request's id if it has 1 to 128 visible ASCII characters."""
     assert choose_request_id([(b"host", b"a"), (b"x-request-id", given)]) == given.decode()
 
 
@@ -23,15 +23,15 @@ def test_other_request_ids_are_replaced(given: list[bytes]) -> None:
 
 
 def test_incomplete_request_returns_408() -> None:
-    """An incomplete request returns 408 and not 504, because the caller caused the timeout."""
+    """An incomplete request gets 408 instead of 504, because its caller has caused the timeout."""
     reply = build_timeout_reply("late", "id")
     document = json.loads(reply.body)
     assert (reply.status, document["status"], document["title"]) == (408, 408, "Request Timeout")
     assert (document["code"], document["traceId"], reply.headers["Connection"]) == ("REQUEST_TIMEOUT", "id", "close")
 
 
-def test_refusal_keeps_the_errors_headers() -> None:
-    """An error reply of the host has the headers that the error defines."""
+def test_an_error_reply_has_the_headers_of_the_error() -> None:
+    """An error reply has the headers that the error defines."""
     reply = build_error_reply(WorkspaceError(Kind.UNAVAILABLE, "X_Y", "no", retryAfter=7), "id")
     assert (reply.headers["Retry-After"], reply.headers["x-request-id"]) == ("7", "id")
     assert "Connection" not in reply.headers

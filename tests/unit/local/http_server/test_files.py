@@ -1,4 +1,4 @@
-"""Tests of stored files over HTTP: ranges, ETags and errors."""
+"""Tests of file downloads over HTTP: ranges, ETags and errors."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ CONTENT = bytes(range(256)) * 4000
 
 @pytest.fixture
 async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
-    """Return the object that creates links to the files of a running server."""
+    """Return the object that creates links to files of a running server."""
     async with serve_files(tmp_path) as made:
         yield made
 
@@ -53,16 +53,18 @@ async def anyone() -> AsyncIterator[httpx.AsyncClient]:
         ("bytes=-0", 416, 0, 0),
     ],
 )
-async def test_ranges(anyone: httpx.AsyncClient, url: str, wanted: str, status: int, first: int, end: int) -> None:
-    """A single range is returned, an invalid range is ignored, and a range after the end is rejected."""
+async def test_a_valid_range_is_returned(
+    anyone: httpx.AsyncClient, url: str, wanted: str, status: int, first: int, end: int
+) -> None:
+    """A valid range is returned, an invalid range is ignored, and a range after the end of the file is rejected."""
     reply = await anyone.get(url, headers={"Range": wanted})
     assert (reply.status_code, reply.content) == (status, CONTENT[first:end])
     if status == 416:
         assert reply.headers["content-range"] == f"bytes */{len(CONTENT)}"
 
 
-async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
-    """If the file is unchanged, the reply is 304; if a range is of another version, the reply is the whole file."""
+async def test_an_unchanged_file_is_304(anyone: httpx.AsyncClient, url: str) -> None:
+    """If the file is unchanged, the reply is 304; if a range belongs to another version, the whole file is returned."""
     etag = (await anyone.get(url)).headers["etag"]
     assert (await anyone.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
     assert (await anyone.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
@@ -73,7 +75,7 @@ async def test_validators(anyone: httpx.AsyncClient, url: str) -> None:
 
 
 async def test_each_rejection_has_its_error_code(anyone: httpx.AsyncClient, links: FileLinks, url: str) -> None:
-    """Each kind of rejected file request has its own error code."""
+    """Each kind of rejected request for a file has its own error code."""
     later = datetime.now(UTC) + timedelta(minutes=5)
     gone = links.create(FileLink("downloads", "job/gone.csv", "gone.csv", later))
     base = url.partition("/files/")[0]
@@ -97,7 +99,7 @@ async def test_each_rejection_has_its_error_code(anyone: httpx.AsyncClient, link
 async def test_a_signed_link_reads_only_blobs(
     anyone: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
 ) -> None:
-    """A link with a valid signature can be used only to read files in the folder of blobs."""
+    """With a validly signed link, only files in the folder of blobs can be read."""
     signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
     assert (await anyone.get(url.partition("/files/")[0] + path)).status_code in {403, 404}

@@ -1,4 +1,4 @@
-"""Tests of the validation of Host headers and request targets, and of the limits of targets and headers."""
+"""Tests of the checks of Host headers and request targets, and of the limits of targets and headers."""
 
 from urllib.parse import urlsplit
 
@@ -22,7 +22,7 @@ from shared.http.size_limits import MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET, c
     "host", ["a", "a.example:80", "127.0.0.1:7071", "[::1]", "[::1]:7071", "a_b", "a%2Db", "a:", "a:65535"]
 )
 def test_valid_hosts_are_accepted(host: str) -> None:
-    """A Host header is valid if it is a name or address with an optional port."""
+    """A Host header is valid if it is a name or address, with or without a port."""
     check_host([(b"host", host.encode())], "1.1")
 
 
@@ -35,14 +35,14 @@ def test_valid_hosts_are_accepted(host: str) -> None:
     ],
 )
 def test_invalid_hosts_are_rejected(host: str) -> None:
-    """A Host header that contains a path, query or user name is rejected."""
+    """A Host header with a path, query or user name is rejected."""
     with pytest.raises(WorkspaceError, match="host:port"):
         check_host([(b"host", host.encode("latin-1"))], "1.1")
 
 
 @given(st.binary(max_size=40))
 def test_valid_host_never_changes_the_path(host: bytes) -> None:
-    """A valid host cannot change the path and query of a URL."""
+    """A valid Host header cannot change the path and query of a URL."""
     try:
         check_host([(b"host", host)], "1.1")
     except WorkspaceError:
@@ -54,7 +54,7 @@ def test_valid_host_never_changes_the_path(host: bytes) -> None:
 
 
 def test_host_header_is_required_once() -> None:
-    """HTTP/1.1 requires one Host header; it is optional in HTTP/1.0."""
+    """HTTP/1.1 requires exactly one Host header; in HTTP/1.0 it is optional."""
     check_host([], "1.0")
     for headers, version in (([], "1.1"), ([(b"host", b"a")] * 2, "1.1"), ([(b"host", b"a")] * 2, "1.0")):
         with pytest.raises(WorkspaceError, match="exactly once"):
@@ -72,8 +72,8 @@ def test_host_header_is_required_once() -> None:
         *((each, False) for each in ("[fe80::1]:1", "a", "xlocalhost", "[")),
     ],
 )
-def test_names_of_this_machine(host: str, *, here: bool) -> None:
-    """Only loopback addresses and the name localhost are recognised as names of this machine."""
+def test_loopback_addresses_name_this_machine(host: str, *, here: bool) -> None:
+    """Only loopback addresses and the name localhost count as names of this machine."""
     assert is_loopback_host(host.encode()) is here
 
 
@@ -92,12 +92,12 @@ def test_names_of_this_machine(host: str, *, here: bool) -> None:
     ],
 )
 def test_absolute_target_is_split(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
-    """An absolute request target is split into host and target; other forms are unchanged."""
+    """An absolute request target is split into host and target; other targets are unchanged."""
     assert split_target(target) == expected
 
 
 @pytest.mark.parametrize("target", [b"ftp://h/a", b"ws://h/a", b"httpx://h/a", b"file:///a", b"a+b://h"])
-def test_another_scheme_is_refused(target: bytes) -> None:
+def test_another_scheme_is_rejected(target: bytes) -> None:
     """An absolute request target must have the scheme http or https."""
     with pytest.raises(WorkspaceError, match="http or https"):
         split_target(target)
@@ -105,7 +105,7 @@ def test_another_scheme_is_refused(target: bytes) -> None:
 
 @given(st.lists(st.integers(1, MAX_TARGET), min_size=1, max_size=6))
 def test_a_target_received_in_parts_is_limited(parts: list[int]) -> None:
-    """A request target that arrives in parts is rejected at the part that exceeds the limit."""
+    """If a target arrives in parts, it is rejected at the part that exceeds the limit."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()
     for part in parts:
@@ -122,7 +122,7 @@ def test_a_target_received_in_parts_is_limited(parts: list[int]) -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 12_000)), max_size=MAX_HEADERS + 5))
 def test_headers_are_limited_by_number_and_size(headers: list[tuple[int, int]]) -> None:
-    """The first header that exceeds the maximum number or total size of headers causes the rejection."""
+    """The first header that exceeds the maximum number or total size is rejected."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()
     for number, (name, value) in enumerate(headers, 1):
@@ -137,7 +137,7 @@ def test_headers_are_limited_by_number_and_size(headers: list[tuple[int, int]]) 
 
 
 def test_each_request_has_its_own_limits() -> None:
-    """The limits of targets and headers apply to each request of a connection separately."""
+    """The limits of target and headers apply to each request of a connection separately."""
     sizes = HeadSizeCounter()
     for _ in range(5):
         sizes.begin_request()
@@ -147,7 +147,7 @@ def test_each_request_has_its_own_limits() -> None:
 
 
 def test_buffered_input_is_limited() -> None:
-    """Input that the parser buffers without producing output is limited; any output resets the count."""
+    """Input that the parser buffers without output is limited; any output resets the count."""
     sizes = HeadSizeCounter()
     assert sizes.add_data(MAX_HEADER_BYTES)
     sizes.record_output()
@@ -158,7 +158,7 @@ def test_buffered_input_is_limited() -> None:
 
 
 def test_an_idempotency_key_is_sent_once() -> None:
-    """Two Idempotency-Key headers are rejected, because their joined value would be a key that no client sent."""
+    """Two Idempotency-Key headers are rejected, because their joined value is a key that no client sent."""
     one = (b"idempotency-key", b"k")
     check_single_headers([(b"host", b"a"), one, (b"prefer", b"wait=1"), (b"prefer", b"x")])
     with pytest.raises(WorkspaceError) as error:

@@ -41,19 +41,19 @@ def find_match(routes: RouteTable, path: str, method: str = "GET") -> tuple[str,
         ("/a/%ff", ("a/{id}", {"id": "\ufffd"})),
     ],
 )
-def test_most_specific_template_wins(path: str, expected: tuple[str, dict[str, str]] | None) -> None:
-    """Route templates match in the order literal, mixed, parameter, catch-all; matching ignores case."""
+def test_the_most_specific_template_matches(path: str, expected: tuple[str, dict[str, str]] | None) -> None:
+    """Route templates match in the order literal, mixed, parameter, catch-all, ignoring letter case."""
     assert find_match(build_table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
 
 
 def test_matching_backtracks_to_a_parameter() -> None:
-    """If a literal segment of a path leads to no match, a parameter in its place is tried."""
+    """If a literal segment leads to no match, a parameter at its position is tried."""
     routes = build_table("x/literal/end", "x/{id}/other")
     assert find_match(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
 
 
 def test_other_method_finds_the_next_template() -> None:
-    """A template for other methods is skipped, and a template without methods accepts every method."""
+    """A template for other methods is skipped; a template without methods accepts each method."""
     routes = build_table("a", "{any}", a=["POST"])
     assert find_match(routes, "/a", "POST") == ("a", {})
     assert find_match(routes, "/a", "GET") == ("{any}", {"any": "a"})
@@ -61,21 +61,21 @@ def test_other_method_finds_the_next_template() -> None:
 
 
 def test_optional_parameter_may_be_missing() -> None:
-    """An optional last parameter matches with and without its segment."""
+    """A route with an optional last parameter matches with and without this segment."""
     routes = build_table("a/{id?}")
     assert find_match(routes, "/a") == ("a/{id?}", {})
     assert find_match(routes, "/a/7") == ("a/{id?}", {"id": "7"})
 
 
-def test_prefix_and_root() -> None:
-    """Every route starts with the route prefix, and an empty route is equal to the prefix."""
+def test_routes_begin_with_the_prefix() -> None:
+    """Each route begins with the prefix; an empty route equals the prefix."""
     assert find_match(build_table("", prefix="api"), "/api") == ("", {})
     assert find_match(build_table("", prefix=""), "/") == ("", {})
 
 
 @pytest.mark.parametrize("template", ["{id:int}", "{}", "{a b}", "{1}", "x{", "{a}}", "{*}"])
-def test_unknown_forms_are_refused(template: str) -> None:
-    """An unsupported form of a route template stops the start."""
+def test_unsupported_templates_stop_the_start(template: str) -> None:
+    """A route template with an unsupported form stops the start."""
     with pytest.raises(StartError):
         build_table(template)
 
@@ -89,7 +89,7 @@ def test_a_catch_all_route_matches_any_path(text: str) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [("a/{x}", "A/{y}/"), ("a", "a"), ("a/{*x}", "a/{*y}")])
 def test_two_functions_with_one_route_stop_the_start(first: str, second: str) -> None:
-    """Two functions with the same method and route are rejected, as on the Functions host."""
+    """If two functions have the same method and route, the start stops, as on the Functions host."""
     with pytest.raises(StartError, match="with the same HTTP method"):
         build_table(first, second)
 

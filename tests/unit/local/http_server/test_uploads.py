@@ -1,4 +1,4 @@
-"""Tests of uploads over HTTP: whole files, blocks that are sent again, and errors."""
+"""Tests of uploads over HTTP: whole files, repeated blocks, and errors."""
 
 import asyncio
 import base64
@@ -19,14 +19,14 @@ from tests.unit.local.serving import serve_files
 
 @pytest.fixture
 async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
-    """Return the object that creates links for the uploads of a running server."""
+    """Return the object that creates upload links of a running server."""
     async with serve_files(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
 def store(tmp_path: Path, links: FileLinks) -> FolderBlobStore:
-    """Return the store that receives the uploads."""
+    """Return the blob store that receives the uploads."""
     return FolderBlobStore(tmp_path / "blobs" / "downloads", links)
 
 
@@ -49,7 +49,7 @@ def block_url(url: str, name: bytes) -> str:
 
 
 async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp_path: Path) -> None:
-    """An upload whose body is incomplete stores neither a file nor a temporary file."""
+    """If an upload is incomplete, neither a file nor a temporary file is stored."""
     target = httpx.URL(url)
     reader, writer = await asyncio.open_connection(target.host, target.port)
     head = (
@@ -66,7 +66,7 @@ async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp
 
 
 async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The temporary file of an upload whose client disconnected is deleted in a worker thread."""
+    """If a client disconnects during an upload, a worker thread deletes the temporary file."""
     threads: list[int] = []
     unlink = Path.unlink
 
@@ -86,8 +86,10 @@ async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, m
     assert threading.get_ident() not in threads
 
 
-async def test_limits(monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient, url: str) -> None:
-    """A file over the size limit is rejected, whole or in blocks; a full disk has its own error code."""
+async def test_a_file_over_the_limit_is_rejected(
+    monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient, url: str
+) -> None:
+    """A file over the size limit is rejected, whole or in blocks; a full disk has another error code."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 10)
     assert (await anyone.put(url, content=b"x" * 11)).json()["code"] == "UPLOAD_TOO_LARGE"
     assert (await anyone.put(block_url(url, b"1"), content=b"x" * 6)).status_code == 201
@@ -101,7 +103,7 @@ async def test_limits(monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient
 async def test_wrong_links_and_requests_are_rejected(
     anyone: httpx.AsyncClient, links: FileLinks, store: FolderBlobStore, url: str
 ) -> None:
-    """An upload link cannot read, a read link cannot write, and errors name the malformed part of a request."""
+    """An upload link cannot read, a read link cannot upload, and an error names the malformed part of a request."""
     await store.create("job/rig.csv", b"content")
     readable = await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
     over = links.create(

@@ -9,7 +9,7 @@ from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 
 
 async def test_a_code_works_once(tmp_path: Path) -> None:
-    """A code can be redeemed once, by any process with the same folder, and only for the member of the code."""
+    """A code can be redeemed once, by any process with the same folder, and only for its member."""
     code = await open_sign_in_codes(tmp_path).create("ann@plant-a")
     other = open_sign_in_codes(tmp_path)
     assert await other.redeem(code) == "ann@plant-a"
@@ -17,7 +17,7 @@ async def test_a_code_works_once(tmp_path: Path) -> None:
 
 
 async def test_the_files_do_not_contain_the_code(tmp_path: Path) -> None:
-    """The files of sign-in codes contain no usable code, and only their owner can read them."""
+    """The stored files contain no usable code, and only their owner can read them."""
     code = await open_sign_in_codes(tmp_path).create()
     folder = tmp_path / "sign-in"
     [file] = folder.iterdir()
@@ -39,10 +39,10 @@ async def test_an_expired_or_damaged_code_is_unknown(tmp_path: Path, content: st
 
 @pytest.mark.parametrize("code", ["", "unknown", "../x", "\ud800"])
 async def test_any_other_text_is_unknown(tmp_path: Path, code: str) -> None:
-    """A text that is not a code is rejected as an unknown code, and is never used as a file name."""
+    """Any other text is rejected as an unknown code and is never used as a file name."""
     assert await open_sign_in_codes(tmp_path).redeem(code) is None
 
 
 def test_a_link_has_the_code_in_its_fragment() -> None:
-    """The code is in the fragment of the link's URL, which browsers do not send, so that no log contains the code."""
+    """The code is in the URL's fragment, which browsers do not send, so that no log contains it."""
     assert build_sign_in_link("http://127.0.0.1:7071", "c") == "http://127.0.0.1:7071/console/#sign-in=c"

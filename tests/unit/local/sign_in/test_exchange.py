@@ -22,7 +22,7 @@ from shared.errors import WorkspaceError
 async def test_a_request_without_a_valid_code_gets_no_token(
     tmp_path: Path, method: str, body: bytes, code: str
 ) -> None:
-    """A GET request, a malformed body and an unknown code are rejected with their error codes and no token."""
+    """A GET request, a malformed body and an unknown code each get an error code and no token."""
     with pytest.raises(WorkspaceError) as raised:
         await SignInExchange(open_sign_in_codes(tmp_path)).handle(method, body)
     assert raised.value.code == code

@@ -15,7 +15,7 @@ from local.sign_in.codes import SignInCodes
 
 @pytest.fixture
 def codes(tmp_path: Path) -> SignInCodes:
-    """Return the codes of a new data directory."""
+    """Return the sign-in codes of a new data directory."""
     return SignInCodes(tmp_path / "sign-in")
 
 
@@ -44,7 +44,7 @@ async def test_code_expires(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_expired_codes_are_removed(codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Creating a sign-in code removes only expired codes."""
+    """Creating a code deletes expired codes and no others."""
     await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
@@ -54,14 +54,14 @@ async def test_expired_codes_are_removed(codes: SignInCodes, tmp_path: Path, mon
 
 
 async def test_concurrent_requests_use_a_code_once(codes: SignInCodes) -> None:
-    """Of several concurrent requests with one sign-in code, only one succeeds."""
+    """If several requests use a code at once, exactly one succeeds."""
     code = await codes.create("x")
     taken = await asyncio.gather(*(codes.redeem(code) for _ in range(8)))
     assert sorted(taken, key=str) == [None] * 7 + ["x"]
 
 
 async def test_code_is_stored_as_a_hash_for_its_owner(codes: SignInCodes, tmp_path: Path) -> None:
-    """Codes are stored as hashes, readable by their owner only."""
+    """Codes are stored as hashes in files that only their owner can read."""
     code = await codes.create()
     [path] = (tmp_path / "sign-in").iterdir()
     assert code not in path.name + path.read_text()
@@ -70,7 +70,7 @@ async def test_code_is_stored_as_a_hash_for_its_owner(codes: SignInCodes, tmp_pa
 
 
 def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints a link to the running host, with a code that works."""
+    """The command prints a link to the running host with a valid code."""
     with record_host(tmp_path, "http://127.0.0.1:7099"):
         assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
     address, _, code = capsys.readouterr().out.strip().partition("#sign-in=")
@@ -79,7 +79,7 @@ def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_command_needs_a_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a running host the command creates no code and exits with 1."""
+    """If no host runs, the command creates no code and exits with 1."""
     for _ in range(2):
         assert sign_in.main(["--data-dir", str(tmp_path)]) == 1
         assert "make run" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Workspace with alert rules, stores in memory and a clock that tests set."""
+"""Workspace with alert rules, in-memory stores, and a clock that tests set."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Queries:
-    """Fake executor of queries that returns the result, or raises the error, that the test has set.
+    """Fake query executor that returns the result, or raises the error, that the test has set.
 
     Attributes:
         result: result, error, or function that returns a result.
@@ -41,7 +41,7 @@ class Queries:
     async def execute(
         self, lookup: str, time_range: Any, limit: int, arguments: Any, label: Any, *, use_cache: bool
     ) -> QueryResult:
-        """Return the result for a query, or raise the error, that the test has set."""
+        """Return the result, or raise the error, that the test has set."""
         del limit, label
         assert not use_cache
         self.calls.append((lookup, (time_range, dict(arguments))))
@@ -54,18 +54,18 @@ class Queries:
 
 
 class ConnectionStates:
-    """Fake store of message statistics of connections."""
+    """Fake store of the message statistics of connections."""
 
     def __init__(self) -> None:
         self.states: dict[str, ConnectionState] = {}
 
     async def load_states(self) -> dict[str, ConnectionState]:
-        """Return the statistics of connections that the test has set."""
+        """Return the statistics that the test has set."""
         return self.states
 
 
 class Plant:
-    """Workspace with alert rules, in-memory stores and a clock, which several service instances can share."""
+    """Workspace with alert rules, in-memory stores and a clock, shared by several service instances."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.time = VirtualTime(AT)
@@ -88,19 +88,19 @@ class Plant:
         return Notifications(self.store, self.outbox, self.audit_log, self._is_audited)
 
     def start(self) -> AlertScheduler:
-        """Return a new scheduler over the same store, as a second or restarted instance has."""
+        """Return a new scheduler with the same store, as a second or restarted instance has."""
         evaluator = RuleEvaluator(
             self.store, self._build_evaluation(), self._build_notifications(), runtime=self.time.runtime
         )
         return AlertScheduler(self._read_catalog, self.store, evaluator, runtime=self.time.runtime)
 
     def build_service(self) -> Alerts:
-        """Return the alert service of API callers."""
+        """Return the alert service that API requests use."""
         evaluation, notifications = self._build_evaluation(), self._build_notifications()
         return Alerts(self._read_catalog, self.store, evaluation, notifications, runtime=self.time.runtime)
 
     async def run(self, seconds: float = 60) -> list[tuple[str, str]]:
-        """Run the scheduler after some seconds, and return all alert transitions that were published so far."""
+        """Run the scheduler after some seconds; return all transitions of alerts published so far."""
         self.time.advance(seconds)
         await self.scheduler.run()
         return self.outbox.list_transitions()

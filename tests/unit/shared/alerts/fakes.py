@@ -20,7 +20,7 @@ SECOND = timedelta(seconds=1)
 
 
 def build_rule(**changes: Any) -> AlertRule:
-    """Return a threshold rule without groups, or an absence rule, with the given fields changed."""
+    """Return a threshold rule without groups, or an absence rule, with changed fields."""
     fields: dict[str, Any] = {
         "lookup": "hot",
         "name": "Hot",
@@ -60,7 +60,7 @@ def build_catalog(*rules: CatalogEntry[AlertRule], version: int = 1, **changes: 
 
 
 def build_result(*rows: Mapping[str, Any], truncated: bool = False, **types: str) -> QueryResult:
-    """Return a query result; columns without a type are real."""
+    """Return a query result, whose columns have the type real by default."""
     names = dict.fromkeys(name for row in rows for name in row) or {"value": None, "device": None}
     columns = tuple(Column(name, types.get(name, "real")) for name in names)
     return QueryResult("T", AT, columns, [dict(row) for row in rows], truncated, 1.0, None)
@@ -72,7 +72,7 @@ def build_unavailable_error() -> WorkspaceError:
 
 
 class MemoryAlertStore:
-    """The AlertStore port in memory. A test can set a number of operations that fail.
+    """In-memory implementation of the AlertStore port; a test can make operations fail.
 
     Attributes:
         failures: number of operations that raise an error before anything is stored.
@@ -103,7 +103,7 @@ class MemoryAlertStore:
     async def save(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
-        """Store a change of a record, unless the record was changed meanwhile."""
+        """Store a changed record, unless it was changed meanwhile."""
         self._raise_error()
         if self._tokens.get(record.rule, "") != record.token:
             return None
@@ -124,12 +124,12 @@ class MemoryAlertStore:
         return self.alerts.get(alert_id)
 
     async def list_alerts(self, wanted: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
-        """Return all stored alerts in any order."""
+        """Return all stored alerts, in no particular order."""
         del wanted, after
         return list(self.alerts.values())[:limit]
 
     async def delete_resolved(self, before: datetime) -> int:
-        """Delete nothing, because no test needs the expiry."""
+        """Do nothing, because no test needs the expiry."""
         del before
         return 0
 
@@ -140,7 +140,7 @@ class MemoryAlertStore:
 
 
 class ListOutbox:
-    """Fake webhook outbox that collects events, each key once. A test can set a number of calls that fail.
+    """Fake webhook outbox that collects events, each key once; a test can make calls fail.
 
     Attributes:
         failures: number of calls that fail.
@@ -152,7 +152,7 @@ class ListOutbox:
         self.events: dict[str, WebhookEvent] = {}
 
     async def publish(self, events: Sequence[WebhookEvent]) -> None:
-        """Store webhook events in the list of events, each key once."""
+        """Collect webhook events, each key once."""
         if self.failures:
             self.failures -= 1
             raise build_unavailable_error()
@@ -165,7 +165,7 @@ class ListOutbox:
 
 
 class ListAuditLog:
-    """Fake audit log that collects events, each append id once. A test can set a number of calls that fail.
+    """Fake audit log that collects events, each append id once; a test can make calls fail.
 
     Attributes:
         failures: number of calls that fail.
@@ -179,7 +179,7 @@ class ListAuditLog:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Store an audit event in the list of events."""
+        """Collect an audit event."""
         if self.failures:
             self.failures -= 1
             raise build_unavailable_error()

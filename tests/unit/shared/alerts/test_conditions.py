@@ -13,7 +13,7 @@ from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build
 
 
 def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
-    """Return the value of a single row, and whether the row meets a condition."""
+    """Evaluate a single row; return its value and whether it meets a condition."""
     rule = build_rule(condition={"column": "value", "operator": operator, "value": limit})
     [group] = find_row_groups(rule, build_result({"value": value}, value=kind))
     return group.value, group.matches
@@ -23,8 +23,8 @@ def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "re
     ("operator", "matching"),
     [("gt", [6]), ("ge", [5, 6]), ("lt", [4]), ("le", [4, 5]), ("eq", [5]), ("ne", [4, 6])],
 )
-def test_operators(operator: str, matching: list[int]) -> None:
-    """Each operator compares the value of the rule's column with the limit of the rule."""
+def test_operators_compare_value_and_limit(operator: str, matching: list[int]) -> None:
+    """Each operator compares the value in the rule's column with the rule's limit."""
     assert [value for value in (4, 5, 6) if find_one(value, operator)[1]] == matching
 
 
@@ -33,23 +33,23 @@ def test_operators(operator: str, matching: list[int]) -> None:
 )
 @pytest.mark.parametrize("operator", ["gt", "ne", "lt"])
 def test_only_finite_numbers_match(value: Any, operator: str) -> None:
-    """Only finite numbers can meet a condition; null, text, booleans, objects, NaN and infinity cannot."""
+    """Only finite numbers meet a condition; null, text, booleans, objects, NaN and infinity do not."""
     assert find_one(value, operator) == (None, False)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("6.50", (6.5, True)), ("1e400", (None, False)), ("x", (None, False))])
 def test_decimals_are_numbers(text: str, expected: tuple[Any, bool]) -> None:
-    """Decimal values, which the engine writes as text, are compared as numbers."""
+    """Decimal values, which the engine returns as text, are compared as numbers."""
     assert find_one(text, kind="decimal") == expected
 
 
 def test_large_integers_are_compared_exactly() -> None:
-    """A long beyond the precision of a double is compared as an integer."""
+    """A long that a double cannot represent is compared as an integer."""
     assert find_one(2**53 + 1, "gt", 2**53) == (2**53 + 1, True)
 
 
 def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None:
-    """A rule without groups has one alert, with the value of the first matching row or else the first row."""
+    """A rule without groups has one alert, with the value of the first matching row, or else of the first row."""
     rows: list[dict[str, Any]] = [{"value": value} for value in (None, 1, 7, 9)]
     [group] = find_row_groups(build_rule(), build_result(*rows))
     assert (group.labels, group.value, group.matches) == ({}, 7, True)
@@ -59,7 +59,7 @@ def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None
 
 
 def test_each_combination_is_a_group() -> None:
-    """Each combination of values of the `groupBy` columns is a group; its labels are text, null, or JSON text."""
+    """Each combination of values in the `groupBy` columns is a group; its labels are text, null or JSON text."""
     rule = build_rule(groupBy=["device", "line"])
     rows: list[dict[str, Any]] = [
         {"device": "a", "line": 1, "value": 4},
@@ -76,15 +76,15 @@ def test_each_combination_is_a_group() -> None:
 
 
 @pytest.mark.parametrize(("rows", "count", "matches"), [("any", 2, True), ("any", 0, False), ("none", 0, True)])
-def test_conditions_on_the_number_of_rows(rows: str, count: int, *, matches: bool) -> None:
-    """`rows: any` matches if there is a row, and `rows: none` if there is no row; the value is the number of rows."""
+def test_rows_any_and_none_count_rows(rows: str, count: int, *, matches: bool) -> None:
+    """`rows: any` matches if there are rows, and `rows: none` if there are none; the value is their number."""
     rule = build_rule(condition={"rows": rows})
     [group] = find_row_groups(rule, build_result(*({"value": 1} for _ in range(count))))
     assert (group.labels, group.value, group.matches) == ({}, count, matches)
 
 
 def test_rows_are_counted_for_each_group() -> None:
-    """With `rows: any` and groups, each combination of values has an alert with the number of its rows."""
+    """With `rows: any` and groups, each group has an alert with the number of its rows."""
     rule = build_rule(condition={"rows": "any"}, groupBy=["device"])
     groups = find_row_groups(rule, build_result({"device": "a"}, {"device": "b"}, {"device": "a"}))
     assert [(group.labels["device"], group.value, group.matches) for group in groups] == [
@@ -98,13 +98,16 @@ def test_rows_are_counted_for_each_group() -> None:
     [({"groupBy": ["line"]}, "no column 'line'"), ({"groupBy": ["device"], "query": "x"}, "no column 'device'")],
 )
 def test_a_missing_column_is_an_error(changes: dict[str, Any], reason: str) -> None:
-    """If the result lacks a column of the rule, the evaluation fails, so that alerts do not resolve."""
+    """If the result lacks a column of the rule, the evaluation fails, so that no alert is resolved."""
     with pytest.raises(EvaluationError, match=reason):
         find_row_groups(build_rule(**changes), build_result({"value": 1}))
 
 
 def test_a_truncated_result_is_an_error() -> None:
-    """A truncated result fails, because missing groups would seem resolved; a count of rows accepts it."""
+    """If a result is truncated, the evaluation fails, because missing groups would seem resolved.
+
+    Row counts are allowed.
+    """
     result = build_result({"value": 9}, truncated=True)
     with pytest.raises(EvaluationError, match="more than 1 rows"):
         find_row_groups(build_rule(), result)
@@ -113,7 +116,7 @@ def test_a_truncated_result_is_an_error() -> None:
 
 
 def test_long_labels_are_an_error() -> None:
-    """A label over the length limit fails the evaluation, because shortened labels could not identify alerts."""
+    """A label over the length limit fails the evaluation, because shortened labels are ambiguous."""
     rule = build_rule(groupBy=["device"])
     with pytest.raises(EvaluationError, match="characters"):
         find_row_groups(rule, build_result({"device": "x" * 5_000, "value": 9}))
@@ -124,7 +127,7 @@ _CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 
 @given(st.lists(st.fixed_dictionaries({"value": _CELLS, "device": _CELLS}), max_size=8))
 def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]) -> None:
-    """For any cell values, groups are unique, values are finite numbers, and no exception is raised."""
+    """Whatever the cells contain, groups are unique, values are finite numbers, and no exception is raised."""
     groups = find_row_groups(build_rule(groupBy=["device"]), build_result(*rows))
     assert len({group.key for group in groups}) == len(groups)
     json.dumps([group.value for group in groups], allow_nan=False)
@@ -144,7 +147,7 @@ def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]
 def test_silence_counts_from_the_last_message_or_the_creation(
     last: Any, created: Any, silence: float, *, matches: bool
 ) -> None:
-    """Silence begins at the last message, or else at the creation; a message from the future counts as just arrived."""
+    """Silence begins at the last message, or else at the creation; a future message counts as just arrived."""
     [group] = find_connection_groups(build_absence_rule(), ["press"], {"press": last}, created, AT)
     assert (group.labels, group.value, group.matches) == ({"connection": "press"}, silence, matches)
     assert group.connection == "press"

@@ -1,4 +1,4 @@
-"""Tests of the due times of alert rules."""
+"""Tests of the times at which alert rules are due."""
 
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ EVERY = st.sampled_from(["PT15S", "PT1M", "PT7M30S", "P1D"])
 
 @given(TIMES, EVERY)
 def test_the_next_due_time_is_within_one_interval(at: datetime, every: str) -> None:
-    """The next due time is in the future, at most one interval away; due times are one interval apart."""
+    """The next due time of a rule is at most one interval in the future; due times are one interval apart."""
     rule = build_rule(every=every)
     due = compute_next_due(rule, at)
     assert timedelta(0) < due - at <= rule.interval
@@ -23,7 +23,7 @@ def test_the_next_due_time_is_within_one_interval(at: datetime, every: str) -> N
 
 
 def test_a_late_rule_is_due_once() -> None:
-    """After an outage of many intervals, a rule is evaluated once, and its next due time is in the future."""
+    """After an outage of many intervals, a rule is evaluated once and is next due in the future."""
     rule = build_rule()
     state = RuleState(rule="hot", revision="r", due_at=AT)
     late = AT + timedelta(hours=3)
@@ -33,7 +33,7 @@ def test_a_late_rule_is_due_once() -> None:
 
 
 def test_rules_with_the_same_data_are_due_together() -> None:
-    """Rules with equal query, parameters and time range are due at the same times; other rules are due at others."""
+    """Rules with equal query, parameters and time range are due at the same times, other rules at other times."""
     first, second = build_rule(timeRange="PT5M"), build_rule(lookup="x", timeRange="PT5M", severity="info")
     assert build_source_key(first) == build_source_key(second)
     assert compute_next_due(first, AT) == compute_next_due(second, AT)
@@ -43,7 +43,7 @@ def test_rules_with_the_same_data_are_due_together() -> None:
 
 
 def test_new_and_changed_rules_are_due_at_once() -> None:
-    """A rule is due at once if it has no stored state or the state of another revision."""
+    """A rule is due at once if it has no stored state, or a state of another revision."""
     state = RuleState(rule="hot", revision="r", due_at=AT + SECOND)
     assert is_due(build_rule(), "r", None, AT)
     assert is_due(build_rule(), "changed", state, AT)
@@ -52,6 +52,6 @@ def test_new_and_changed_rules_are_due_at_once() -> None:
 
 
 def test_a_clock_that_was_set_back_does_not_stop_the_rule() -> None:
-    """If a stored due time is further away than one interval, the rule is due at once."""
+    """If the stored due time is further away than one interval, the rule is due at once."""
     state = RuleState(rule="hot", revision="r", due_at=AT + timedelta(hours=1))
     assert is_due(build_rule(), "r", state, AT)

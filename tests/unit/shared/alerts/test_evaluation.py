@@ -1,4 +1,4 @@
-"""Tests of evaluations of alert rules: failing queries, and silent connections."""
+"""Tests of evaluating alert rules: failing queries, and silent connections."""
 
 import pytest
 
@@ -25,7 +25,7 @@ from tests.unit.shared.alerts.fakes import (
     ],
 )
 async def test_a_failing_query_neither_fires_nor_resolves(plant: Plant, error: WorkspaceError, reason: str) -> None:
-    """A failing query sets the rule's state to error with the reason; alerts stay, and one warning is published."""
+    """If a query fails, the rule's state is error with the reason, alerts stay, and one warning is published."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.queries.result = error
@@ -43,7 +43,7 @@ async def test_a_failing_query_neither_fires_nor_resolves(plant: Plant, error: W
 
 
 async def test_a_missing_query_or_column_is_an_error(plant: Plant) -> None:
-    """If a rule's query was deleted, or lacks a column of the rule, the rule gets the state error."""
+    """If a rule's query is deleted or lacks a column of the rule, the rule's state is error."""
     plant.queries.result = build_result({"other": 9.0})
     await plant.run(0)
     assert plant.store.states["hot"].error == "The query has no column 'value'."
@@ -54,7 +54,7 @@ async def test_a_missing_query_or_column_is_an_error(plant: Plant) -> None:
 
 
 async def test_silence_fires_for_each_connection() -> None:
-    """An absence rule fires when a connection was silent for its time, resolves at a message, and runs no query."""
+    """An absence rule fires after a connection was silent for its time, and resolves at the next message."""
     plant = Plant(build_catalog(build_entry(build_absence_rule())))
     plant.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
     assert await plant.run(60) == []

@@ -25,12 +25,12 @@ ALERT = Alert.model_validate(
 
 @pytest.mark.parametrize(("state", "is_active"), [("pending", True), ("firing", True), ("resolved", False)])
 def test_an_alert_is_active_until_it_is_resolved(state: str, *, is_active: bool) -> None:
-    """A pending and a firing alert are active; a resolved alert is not active."""
+    """Pending and firing alerts are active; resolved alerts are not."""
     assert ALERT.change(state=AlertState(state)).is_active is is_active
 
 
 def test_marks_are_removed_one_by_one() -> None:
-    """When a pending task of an alert is done, only the mark of this task is removed from the alert."""
+    """When one pending task of an alert is done, only the mark of this task is removed."""
     marked = ALERT.change(marks=(Mark.FIRING, Mark.ACKNOWLEDGED))
     assert marked.without_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
 
@@ -47,6 +47,6 @@ def test_marks_are_removed_one_by_one() -> None:
     ],
 )
 def test_the_status_of_a_rule_is_its_worst_state(values: dict[str, Any], status: RuleStatus, *, is_idle: bool) -> None:
-    """For the status of a rule, error has priority over firing, and a rule with unfinished work is not idle."""
+    """In the status of a rule, error has priority over firing; a rule with unfinished work is not idle."""
     state = RuleState(rule="hot", revision="r", due_at=AT, **values)
     assert (state.status, state.is_idle) == (status, is_idle)

@@ -1,4 +1,4 @@
-"""Tests of the notifications and audit events that stored changes of alerts require."""
+"""Tests of notifications and audit events about changes of alerts."""
 
 from collections.abc import Sequence
 
@@ -24,12 +24,12 @@ class CountingOutbox(ListOutbox):
 
 
 async def is_audited() -> bool:
-    """Return True: the workspace has provenance."""
+    """Return True, because the workspace has provenance."""
     return True
 
 
 def build_alert(number: int) -> Alert:
-    """Return an alert that has just fired; every second alert has also resolved."""
+    """Return an alert that has just fired; every second one has also been resolved."""
     ended = number % 2 == 1
     return Alert(
         id=f"a{number}",

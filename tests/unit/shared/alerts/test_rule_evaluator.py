@@ -1,4 +1,4 @@
-"""Tests of storing evaluations: changed, disabled and deleted rules, and transitions that were not published."""
+"""Tests of storing evaluations: changed, disabled and deleted rules, and unpublished transitions."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ from tests.unit.shared.alerts.fakes import (
 
 @pytest.mark.parametrize("change", ["deleted", "disabled"])
 async def test_the_end_of_a_rule_resolves_its_alerts(plant: Plant, change: str) -> None:
-    """If a rule is deleted or disabled, its alerts and its error warning are resolved at once."""
+    """If a rule is deleted or disabled, its alerts and its error are resolved at once."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.queries.result = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
@@ -43,7 +43,7 @@ async def test_a_rule_that_was_created_again_has_new_alerts(plant: Plant) -> Non
 
 
 async def test_a_failing_rule_that_was_created_again_has_no_old_alerts(plant: Plant) -> None:
-    """If a rule was deleted and created again, its old alert is resolved even if the new query fails."""
+    """If a rule is deleted and created again, its old alert is resolved even if the new query fails."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.queries.result = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
@@ -54,7 +54,7 @@ async def test_a_failing_rule_that_was_created_again_has_no_old_alerts(plant: Pl
 
 
 async def test_an_acknowledgement_during_an_evaluation_is_audited(plant: Plant) -> None:
-    """If the audit event of an acknowledgement was not appended, an evaluation at that time appends the event."""
+    """If the event of an acknowledgement is missing, an evaluation at the same time appends it."""
     plant.queries.result = HOT
     await plant.run(0)
     [alert_id] = plant.store.alerts
@@ -71,7 +71,7 @@ async def test_an_acknowledgement_during_an_evaluation_is_audited(plant: Plant) 
 
 
 async def test_a_changed_rule_is_evaluated_at_once(plant: Plant) -> None:
-    """A rule that a PUT has changed is evaluated at the next run, without waiting for its due time."""
+    """A rule that was changed by a PUT is evaluated in the next run, before its due time."""
     plant.queries.result = HOT
     await plant.run(0)
     raised = build_rule(condition={"column": "value", "operator": "gt", "value": 50})
@@ -80,7 +80,7 @@ async def test_a_changed_rule_is_evaluated_at_once(plant: Plant) -> None:
 
 
 async def test_a_disabled_connection_resolves_its_alert_at_once() -> None:
-    """Disabling a connection resolves its alert without waiting for the rule's next due time."""
+    """If a connection is disabled, its alert is resolved at once, before the rule's due time."""
     entry = build_entry(build_absence_rule(every="P1D"))
     plant = Plant(build_catalog(entry))
     assert await plant.run(600) == [("alert.firing", "silent")]
@@ -89,7 +89,7 @@ async def test_a_disabled_connection_resolves_its_alert_at_once() -> None:
 
 
 async def test_unpublished_transitions_are_published_later(plant: Plant) -> None:
-    """If the outbox fails after a transition was stored, a later run publishes the event once."""
+    """If the outbox fails after a transition was stored, a later run publishes the transition once."""
     plant.queries.result = HOT
     plant.outbox.failures = 2
     assert await plant.run(0) == []

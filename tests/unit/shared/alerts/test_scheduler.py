@@ -1,4 +1,4 @@
-"""Tests of the evaluation of due rules: the scheduler, the evaluator and the notifications together."""
+"""Tests of scheduler, evaluator and notifications together."""
 
 import asyncio
 from datetime import timedelta
@@ -20,8 +20,8 @@ from tests.unit.shared.alerts.fakes import (
 )
 
 
-async def test_a_crossing_value_is_published_once(plant: Plant) -> None:
-    """Each transition of an alert is published as one event with the rule, the value and the times."""
+async def test_a_transition_is_published_once(plant: Plant) -> None:
+    """Each transition of an alert is published once, with the rule, the value and the times."""
     plant.queries.result = HOT
     assert await plant.run(0) == [FIRING]
     assert await plant.run() == [FIRING]
@@ -46,7 +46,7 @@ async def test_a_crossing_value_is_published_once(plant: Plant) -> None:
 
 
 async def test_a_rule_is_evaluated_once_for_each_due_time(plant: Plant) -> None:
-    """Between two due times of a rule, no run of any instance executes its query."""
+    """Between two due times of a rule, no instance executes its query."""
     await plant.run(0)
     for _ in range(5):
         await plant.run(0)
@@ -59,7 +59,7 @@ async def test_a_rule_is_evaluated_once_for_each_due_time(plant: Plant) -> None:
 
 
 async def test_missed_evaluations_are_repeated_once(plant: Plant) -> None:
-    """After an outage the rule is evaluated once, not once for each missed due time."""
+    """After an outage, a rule is evaluated once, however many due times were missed."""
     await plant.run(0)
     await plant.run(3600)
     await plant.run(0)
@@ -67,7 +67,7 @@ async def test_missed_evaluations_are_repeated_once(plant: Plant) -> None:
 
 
 async def test_rules_with_the_same_data_share_a_query() -> None:
-    """Rules with equal query, parameters and time range execute the query once."""
+    """Rules with equal query, parameters and time range share one execution of the query."""
     rules = [build_rule(lookup=f"r{n}", condition={"column": "value", "operator": "gt", "value": n}) for n in range(5)]
     plant = Plant(build_catalog(*map(build_entry, rules), build_entry(build_rule(lookup="x", timeRange="PT5M"))))
     plant.queries.result = build_result({"value": 2.5})
@@ -77,7 +77,7 @@ async def test_rules_with_the_same_data_share_a_query() -> None:
 
 
 async def test_the_time_of_a_rule_survives_a_restart() -> None:
-    """After a restart, a pending alert still fires when its hold time since the first match is over."""
+    """After a restart, a pending alert fires when its condition has been met for the hold time."""
     plant = Plant(build_catalog(build_entry(build_rule(**{"for": "PT2M"}))))
     plant.queries.result = HOT
     assert await plant.run(0) == []
@@ -89,7 +89,7 @@ async def test_the_time_of_a_rule_survives_a_restart() -> None:
 
 
 async def test_a_failing_store_does_not_stop_other_rules() -> None:
-    """If the result of a rule cannot be stored, other rules are still evaluated, and this rule is evaluated later."""
+    """If the result of one rule cannot be stored, other rules are evaluated, and this rule is evaluated later."""
     rules = build_rule(every="PT15S"), build_rule(lookup="x", timeRange="PT5M", every="PT15S")
     plant = Plant(build_catalog(*map(build_entry, rules)))
     plant.queries.result = HOT
@@ -111,7 +111,7 @@ async def test_an_unexpected_error_does_not_stop_the_scheduler(plant: Plant) -> 
 
 
 async def test_a_slow_query_does_not_delay_other_rules() -> None:
-    """While one query runs, rules that become due are evaluated."""
+    """While a query runs, other rules that become due are evaluated."""
     slow, fast = build_rule(lookup="slow", timeRange="PT5M"), build_rule(lookup="fast")
     plant = Plant(build_catalog(build_entry(slow)))
     plant.queries.result = HOT
@@ -130,7 +130,7 @@ async def test_a_slow_query_does_not_delay_other_rules() -> None:
 
 
 async def test_a_cancelled_run_can_be_repeated(plant: Plant) -> None:
-    """If the lease is lost during a query, nothing is stored, and the next run evaluates the rule."""
+    """If the lease is lost during a query, nothing is stored; the next run evaluates the rule."""
     plant.queries.result = HOT
     plant.queries.gate = asyncio.Event().wait
     running = asyncio.create_task(plant.scheduler.run())
@@ -154,7 +154,7 @@ STEPS = st.lists(
 @settings(max_examples=60)
 @given(STEPS)
 def test_no_failure_loses_or_repeats_a_transition(steps: list[tuple[str, int, bool]]) -> None:
-    """With stores that fail at any place, every stored transition is published once and in order."""
+    """If stores fail at any point, each stored transition is published once and in order."""
     asyncio.run(_run_steps(steps))
 
 

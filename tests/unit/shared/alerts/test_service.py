@@ -14,7 +14,7 @@ from tests.unit.shared.alerts.fakes import (
 
 
 async def test_acknowledgement_is_audited_once(plant: Plant) -> None:
-    """An acknowledgement appends one audit event in the scope `alerts`; repeating it only returns the alert."""
+    """An acknowledgement appends one audit event to the scope `alerts`; repeating it only returns the alert."""
     plant.queries.result = HOT
     await plant.run(0)
     service = plant.build_service()
@@ -31,7 +31,7 @@ async def test_acknowledgement_is_audited_once(plant: Plant) -> None:
 
 
 async def test_an_acknowledgement_survives_a_crash_before_its_event(plant: Plant) -> None:
-    """If the audit log fails, the acknowledgement stays stored, and the background job appends its event."""
+    """If the audit log fails, the acknowledgement is still stored, and the background job appends its event."""
     plant.queries.result = HOT
     await plant.run(0)
     [alert_id] = plant.store.alerts
@@ -46,7 +46,7 @@ async def test_an_acknowledgement_survives_a_crash_before_its_event(plant: Plant
 
 
 async def test_an_acknowledgement_without_provenance_is_stored(plant: Plant) -> None:
-    """Without an audit log the acknowledgement is stored with a warning in the log."""
+    """Without an audit log, an acknowledgement is stored and a warning is logged."""
     plant.audited = False
     plant.queries.result = HOT
     await plant.run(0)
@@ -57,7 +57,7 @@ async def test_an_acknowledgement_without_provenance_is_stored(plant: Plant) -> 
 
 @pytest.mark.parametrize(("rows", "code"), [(COLD, "ALERT_RESOLVED"), (HOT, "ALERT_NOT_FOUND")])
 async def test_only_active_alerts_can_be_acknowledged(plant: Plant, rows: QueryResult, code: str) -> None:
-    """The acknowledgement of a resolved or unknown alert is an error."""
+    """Acknowledging a resolved or unknown alert is an error."""
     plant.queries.result = HOT
     await plant.run(0)
     plant.queries.result = rows
@@ -69,7 +69,7 @@ async def test_only_active_alerts_can_be_acknowledged(plant: Plant, rows: QueryR
 
 
 async def test_a_trial_changes_nothing(plant: Plant) -> None:
-    """A trial evaluation shows what would fire, also for a disabled rule, and stores and publishes nothing."""
+    """A trial evaluation shows which alerts would fire, also of a disabled rule; it stores and publishes nothing."""
     entry = build_entry(build_rule(enabled=False, groupBy=["device"]))
     plant.catalog = build_catalog(entry)
     plant.queries.result = build_result({"device": "a", "value": 9.0}, {"device": "b", "value": 1.0})
@@ -87,7 +87,7 @@ async def test_a_trial_changes_nothing(plant: Plant) -> None:
 
 
 async def test_a_trial_considers_the_time_of_a_rule() -> None:
-    """In a trial of a rule with `for`, only an alert that has been pending for this time would fire."""
+    """In a trial of a rule with `for`, an alert would fire only if it has been pending for this time."""
     entry = build_entry(build_rule(**{"for": "PT1M"}))
     plant = Plant(build_catalog(entry))
     plant.queries.result = HOT

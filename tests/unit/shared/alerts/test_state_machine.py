@@ -19,7 +19,7 @@ STEPS = st.lists(
 
 
 class Plant:
-    """Fake history of one rule's alerts over several evaluations.
+    """History of one rule's alerts over several evaluations.
 
     Attributes:
         alerts: active alerts by the value of their label.
@@ -49,7 +49,7 @@ class Plant:
 
 
 def test_an_alert_fires_and_resolves() -> None:
-    """Without `for` an alert fires at the first match, and resolves when the condition is no longer met."""
+    """Without `for`, an alert fires at the first match and resolves when its condition is no longer met."""
     plant = Plant()
     assert plant.evaluate({"a": True, "b": False}) == [FIRING]
     assert plant.evaluate({"a": True}) == [FIRING]
@@ -60,7 +60,7 @@ def test_an_alert_fires_and_resolves() -> None:
 
 
 def test_a_missing_group_resolves() -> None:
-    """An alert whose group is no longer in the data is resolved."""
+    """An alert is resolved if its group is no longer in the data."""
     plant = Plant()
     plant.evaluate({"a": True})
     assert plant.evaluate({}) == []
@@ -68,7 +68,7 @@ def test_a_missing_group_resolves() -> None:
 
 
 def test_a_pending_alert_starts_again_after_the_clock_was_set_back() -> None:
-    """If the clock is set back by over five minutes, the hold time of a pending alert starts again."""
+    """If the clock is set back by over five minutes, the hold time of pending alerts starts again."""
     plant = Plant("PT2M")
     assert plant.evaluate({"a": True}) == [PENDING]
     assert plant.evaluate({"a": True}, -3_000) == [PENDING]
@@ -79,8 +79,8 @@ def test_a_pending_alert_starts_again_after_the_clock_was_set_back() -> None:
     assert (fired.started_at, fired.fired_at) == (restarted, restarted + 120 * SECOND)
 
 
-def test_the_condition_must_hold_for_the_time() -> None:
-    """With `for`, an alert is pending until its condition has been met for this time, and then fires."""
+def test_an_alert_with_for_is_pending_first() -> None:
+    """With `for`, an alert is pending until its condition has been met for this time; then it fires."""
     plant = Plant("PT2M")
     assert [plant.evaluate({"a": True}) for _ in range(3)] == [[PENDING], [PENDING], [FIRING]]
     assert [alert.marks for alert in plant.history["1"]] == [(), (Mark.FIRING,)]
@@ -89,7 +89,7 @@ def test_the_condition_must_hold_for_the_time() -> None:
 
 
 def test_a_pending_alert_that_ends_leaves_nothing() -> None:
-    """If the condition of a pending alert ends before the hold time, the alert is deleted and not announced."""
+    """If the condition of a pending alert ends before the hold time, the alert is deleted without a notification."""
     plant = Plant("PT2M")
     plant.evaluate({"a": True})
     assert plant.evaluate({"a": False}) == []
@@ -98,7 +98,7 @@ def test_a_pending_alert_that_ends_leaves_nothing() -> None:
 
 
 def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
-    """A pending alert that a person acknowledged is resolved instead of deleted, and not announced."""
+    """If a pending alert was acknowledged, it is resolved instead of deleted, without a notification."""
     plant = Plant("PT2M")
     plant.evaluate({"a": True})
     plant.alerts["a"] = plant.alerts["a"].change(acknowledged_by="editor@t")
@@ -107,7 +107,7 @@ def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
     assert (plant.history["1"][-1].state, plant.history["1"][-1].marks) == (RESOLVED, ())
 
 
-def test_a_flapping_value_has_one_alert_for_each_period() -> None:
+def test_each_period_is_a_separate_alert() -> None:
     """Each period in which the condition is met is a separate alert; `for` suppresses short periods."""
     plant, patient = Plant(), Plant("PT2M")
     for index in range(6):
@@ -118,7 +118,7 @@ def test_a_flapping_value_has_one_alert_for_each_period() -> None:
 
 
 def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
-    """Alerts store the newest value; with many alerts, a rule stores values only at transitions."""
+    """An alert stores its newest value; in rules with many alerts, only transitions store values."""
     plant, large = Plant(), Plant()
     plant.evaluate({"a": True}, value=6)
     plant.evaluate({"a": True}, value=8)
@@ -129,7 +129,7 @@ def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
     assert {alert.value for alert in large.alerts.values()} == {6}
 
 
-def test_ten_thousand_groups() -> None:
+def test_a_rule_can_have_ten_thousand_alerts() -> None:
     """An alert rule can have ten thousand alerts."""
     plant = Plant()
     assert len(plant.evaluate({str(number): True for number in range(10_000)})) == 10_000
@@ -138,7 +138,7 @@ def test_ten_thousand_groups() -> None:
 
 
 def test_a_fired_alert_has_the_facts_of_the_changed_rule() -> None:
-    """If a rule changes while its alert is pending, the alert fires with the new name and severity of the rule."""
+    """If a rule changes while its alert is pending, the alert fires with the rule's new name and severity."""
     plant = Plant("PT1M")
     plant.evaluate({"a": True})
     plant.rule = plant.rule.model_copy(update={"name": "Hotter", "severity": "info"})
@@ -147,8 +147,8 @@ def test_a_fired_alert_has_the_facts_of_the_changed_rule() -> None:
 
 
 @given(STEPS, st.sampled_from(["PT0S", "PT1M", "PT3M"]))
-def test_transitions_of_any_course(steps: list[tuple[int, dict[str, bool]]], hold: str) -> None:
-    """For any values and clock changes, each alert fires at most once, and is then resolved at most once."""
+def test_an_alert_fires_and_resolves_at_most_once(steps: list[tuple[int, dict[str, bool]]], hold: str) -> None:
+    """For any values and clock changes, each alert fires at most once and then resolves at most once."""
     plant = Plant(hold)
     for seconds, groups in steps:
         plant.evaluate(groups, seconds)

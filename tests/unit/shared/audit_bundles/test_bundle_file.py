@@ -24,7 +24,7 @@ async def write_bundle(path: Path) -> dict[str, str]:
 
 
 async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
-    """The digest of each entry is that of its content, even if the content is written in parts."""
+    """The digest of an entry equals that of its content, also if the content is written in parts."""
     digests = await write_bundle(tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert archive.read("chains/b.json") == b"first second"
@@ -32,7 +32,7 @@ async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
 
 
 async def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
-    """Bundles with equal contents have equal bytes, so that two people can compare their files."""
+    """Two bundles with equal content are equal byte for byte, so that people can compare them."""
     for name in ("a.zip", "b.zip"):
         await write_bundle(tmp_path / name)
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()

@@ -26,7 +26,7 @@ team:
 
 @pytest.fixture
 async def processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
-    """Return the services of two processes on one folder, with a job of a bundle."""
+    """Return the services of two processes on one folder, and a bundle's job."""
     made = Services(Settings.read({"DATA_DIR": str(tmp_path)})), Services(Settings.read({"DATA_DIR": str(tmp_path)}))
     await made[0].provenance.catalog_service.apply(load_document(DOCUMENT, "workspace"), "apply")
     at = datetime.now(UTC)
@@ -51,7 +51,7 @@ async def processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
 async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     monkeypatch: pytest.MonkeyPatch, processes: tuple[Services, Services]
 ) -> None:
-    """If two processes build one bundle, the file of the process that completes first is stored, and no other."""
+    """If two processes build the same bundle, only the file of the first that completes is stored."""
     slow, fast = processes
     upload = slow.downloads.blobs.upload
 
@@ -73,7 +73,7 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
 
 
 async def test_a_step_of_a_cancelled_bundle_deletes_its_files(processes: tuple[Services, Services]) -> None:
-    """If a cancellation was interrupted before it deleted the bundle's files, the bundle's next step deletes them."""
+    """If a cancellation was interrupted before it deleted the files, the bundle's next step deletes them."""
     services, _ = processes
     await services.downloads.blobs.create(f"{JOB}/audit-bundle.zip", b"unfinished")
     await services.downloads.jobs.change(JOB, Job.cancel)

@@ -1,4 +1,4 @@
-"""Fixtures of authentication tests: a workspace with embedded stores, and attacked tokens."""
+"""Fixtures for authentication tests: a workspace with embedded stores, and tokens to attack."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -35,13 +35,13 @@ SERVICE = Member.model_validate({"id": "historian", "name": "Historian", "role":
 def build_caller(
     member: str, role: Role, via: CredentialKind = CredentialKind.API_KEY, minutes: int | None = None
 ) -> Principal:
-    """Return a caller with the rights of the given role."""
+    """Return a caller with the rights of a role."""
     expires_at = None if minutes is None else now() + timedelta(minutes=minutes)
     return Principal(member, member, member, ROLE_RIGHTS[role], via, "c", expires_at)
 
 
 async def catch_error(awaitable: object) -> WorkspaceError:
-    """Return the error that a call raises."""
+    """Return the error that an awaitable raises."""
     with pytest.raises(WorkspaceError) as raised:
         await awaitable  # type: ignore[misc]
     return raised.value
@@ -49,7 +49,7 @@ async def catch_error(awaitable: object) -> WorkspaceError:
 
 @dataclass
 class Workspace:
-    """Services under test, with the team and the audit events that tests change or read."""
+    """Authentication services under test, with a team and audit events."""
 
     team_now: Team
     store: SqliteCredentialStore
@@ -69,13 +69,13 @@ class Workspace:
         self.authenticator = Authenticator(self, credentials, self.store, self.codec, None)
 
     async def get_team(self) -> Team:
-        """Return the workspace's team, which tests can change."""
+        """Return the team, which tests can change."""
         return self.team_now
 
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Record an audit event, unless an event with its append id was recorded before."""
+        """Record an audit event once for each append id."""
         if append_id not in [event["append_id"] for event in self.trail]:
             self.trail.append({"target": target, "user": user_id, "append_id": append_id, "scope": scope_key, **event})
         return event
@@ -94,6 +94,6 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
 
 @pytest.fixture(params=[build_own_target, build_entra_target], ids=["own", "entra"])
 def target(request: pytest.FixtureRequest) -> AttackTarget:
-    """Return the token target of each kind: tokens of the service and Entra ID tokens."""
+    """Return each kind of token that is attacked: tokens of the service and Entra ID tokens."""
     attack_target: AttackTarget = request.param()
     return attack_target

@@ -1,4 +1,4 @@
-"""Targets of token attacks: the service's tokens and Entra ID tokens, with signing keys for tests."""
+"""Kinds of tokens that the tests attack: the service's tokens and Entra ID tokens, with test keys."""
 
 import json
 import time
@@ -32,7 +32,7 @@ OTHER_RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def encode_part(value: Any) -> str:
-    """Return a token segment that encodes JSON, text or bytes."""
+    """Return a token segment that encodes JSON, a text or bytes."""
     if isinstance(value, bytes):
         return jose.encode_base64url(value)
     return jose.encode_base64url((value if isinstance(value, str) else json.dumps(value)).encode())
@@ -74,22 +74,22 @@ class AttackTarget:
     verify: Callable[[str], Any]
 
     def header(self, **changes: Any) -> Json:
-        """Return a valid header with changes; None removes a member."""
+        """Return a valid header with changed members; the value None removes a member."""
         members = {"alg": self.alg, "kid": self.kid, "typ": "JWT"} | changes
         return {name: value for name, value in members.items() if value is not ...}
 
     def token(self, header: Any = None, payload: Any = None, sign: Callable[[bytes], bytes] | None = None) -> str:
-        """Return a token, which has a valid signature by default."""
+        """Return a token, by default with a valid signature."""
         message = f"{encode_part(self.header() if header is None else header)}.{encode_part(payload or self.claims)}"
         return f"{message}.{encode_part((sign or self.sign)(message.encode()))}"
 
     def changed(self, **claims: Any) -> str:
-        """Return a validly signed token with changed claims; ``...`` removes a claim."""
+        """Return a token with changed claims and a valid signature; the value ``...`` removes a claim."""
         return self.token(payload={name: value for name, value in (self.claims | claims).items() if value is not ...})
 
 
 class OneKey:
-    """Fake key store and OpenID provider with a single key."""
+    """Fake key store and fake OpenID provider with one key."""
 
     async def get_key_id(self) -> str:
         """Return the id of the key."""
@@ -114,7 +114,7 @@ class OneKey:
 
 
 def build_own_target() -> AttackTarget:
-    """Return the service's own tokens as a target."""
+    """Return the attack target for tokens of the service."""
     at = int(time.time())
     claims = {"iss": "issuer", "aud": "audience", "sub": "editor@x", "jti": "j", "iat": at, "nbf": at, "exp": at + 600}
     codec = TokenCodec(OneKey(), "issuer", "audience")
@@ -122,7 +122,7 @@ def build_own_target() -> AttackTarget:
 
 
 def build_entra_target() -> AttackTarget:
-    """Return Entra ID tokens as a target."""
+    """Return the attack target for Entra ID tokens."""
     at = int(time.time())
     claims = {"iss": ISSUER, "aud": AUDIENCE, "tid": TENANT, "oid": "o", "iat": at, "nbf": at, "exp": at + 600}
     tokens = EntraTokens(OneKey(), TENANT, AUDIENCE)

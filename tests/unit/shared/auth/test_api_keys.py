@@ -7,7 +7,7 @@ from shared.runtime import SYSTEM_RUNTIME
 
 
 def test_a_new_key_is_parsed_and_verified() -> None:
-    """The text of a new key contains its id, and the secret that matches the stored digest."""
+    """A new key's text contains its id, and a secret that matches the stored digest."""
     new = generate_key(SYSTEM_RUNTIME)
     parsed = parse_key(new.text)
     assert parsed is not None
@@ -18,7 +18,7 @@ def test_a_new_key_is_parsed_and_verified() -> None:
 
 
 def test_a_seed_determines_the_key() -> None:
-    """Creating a key twice with one seed gives the same key; other seeds, and no seed, give other keys."""
+    """Two keys from one seed are equal; keys from other seeds or without a seed differ."""
     first, second = generate_key(SYSTEM_RUNTIME, b"seed" * 8), generate_key(SYSTEM_RUNTIME, b"seed" * 8)
     assert first == second
     others = [generate_key(SYSTEM_RUNTIME, b"Seed" * 8), generate_key(SYSTEM_RUNTIME), generate_key(SYSTEM_RUNTIME)]
@@ -40,5 +40,5 @@ def test_a_seed_determines_the_key() -> None:
     ],
 )
 def test_other_texts_are_not_keys(text: str) -> None:
-    """A text whose length or characters differ from those of API keys is not an API key."""
+    """A text with another length or other characters than an API key is not an API key."""
     assert parse_key(text) is None

@@ -1,4 +1,4 @@
-"""Tests of the audit events about credentials."""
+"""Tests of audit events about credentials."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ async def test_an_event_has_only_the_states_that_are_known(workspace: Workspace)
 
 
 async def test_a_workspace_without_provenance_records_nothing(workspace: Workspace) -> None:
-    """In a workspace without an audit log, credentials work and no audit event is recorded."""
+    """Without an audit log, credentials work and no audit event is recorded."""
     workspace.team_now = replace(workspace.team_now, audited=False)
     await workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x")
     assert workspace.trail == []

@@ -1,4 +1,4 @@
-"""Tests of the authenticator: it turns an Authorization header into a principal."""
+"""Tests of the authenticator, which turns an Authorization header into a principal."""
 
 import asyncio
 import base64
@@ -130,7 +130,7 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
 async def authenticate_by_key(workspace: Workspace, member: str) -> Principal:
-    """Return the principal of a member, authenticated by a new API key."""
+    """Return the principal that a member's new API key authenticates."""
     key = await workspace.api_keys.issue("test", member, "a key")
     return await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
 
@@ -143,7 +143,7 @@ async def issue_token(workspace: Workspace, member: str) -> str:
 async def get_error(
     workspace: Workspace, authorization: str, accepted: frozenset[CredentialKind] = KEYS
 ) -> WorkspaceError:
-    """Return the error with which the authenticator rejects a header."""
+    """Return the error with which the authenticator rejects an Authorization header."""
     with pytest.raises(WorkspaceError) as refused:
         await workspace.authenticator(authorization, accepted)
     assert refused.value.kind is Kind.UNAUTHENTICATED
@@ -151,7 +151,7 @@ async def get_error(
 
 
 def forge_token(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
-    """Return a token with changed members of the header or payload, and with the original signature."""
+    """Return a token with changed header or payload members and the original signature."""
     head, body, signature = token.split(".")
     parts = [
         {**json.loads(base64.urlsafe_b64decode(part + "==")), **change}
@@ -161,21 +161,21 @@ def forge_token(token: str, header: dict[str, Any], payload: dict[str, Any]) -> 
 
 
 async def test_token_identifies_principal(workspace: Workspace) -> None:
-    """A valid token authenticates the member with exactly the rights of the token."""
+    """A valid token authenticates its member with exactly the token's rights."""
     principal = await workspace.authenticator(f"Bearer {await issue_token(workspace, EDITOR.id)}", JWT_ONLY)
     assert (principal.member_id, principal.identity, principal.via) == (EDITOR.id, EDITOR.id, CredentialKind.JWT)
     assert principal.rights == ROLE_RIGHTS[Role.EDITOR]
 
 
 async def test_service_token_has_no_identity(workspace: Workspace) -> None:
-    """The token of a service has no ``sub``, and the authenticated principal has no user identity."""
+    """The token of a service has no ``sub``, and its principal has no user identity."""
     token = await issue_token(workspace, "historian")
     assert "sub" not in jwt.decode(token, options={"verify_signature": False})
     assert (await workspace.authenticator(f"Bearer {token}", JWT_ONLY)).identity is None
 
 
 async def test_verified_token_is_cached(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second use of a valid token is accepted from the cache; the token is not parsed again."""
+    """The second use of a token is accepted from the cache, without parsing the token."""
     token = await issue_token(workspace, EDITOR.id)
     first = await workspace.authenticator(f"Bearer {token}", JWT_ONLY)
 
@@ -190,7 +190,7 @@ async def test_verified_token_is_cached(workspace: Workspace, monkeypatch: pytes
     "authorization", ["", "Bearer", "Bearer ", "Basic abc", "Bearer garbage", "Bearer a.b.c", "Bearer ..", "x" * 99]
 )
 async def test_malformed_credential_is_rejected(workspace: Workspace, authorization: str) -> None:
-    """A missing or malformed credential is rejected with UNAUTHENTICATED, never with an internal error."""
+    """A missing or malformed credential is rejected with UNAUTHENTICATED and no internal error."""
     await get_error(workspace, authorization)
 
 
@@ -203,14 +203,14 @@ async def test_any_text_is_rejected_as_unauthenticated(workspace: Workspace, tex
 
 
 async def test_unsigned_token_is_rejected(workspace: Workspace) -> None:
-    """Algorithm ``none`` is rejected with and without a signature part."""
+    """A token with the algorithm ``none`` is rejected, with and without a signature."""
     token = forge_token(await issue_token(workspace, EDITOR.id), {"alg": "none"}, {})
     await get_error(workspace, f"Bearer {token}")
     await get_error(workspace, f"Bearer {token.rsplit('.', 1)[0]}.")
 
 
 async def test_token_signed_with_public_key_as_secret_is_rejected(workspace: Workspace) -> None:
-    """HS256 with the public key as secret is rejected, in every published form of the public key."""
+    """A token signed with HS256 and the public key as secret is rejected, in each published form of the key."""
     token = await issue_token(workspace, EDITOR.id)
     jwk = dict((await workspace.key.load_public_keys())[0])
     public = jwt.PyJWK(jwk).key
@@ -222,7 +222,7 @@ async def test_token_signed_with_public_key_as_secret_is_rejected(workspace: Wor
 
 
 async def test_key_in_token_header_is_not_used(workspace: Workspace) -> None:
-    """A token that is signed with a key from its own header (jwk, jku, x5u) is rejected, for any key id."""
+    """A token is rejected if it is signed with a key from its own header (jwk, jku, x5u)."""
     mine = ec.generate_private_key(ec.SECP256R1())
     payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(mine.public_key()))
@@ -250,7 +250,7 @@ async def test_key_in_token_header_is_not_used(workspace: Workspace) -> None:
     ],
 )
 async def test_validly_signed_token_with_wrong_claims_is_rejected(workspace: Workspace, claims: dict[str, Any]) -> None:
-    """A validly signed token is rejected if its expiry, issuer, audience, workspace or principal is wrong."""
+    """A token with a valid signature is rejected if its expiry, issuer, audience, workspace or principal is wrong."""
     payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     changed = {name: value for name, value in {**payload, **claims}.items() if value is not None}
     token = await sign_payload(workspace, changed)
@@ -261,7 +261,7 @@ async def test_validly_signed_token_with_wrong_claims_is_rejected(workspace: Wor
 
 
 async def sign_payload(workspace: Workspace, payload: dict[str, Any]) -> str:
-    """Return a token with a payload, signed with the workspace's key."""
+    """Return a token with this payload, signed with the workspace's key."""
     header = {"alg": "ES256", "kid": await workspace.key.get_key_id(), "typ": "JWT"}
     message = ".".join(jose.encode_base64url(json.dumps(part).encode()) for part in (header, payload))
     return f"{message}.{jose.encode_base64url(await workspace.key.sign(message.encode()))}"
@@ -276,7 +276,7 @@ async def test_tampered_token_is_rejected(workspace: Workspace) -> None:
 
 
 async def test_padding_and_unused_bits_are_rejected(workspace: Workspace) -> None:
-    """A token with padding, or with other values of unused bits, is rejected, so that each token has one spelling."""
+    """A token with padding or changed unused bits is rejected, so that each token has one spelling."""
     token = await issue_token(workspace, EDITOR.id)
     last = jose._ALPHABET.index(token[-1])
     for spelling in (f"{token}=", f"{token}==", token[:-1] + jose._ALPHABET[last ^ 1], f" {token} ".replace(" ", "\t")):
@@ -285,7 +285,7 @@ async def test_padding_and_unused_bits_are_rejected(workspace: Workspace) -> Non
 
 
 async def test_token_with_duplicate_claim_is_rejected(workspace: Workspace) -> None:
-    """Duplicate members are rejected in validly signed tokens, because parsers read them differently."""
+    """A signed token with duplicate members is rejected, because parsers read them differently."""
     payload = jwt.decode(await issue_token(workspace, EDITOR.id), options={"verify_signature": False})
     header = {"alg": "ES256", "kid": await workspace.key.get_key_id(), "typ": "JWT"}
     twice = json.dumps(payload)[:-1] + ',"sub":"editor@x"}'
@@ -294,12 +294,12 @@ async def test_token_with_duplicate_claim_is_rejected(workspace: Workspace) -> N
 
 
 async def test_oversized_token_is_rejected_unparsed(workspace: Workspace) -> None:
-    """A token over the maximum length is rejected before it is parsed."""
+    """A token over the maximum length is rejected without parsing it."""
     await get_error(workspace, f"Bearer {'a' * 5_000_000}.b.c")
 
 
 async def test_disabled_member_is_rejected_immediately(workspace: Workspace) -> None:
-    """If a member is disabled or removed, the member's API keys and cached tokens are rejected at once."""
+    """If a member is disabled or removed, its API keys and cached tokens are rejected at once."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     token = await issue_token(workspace, EDITOR.id)
     await workspace.authenticator(f"Bearer {token}", KEYS)
@@ -311,7 +311,7 @@ async def test_disabled_member_is_rejected_immediately(workspace: Workspace) -> 
 
 
 async def test_token_never_exceeds_current_rights_of_member(workspace: Workspace) -> None:
-    """A token never has a right that its member does not have now."""
+    """A token never gives a right that its member does not have at the time."""
     token = await issue_token(workspace, EDITOR.id)
     demoted = EDITOR.model_copy(update={"role": Role.VIEWER})
     workspace.team_now = dataclasses.replace(workspace.team_now, members={EDITOR.id: demoted})
@@ -321,13 +321,13 @@ async def test_token_never_exceeds_current_rights_of_member(workspace: Workspace
 
 
 async def test_api_key_is_rejected_for_token_operations(workspace: Workspace) -> None:
-    """A valid API key is rejected by operations that accept only tokens."""
+    """Operations that accept only tokens reject a valid API key."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     assert "API keys" in (await get_error(workspace, f"Bearer {key}", JWT_ONLY)).detail
 
 
 async def test_wrong_secret_and_unknown_key_give_same_error(workspace: Workspace) -> None:
-    """An API key with a wrong secret or unknown id gets the same error, so existing ids are not revealed."""
+    """A wrong secret and an unknown key id get the same error, so that existing ids are not revealed."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     wrong = await get_error(workspace, f"Bearer {key[:-1]}{'A' if key[-1] != 'A' else 'B'}")
     unknown = await get_error(workspace, f"Bearer oik_AAAAAAAA_{key[-43:]}")
@@ -337,7 +337,7 @@ async def test_wrong_secret_and_unknown_key_give_same_error(workspace: Workspace
 async def test_wrong_secret_and_unknown_key_reload_equally(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For a wrong secret and for an unknown key id the stored keys are reloaded, so that timing reveals nothing."""
+    """For a wrong secret and for an unknown key id, the keys are reloaded, so that timing reveals nothing."""
     key = (await workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
     await workspace.authenticator(f"Bearer {key}", KEYS)
     version_calls = 0
@@ -358,7 +358,7 @@ async def test_wrong_secret_and_unknown_key_reload_equally(
 
 
 async def test_locked_store_does_not_delay_requests_with_a_key(workspace: Workspace, tmp_path: Path) -> None:
-    """While the store is locked, an API key is accepted at once; its last use is written later."""
+    """While the store is locked, an API key is accepted at once, and its last use is stored later."""
     issued = await workspace.api_keys.issue("test", EDITOR.id, "a key")
     await workspace.store.load()  # opens the file
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)

@@ -1,4 +1,4 @@
-"""Tests of credentials that end with their member, and of the creators of API keys."""
+"""Tests of credentials that end with their member, and of who created an API key."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,7 +19,7 @@ ANY = frozenset({CredentialKind.API_KEY, CredentialKind.JWT})
 
 
 def build_caller(member: str, credential_id: str = "c") -> Principal:
-    """Return an administrator with a token."""
+    """Return an administrator who uses a token."""
     return Principal(member, member, member, frozenset(AccessRight), CredentialKind.JWT, credential_id, None)
 
 
@@ -33,7 +33,7 @@ async def is_accepted(workspace: Workspace, credential: str) -> bool:
 
 
 async def test_tokens_from_before_a_cutoff_stay_ended(workspace: Workspace) -> None:
-    """After a member's cutoff time, earlier tokens and streams are rejected; later tokens and API keys are accepted."""
+    """Tokens and streams from before a member's cutoff time are rejected; later tokens and API keys are accepted."""
     key = await workspace.api_keys.create(build_caller(EDITOR.id), "mine")
     principal = await workspace.authenticator(f"Bearer {key.api_key}", ANY)
     earlier = await workspace.issuer.mint(principal, Decimal(5), None)
@@ -50,7 +50,7 @@ async def test_tokens_from_before_a_cutoff_stay_ended(workspace: Workspace) -> N
 
 
 async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: Workspace) -> None:
-    """A token of an earlier version, whose id contains no time, counts as older than any cutoff time."""
+    """A token of an earlier version without a time in its id counts as older than any cutoff time."""
     expires_at = now() + timedelta(hours=1)
     claims = Claims("0af7651916cd43dd8448eb211c80319c", EDITOR.id, EDITOR.id, "plant-a", frozenset(), expires_at)
     token = await workspace.codec.sign(claims, now())
@@ -60,7 +60,7 @@ async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: 
 
 
 async def test_keys_from_before_a_removal_stay_revoked(workspace: Workspace) -> None:
-    """If a member is removed and added again, earlier API keys stay revoked, and later keys are accepted."""
+    """If a member is removed and added again, earlier API keys stay revoked and later keys are accepted."""
     earlier = await workspace.api_keys.create(build_caller(EDITOR.id), "earlier")
     at = now()
     workspace.team_now = replace(workspace.team_now, cutoffs={EDITOR.id: CredentialCutoff(keys=at, tokens=at)})
@@ -71,7 +71,7 @@ async def test_keys_from_before_a_removal_stay_revoked(workspace: Workspace) -> 
 
 
 async def test_a_token_has_the_creators_of_its_key(workspace: Workspace) -> None:
-    """The creators of an API key are found for each descendant, through any number of tokens and keys."""
+    """The creators of an API key are found for each token and key that descends from it."""
     lineage = CredentialLineage(workspace.store)
     own = await workspace.api_keys.create(build_caller(EDITOR.id), "own")
     given = await workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=EDITOR.id, rights=[])
@@ -88,7 +88,7 @@ async def test_a_token_has_the_creators_of_its_key(workspace: Workspace) -> None
 
 
 async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace) -> None:
-    """The creator of a service's API key counts as the service in decisions; with a person's key it does not."""
+    """The creator of a service's API key counts as the service in decisions; the creator of a person's key does not."""
     lineage = CredentialLineage(workspace.store)
     for member in (SERVICE, EDITOR):
         await workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])
@@ -100,7 +100,7 @@ async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace
 
 
 async def test_too_many_tokens_cannot_hide_a_creator(workspace: Workspace) -> None:
-    """A token that descends from its API key through too many tokens cannot be used to approve."""
+    """A token that descends from its API key through too many tokens cannot approve."""
     expires_at = now() + timedelta(hours=1)
     for number in range(MAX_TOKENS + 1):
         await workspace.store.add_token(IssuedToken(f"t{number}", EDITOR.id, expires_at, f"t{number + 1}"))

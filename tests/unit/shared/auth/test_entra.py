@@ -1,4 +1,4 @@
-"""Tests of Entra ID tokens of managed identities, in both versions of the token format."""
+"""Tests of Entra ID tokens of managed identities in the token versions 1.0 and 2.0."""
 
 import pytest
 
@@ -27,7 +27,7 @@ class Version1Provider(OneKey):
 
 @pytest.fixture
 def target() -> AttackTarget:
-    """Return the signer of test tokens and the verifier of the Web PubSub event handler."""
+    """Return the attack target for the tokens that Web PubSub's events contain."""
     audiences = list_audience_forms(f"api://{CLIENT_ID}")
     versions = {
         "1.0": EntraTokens(Version1Provider(), TENANT, *audiences),
@@ -44,7 +44,7 @@ def target() -> AttackTarget:
 async def test_both_versions_and_audience_forms_are_accepted(
     target: AttackTarget, version: str, issuer: str, audience: str
 ) -> None:
-    """A token of version 1.0 or 2.0 is accepted for the client id and for the App ID URI."""
+    """A token of version 1.0 or 2.0 is accepted with the client id or the App ID URI as audience."""
     token = target.changed(ver=version, iss=issuer, aud=audience)
     assert (await target.verify(token))["aud"] == audience
 
@@ -68,7 +68,7 @@ async def test_both_versions_and_audience_forms_are_accepted(
     ids=str,
 )
 async def test_other_issuers_and_audiences_are_rejected(target: AttackTarget, claims: dict[str, object]) -> None:
-    """A token is accepted only from the issuer of its token version, and for no other audience or tenant."""
+    """A token is rejected if its issuer belongs to another version, or its audience or tenant is different."""
     await assert_rejected(target, target.changed(**({"aud": CLIENT_ID, "iss": ISSUER} | claims)))
 
 

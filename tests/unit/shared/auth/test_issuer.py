@@ -21,7 +21,7 @@ async def test_token_expires_after_an_hour_by_default(workspace: Workspace) -> N
 
 
 async def test_scopes_restrict_rights(workspace: Workspace) -> None:
-    """A token that was requested with scopes has only the rights in these scopes."""
+    """A token that is requested with scopes has only the rights of these scopes."""
     minted = await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
     assert minted.rights == (AccessRight.CATALOG_READ,)
     principal = await workspace.authenticator(f"Bearer {minted.token}", KEYS)
@@ -30,7 +30,7 @@ async def test_scopes_restrict_rights(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("scope", ["Workspace.Keys.Manage", "Workspace.Nothing", "workspace.catalog.read"])
 async def test_missing_scope_is_reported(workspace: Workspace, scope: str) -> None:
-    """A requested right that the caller lacks or that does not exist is named in the error."""
+    """The error names each requested right that does not exist or that the caller lacks."""
     error = await catch_error(
         workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read", scope])
     )
@@ -39,7 +39,7 @@ async def test_missing_scope_is_reported(workspace: Workspace, scope: str) -> No
 
 
 async def test_token_cannot_exceed_the_requesting_token(workspace: Workspace) -> None:
-    """A token cannot expire later than the token with which it was requested; a longer lifetime is an error."""
+    """A token cannot expire later than the token that requests it; a longer lifetime is an error."""
     parent = build_caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes=10)
     capped = await workspace.issuer.mint(parent, None, None)
     assert capped.expires_at == parent.expires_at
@@ -51,7 +51,7 @@ async def test_token_cannot_exceed_the_requesting_token(workspace: Workspace) ->
 
 
 async def test_revoked_token_is_rejected(workspace: Workspace) -> None:
-    """A revoked token is rejected even if it was cached; repeated revocations record one event."""
+    """A revoked token is rejected even if it was cached; repeating the revocation records no event."""
     owner = build_caller(EDITOR.id, Role.EDITOR)
     minted = await workspace.issuer.mint(owner, None, None)
     principal = await workspace.authenticator(f"Bearer {minted.token}", KEYS)
@@ -74,7 +74,7 @@ async def test_revoking_token_of_other_member_requires_right(workspace: Workspac
 
 
 async def test_each_issued_token_is_audited(workspace: Workspace) -> None:
-    """The AccessControl chain records the actor, id and rights of each issued token, but not its text."""
+    """The AccessControl chain records actor, id and rights of each issued token, but not the token."""
     minted = await workspace.issuer.mint(build_caller(VIEWER.id, Role.VIEWER), None, ["Workspace.Catalog.Read"])
     [event] = workspace.trail
     assert (event["target"], event["user"], event["ActionType"]) == ("AccessControl", VIEWER.id, "Token.Issued")
@@ -85,7 +85,7 @@ async def test_each_issued_token_is_audited(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("via", [CredentialKind.API_KEY, CredentialKind.JWT, CredentialKind.ENTRA])
 async def test_each_event_contains_the_callers_credential(workspace: Workspace, via: CredentialKind) -> None:
-    """Events of issued and revoked tokens and keys have the kind and id of the caller's credential."""
+    """Audit events about tokens and keys contain the kind and id of the caller's credential."""
     owner = build_caller(EDITOR.id, Role.EDITOR, via, minutes=60)
     minted = await workspace.issuer.mint(owner, None, None)
     token_id = (await workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
@@ -98,7 +98,7 @@ async def test_each_event_contains_the_callers_credential(workspace: Workspace, 
 
 
 async def test_descendants_of_revoked_credential_are_revoked(workspace: Workspace) -> None:
-    """Revoking an API key or token also revokes the tokens that descend from it, and no others."""
+    """Revoking an API key or token also revokes tokens that descend from it, and no others."""
     key = await workspace.api_keys.issue("test", EDITOR.id, "k")
     by_key = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     child = (await workspace.issuer.mint(by_key, Decimal(30), None)).token
@@ -112,7 +112,7 @@ async def test_descendants_of_revoked_credential_are_revoked(workspace: Workspac
 
 
 async def test_token_expires_with_its_key(workspace: Workspace) -> None:
-    """A token of an API key with an expiry expires no later than the key."""
+    """If an API key has an expiry, its tokens expire at the same time or earlier."""
     key = await workspace.api_keys.issue("test", EDITOR.id, "k", expires_in_days=1)
     owner = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     assert (await workspace.issuer.mint(owner, None, None)).expires_at <= now() + timedelta(hours=1)
@@ -120,7 +120,7 @@ async def test_token_expires_with_its_key(workspace: Workspace) -> None:
 
 
 async def test_all_invalid_scopes_are_listed(workspace: Workspace) -> None:
-    """The error lists all requested rights that are unknown or that the caller lacks."""
+    """The error lists all requested rights that are unknown or not rights of the caller."""
     scopes = ["Nope", "Workspace.Keys.Manage", "Workspace.Catalog.Read"]
     error = await catch_error(workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, scopes))
     listed: list[dict[str, str]] = error.members["errors"]  # type: ignore[assignment]

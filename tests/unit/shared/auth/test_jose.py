@@ -9,7 +9,7 @@ from tests.unit.shared.auth.targets import AttackTarget, assert_rejected, encode
 
 
 async def test_other_base64url_spellings_are_rejected(target: AttackTarget) -> None:
-    """Token segments with padding, another alphabet, unused bits or white space are rejected."""
+    """A token segment with padding, another alphabet, unused bits or white space is rejected."""
     token = target.token()
     segments = token.split(".")
     for index, segment in enumerate(segments):
@@ -44,7 +44,7 @@ async def test_other_base64url_spellings_are_rejected(target: AttackTarget) -> N
 
 
 async def test_other_numbers_of_segments_are_rejected(target: AttackTarget) -> None:
-    """Detached, encrypted (five segments), empty and nested tokens are rejected."""
+    """Detached, encrypted, empty and nested tokens are rejected, because they have other numbers of segments."""
     head, body, signature = target.token().split(".")
     for parts in (
         (head, "", signature), (head, body), (head, signature), (head, body, ""), (head,), ("", "", ""), ("",) * 5,
@@ -61,7 +61,7 @@ async def test_other_numbers_of_segments_are_rejected(target: AttackTarget) -> N
 
 
 async def test_duplicate_members_are_rejected(target: AttackTarget) -> None:
-    """Validly signed tokens with duplicate members are rejected, because parsers read them differently."""
+    """A signed token with duplicate members is rejected, because parsers read them differently."""
     header, claims = json.dumps(target.header()), json.dumps(target.claims)
     for more in ('"alg":"none"', f'"alg":"{target.alg}"', '"kid":"mine"', '"\\u0061lg":"none"'):
         await assert_rejected(target, target.token(f"{header[:-1]},{more}}}"))

@@ -1,4 +1,4 @@
-"""Tests that attacks with algorithms and keys are rejected, with attacks from Project Wycheproof."""
+"""Tests that attacks on algorithms and keys are rejected, with attacks from Project Wycheproof."""
 
 import base64
 import hashlib
@@ -35,7 +35,7 @@ async def test_valid_token_is_accepted(target: AttackTarget) -> None:
     "alg", ["none", "None", "NONE", "nOnE", "noNE", "", " none", "none ", None, 0, [], ["none"], {}]
 )
 async def test_unsigned_tokens_are_rejected(target: AttackTarget, alg: Any) -> None:
-    """Unsigned tokens are rejected for any spelling of the algorithm ``none`` and any signature text."""
+    """A token without a signature is rejected, for any spelling of ``none`` and any signature text."""
     for signature in ("", "AA", encode_part(target.sign(b"x"))):
         message = f"{encode_part(target.header(alg=alg))}.{encode_part(target.claims)}"
         await assert_rejected(target, f"{message}.{signature}")
@@ -46,7 +46,7 @@ async def test_unsigned_tokens_are_rejected(target: AttackTarget, alg: Any) -> N
 
 @pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512", "hs256"])
 async def test_public_key_as_hmac_secret_is_rejected(target: AttackTarget, alg: str) -> None:
-    """A MAC with the public key as secret is rejected in every form of the key."""
+    """A MAC with the public key as secret is rejected, in each form of the key."""
     spki = serialization.PublicFormat.SubjectPublicKeyInfo
     pem = target.public.public_bytes(serialization.Encoding.PEM, spki)
     der = target.public.public_bytes(serialization.Encoding.DER, spki)
@@ -60,7 +60,7 @@ async def test_public_key_as_hmac_secret_is_rejected(target: AttackTarget, alg: 
 
 
 async def test_other_algorithms_are_rejected(target: AttackTarget) -> None:
-    """A valid signature of another algorithm, or under the wrong algorithm name, is rejected."""
+    """A valid signature of another algorithm, or with the wrong algorithm name, is rejected."""
     edwards = ed25519.Ed25519PrivateKey.generate()
     p384 = ec.generate_private_key(ec.SECP384R1())
     signers: dict[str, Callable[[bytes], bytes]] = {
@@ -79,7 +79,7 @@ async def test_other_algorithms_are_rejected(target: AttackTarget) -> None:
 
 
 async def test_keys_in_token_headers_are_rejected(target: AttackTarget) -> None:
-    """A key, certificate or URL in the header of a token is never used, for any key id."""
+    """A key, certificate or URL in a token's header is never used, whatever the key id is."""
     mine, key = (OTHER_RSA, "RSA") if target.alg == "RS256" else (OTHER, "EC")
     algorithm: Any = getattr(jwt.algorithms, f"{key}Algorithm")
     jwk = json.loads(algorithm.to_jwk(mine.public_key()))
@@ -126,7 +126,7 @@ async def test_keys_in_token_headers_are_rejected(target: AttackTarget) -> None:
     ids=lambda kid: repr(kid)[:20],
 )
 async def test_unknown_key_ids_are_rejected(target: AttackTarget, kid: Any) -> None:
-    """A key id that is not one of the known ids is rejected, also if it is a path, a query or no text."""
+    """A key id that is unknown is rejected, also if it is a path, a query or not a text."""
     await assert_rejected(target, target.token(target.header(kid=kid)))
     await assert_rejected(
         target, target.token(target.header(kid=kid), sign=lambda message: hmac.digest(b"", message, "sha256"))
@@ -145,7 +145,7 @@ async def test_critical_extensions_are_rejected(target: AttackTarget, crit: Any)
 
 
 async def test_unencoded_payload_without_crit_is_rejected(target: AttackTarget) -> None:
-    """A token with the header member ``b64`` is rejected also without ``crit``."""
+    """A token with the header member ``b64`` is rejected, even without ``crit``."""
     for value in (False, 0, None, "false"):
         header = encode_part(target.header(b64=value))
         payload = json.dumps(target.claims)

@@ -18,7 +18,9 @@ def read_trace_context(context: func.Context) -> Mapping[str, str]:
 
 
 def trace_batch(hub: str, consumer_group: str, events: int, context: func.Context) -> AbstractContextManager[None]:
-    """Return a context manager that traces the processing of an Event Hub batch; its parent is the host's span, if any.
+    """Return a context manager that records a trace span for the processing of an Event Hub batch.
+
+    The span of the Functions host becomes the parent of this span, if the host passed one.
 
     Args:
         hub: name of the event hub.

@@ -17,7 +17,7 @@ blueprint = df.Blueprint()
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
 def audit_bundle(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
-    """Orchestrate the build of an audit bundle: call the activity until the bundle is built, with waiting times."""
+    """Build an audit bundle: call the activity ``bundle_build`` until it returns True, and wait between the calls."""
     job_id = context.get_input()
     try:
         for _ in range(ROUNDS):
@@ -34,7 +34,10 @@ def audit_bundle(context: df.DurableOrchestrationContext) -> Generator[Any, Any]
 @blueprint.function_name("bundle_build")
 @blueprint.activity_trigger(input_name="job")
 async def bundle_build(job: str) -> bool:
-    """Build the bundle of a job and return True; return False if the job must wait and call this activity again."""
+    """Build the audit bundle of a job and return True.
+
+    Return False if the orchestrator must wait and call this again.
+    """
     with span("build an audit bundle"):
         return await services().audit_bundles.runner.build(job)
 

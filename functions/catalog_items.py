@@ -34,19 +34,19 @@ def get_caller(call: Call[Any, Any]) -> Caller:
 
 
 def check_condition(faults: ValidationErrors, request: Request) -> None:
-    """Add the errors of the If-Match and If-None-Match headers to the errors of the request."""
+    """Parse the headers If-Match and If-None-Match of a request, and add their errors to ``faults``."""
     with faults.collect():
         parse_condition(request)
 
 
 def check_lookup(faults: ValidationErrors, lookup: str) -> None:
-    """Check the item's short name (lookup) in the URL path, and add an error to those of the request if invalid."""
+    """Check the lookup (short name) of an item in the URL path, and add an error to ``faults`` if it is invalid."""
     if not re.fullmatch(LOOKUP_PATTERN, lookup):
         faults.add(invalid("lookup", "must have up to 64 letters, digits, _ and -, and begin with a letter or a digit"))
 
 
 def add_field_errors(faults: ValidationErrors, errors: Iterable[FieldError]) -> None:
-    """Add errors of a catalog item's fields to those of the request, except for fields already marked as invalid."""
+    """Add errors of an item's fields to ``faults``, except for fields that are already marked as invalid there."""
     new = [error for error in errors if faults.has_valid(re.split(r"[.\[]", error.field, maxsplit=1)[0])]
     if new:
         faults.add(invalid_fields(new))

@@ -42,7 +42,7 @@ _ROUTE = "oi-api/connections/{lookup}"
 
 
 class ConnectionBody(StrictBody):
-    """Request body that defines a connection; an omitted `enabled` keeps its value."""
+    """Request body that defines a connection; if `enabled` is omitted, the stored value stays."""
 
     validation_context: ClassVar[Mapping[str, Any]] = DECLARED
 
@@ -81,7 +81,10 @@ async def read_connection(call: Call) -> Reply:
 
 
 async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored connection with its read-only properties; for an unknown lookup (id), those of a new one."""
+    """Return the stored connection as JSON with its read-only properties.
+
+    If the connection does not exist, return the lookup (id in URLs) and an empty list of surfaces.
+    """
     item = await get_administration().find(ItemKind.CONNECTION, path["lookup"])
     return {"lookup": path["lookup"], "surfaces": []} if item is None else await _describe_connection(item)
 
@@ -148,7 +151,7 @@ def _build_connection(lookup: str, body: ConnectionBody, before: Mapping[str, An
 
 
 class _Version(NamedTuple):
-    """Cache key of a connection's JSON text: the values from which the text is built."""
+    """Cache key of a connection's JSON text; it contains all values from which the text is built."""
 
     item: CatalogItem
     state: ConnectionState | None

@@ -28,7 +28,7 @@ blueprint = df.Blueprint()
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
 def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
-    """Orchestrate a download: convert all its parts to files, then mark the download job as completed."""
+    """Convert all parts of a download to files, and mark the download job as completed. This is the orchestrator."""
     job_id = context.get_input()
     try:
         for _ in range(ROUNDS):
@@ -56,9 +56,10 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
 @blueprint.function_name("download_next_parts")
 @blueprint.activity_trigger(input_name="job")
 async def download_next_parts(job: str) -> list[int] | None:
-    """Return the numbers of the download's parts to convert next.
+    """Return the numbers of the parts of a download that the orchestrator must convert next.
 
-    An empty list means that the job has ended. None means that the job must wait and call this activity again.
+    The list is empty if the job has ended. The result is None if the orchestrator must wait and call this activity
+    again.
     """
     numbers = await services().downloads.runner.next_parts(job)
     return None if numbers is None else list(numbers)
@@ -67,7 +68,10 @@ async def download_next_parts(job: str) -> list[int] | None:
 @blueprint.function_name("download_part")
 @blueprint.activity_trigger(input_name="step")
 async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP006  the worker accepts only this form
-    """Convert one part of a download to a file and return True; return False if it must be retried later."""
+    """Convert one part of a download to a file and return True.
+
+    Return False if the orchestrator must retry the part later.
+    """
     with span("convert a part of a download"):
         converted = await services().downloads.runner.convert(step["job"], step["part"])
     if converted:

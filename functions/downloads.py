@@ -258,7 +258,7 @@ async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]
 async def start_once(
     call: Call[Any, Any], start: Callable[[str], Awaitable[Job]], *, kind: JobKind = JobKind.DOWNLOAD
 ) -> Job:
-    """Start a job; a retry with the same Idempotency-Key gets the same job in its current state.
+    """Start a job; for a retry with the same Idempotency-Key, return the existing job in its current state.
 
     Args:
         call: validated request.

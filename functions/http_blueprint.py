@@ -30,8 +30,9 @@ type HttpHandler = Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]
 def build_http_blueprint(groups: Iterable[LazyGroup]) -> func.Blueprint:
     """Build a blueprint with one Azure function for each route.
 
-    A route that several groups declare gets one function: the functions accept all methods, and the host rejects two
-    functions with the same route and methods (``ScriptHost.HttpRoutesConflict`` of Azure/azure-functions-host).
+    If several groups declare the same route, one function is built for it. The reason: the functions accept all
+    methods, and the host rejects two functions with the same route and methods (``ScriptHost.HttpRoutesConflict`` of
+    Azure/azure-functions-host).
     """
     blueprint = func.Blueprint()
     routes: dict[str, list[LazyGroup]] = {}
@@ -107,7 +108,7 @@ def _to_request(req: func.HttpRequest, trace_context: Mapping[str, str]) -> Requ
 
 
 def _split_url(url: str, host: str) -> tuple[str, str]:
-    """Return the path and the query string of a URL without decoding them, as URL parsers would do.
+    """Return the path and the query string of a URL, both still percent-encoded; a URL parser would decode them.
 
     The value of the Host header is removed from the start of the URL first, because a slash or question mark in an
     invalid Host header must not count as the start of the path or query.
@@ -122,7 +123,10 @@ def _split_url(url: str, host: str) -> tuple[str, str]:
 
 
 class _ResponseWithoutContent(func.HttpResponse):
-    """Response without content and Content-Type; the binding adds a Content-Type to responses that have none."""
+    """Response without content and without Content-Type.
+
+    The worker's binding would add a Content-Type to a plain response.
+    """
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(status_code=reply.status)

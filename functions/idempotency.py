@@ -49,7 +49,7 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
 def make_idempotent[Q, B](
     handler: Callable[[Call[Q, B]], Awaitable[Reply]],
 ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
-    """Decorate a handler so that a retry with the same Idempotency-Key gets the first reply again, for 24 hours.
+    """Decorate a handler: for 24 hours, a retry with the same Idempotency-Key gets the reply to the first request.
 
     Use this decorator below ``@GROUP.endpoint``, for requests that do more than append one record. ``call.append_id``
     is the same in every attempt, even if the process ended during an earlier attempt.
@@ -69,7 +69,7 @@ def make_idempotent[Q, B](
 
 
 async def run_once_per_key(call: Call[Any, Any], work: Callable[[str], Awaitable[bytes]]) -> bytes:
-    """Do the work of a request; a retry with the same Idempotency-Key gets the first result again, for 24 hours.
+    """Call ``work`` and return its result; for 24 hours, a retry with the same Idempotency-Key gets the stored result.
 
     Args:
         call: validated request.
@@ -101,7 +101,7 @@ async def derive_seed(call: Call[Any, Any]) -> bytes:
 
 
 def _identify_request(call: Call[Any, Any]) -> bytes:
-    """Return the parts of a request that must be the same in a retry: path, query, body and conditional headers."""
+    """Return the bytes that must be equal in a retry of a request: path, query, body and conditional headers."""
     request = call.request
     conditions = [f"{name}: {request.headers[name]}" for name in _CONDITIONS if name in request.headers]
     return b"\n".join((request.path.encode(), request.query.encode(), request.body, *map(str.encode, conditions)))

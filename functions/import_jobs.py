@@ -21,7 +21,7 @@ blueprint = df.Blueprint()
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
 def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
-    """Orchestrate an import: read the job's file in steps, with waiting times."""
+    """Import the file of a job: call the activity ``import_steps`` until the job has ended; wait between calls."""
     job_id = context.get_input()
     try:
         for _ in range(ROUNDS):
@@ -39,7 +39,10 @@ def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, An
 @blueprint.function_name("import_steps")
 @blueprint.activity_trigger(input_name="job")
 async def import_steps(job: str) -> str:
-    """Import the next rows of a job's file; return ``ended``, ``working``, or ``waiting`` while other jobs run."""
+    """Import the next rows of a job's file.
+
+    Return ``ended``, ``working``, or ``waiting`` (other jobs must finish first).
+    """
     with span("import history"):
         return str(await services().imports.runner.run_steps(job))
 

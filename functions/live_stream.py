@@ -66,7 +66,10 @@ EVENTS_DOCS = OperationDocs(listed=False)
 
 
 class ConnectEvent(BaseModel):
-    """Web PubSub's connect event, with the claims, query and headers of the client."""
+    """Web PubSub's connect event: a client wants to open a WebSocket.
+
+    Contains the client's claims, query and headers.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -116,7 +119,7 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
 async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
     """Return a WebSocket URL that needs no further credential.
 
-    For browsers, and for hosts that cannot upgrade a request to a WebSocket.
+    Browsers use this operation, and clients of hosts that cannot upgrade a request to a WebSocket.
     """
     link = await services().live_stream.service.create_link(
         call.principal, call.query, _select_stream_parameters(call.request)
@@ -166,7 +169,10 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
 
 @_ADMISSION.endpoint("GET", ROUTE, right=AccessRight.LIVE_STREAM_READ, query=StreamFilters)
 async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
-    """Admit a client, whose credential and filters were checked, to the live stream; return the reply to Web PubSub."""
+    """Reserve a live stream for a client, and return the reply to Web PubSub with the groups that the client joins.
+
+    The pipeline has already checked the client's credential and filters.
+    """
     stream_id = call.request.headers.get(CONNECTION_ID, "")
     admission = await services().live_stream.service.admit(call.principal, call.query, stream_id)
     count("workspace.live.admitted")
@@ -197,7 +203,7 @@ def _decode_state(state: str) -> bytes:
 
 
 def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
-    """Build a pipeline that checks the client's original request like any other request to the API."""
+    """Build a pipeline that checks the client's original request, as if the client had sent it to the API."""
     users = event.claims.get("sub", [])
 
     async def authenticate_client(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
@@ -231,6 +237,6 @@ def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Reque
 
 
 def _select_stream_parameters(request: Request) -> dict[str, str]:
-    """Return the filter parameters of a request, which become parameters of its WebSocket URL."""
+    """Return the filter parameters of a request; the WebSocket URL of the live stream contains them, too."""
     names = {field.alias or name for name, field in StreamFilters.model_fields.items()}
     return {name: value for name, value in request.query_pairs if name in names}

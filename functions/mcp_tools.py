@@ -107,7 +107,7 @@ ROUTE_TOOLS: Final = (
 
 
 def build_route_tools(operations: Mapping[str, Operation], send: SendRequest) -> Iterable[Tool]:
-    """Build the tools of the operations that the caller may use."""
+    """Build the MCP tools for the operations of the HTTP API that the caller may use."""
     return [_build_tool(spec, operations[spec.operation], send) for spec in ROUTE_TOOLS if spec.operation in operations]
 
 
@@ -186,7 +186,7 @@ def _build_runner(spec: RouteTool, operation: Operation, send: SendRequest) -> R
 
 
 def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments under the names that the operation uses, without nulls that have no meaning.
+    """Return the arguments by the operation's own names; omit a null unless null has a meaning for the argument.
 
     Raises:
         WorkspaceError: INVALID if the request contains an argument under both of its names.

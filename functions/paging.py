@@ -23,7 +23,7 @@ def _parse_limit(text: Any) -> int:
 
 
 def _parse_cursor(text: Any) -> str:
-    """Decode a cursor to the name of its list and the last key of the previous page, separated by a colon."""
+    """Decode a cursor: return the name of the list that it belongs to, and the last key of the previous page."""
     try:
         decoded = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
@@ -45,7 +45,7 @@ class CatalogPageQuery(BaseModel):
 
 
 def select_page(name: str, keys: Iterable[str], query: CatalogPageQuery) -> tuple[list[str], dict[str, str]]:
-    """Return the keys of a page, and the property `cursor` of the reply if another page follows.
+    """Return the keys of a page; and the reply's property `cursor` as a dictionary, which is empty after the last page.
 
     A cursor contains a key and not a position, so that no item is missed or repeated after inserts and removals.
 

@@ -121,7 +121,7 @@ class ExportQuery(WindowQuery):
 
 
 class VerifyBody(BaseModel):
-    """Request body that names the audit chain to verify. With a RecordID, that record is verified, too."""
+    """Request body that names the audit chain to verify. If it contains a RecordID, that record is verified, too."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -152,7 +152,10 @@ class ProofQuery(CheckpointQuery):
 
 
 def _limit_to_range(text: str) -> int:
-    """Parse a number, and limit it to the range of numbers that the audit stores can compare."""
+    """Parse a whole number.
+
+    Replace a number beyond the range of the audit stores by the nearest number in that range.
+    """
     return max(-_MAX_STORED_NUMBER, min(int(text), _MAX_STORED_NUMBER))
 
 
@@ -187,7 +190,7 @@ class LenientParser:
             return ""
 
     def parse_window(self, query: WindowQuery) -> Filters:
-        """Convert the dates and sequence numbers of a query to filters for records."""
+        """Convert the dates and sequence numbers of a query to filters for audit records; ignore invalid dates."""
         sequences = query if isinstance(query, SequenceQuery) else None
         return Filters(
             start=self.parse_instant("startDate", query.start_date),
@@ -197,7 +200,7 @@ class LenientParser:
         )
 
     def build_headers(self) -> dict[str, str]:
-        """Return the header that lists the ignored parameters; no header if no parameter was ignored."""
+        """Return the reply header that lists the ignored parameters; return no header if all parameters were valid."""
         return {IGNORED: ", ".join(self.ignored)} if self.ignored else {}
 
 

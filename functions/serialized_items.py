@@ -27,7 +27,7 @@ class SerializedItems[Version: tuple[Any, ...]]:
     async def serialize(
         self, versions: Sequence[tuple[str, Version]], catalog_size: int, runtime: Runtime
     ) -> list[bytes]:
-        """Return the JSON texts of items, from the cache if their versions have not changed.
+        """Return the JSON texts of catalog items; a text is built again only if the item's version has changed.
 
         Args:
             versions: key and current version of each item.

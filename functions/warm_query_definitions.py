@@ -63,7 +63,10 @@ _SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - list_acce
 
 
 async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored definition of a query as JSON; if the query does not exist, only its lookup (id in URLs)."""
+    """Return the stored definition of a query as JSON.
+
+    If the query does not exist, return an object with its lookup only.
+    """
     stored = await services().queries.definitions.find(path["lookup"])
     return {"lookup": path["lookup"]} if stored is None else await _query_to_json(stored)
 
@@ -194,7 +197,7 @@ async def _build_signer(call: Call[Any, Any], sent: Any, *, is_rejection: bool) 
 
 
 def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
-    """Build the query that a request defines, without validation, so that all errors can be reported together."""
+    """Build the query model from a request without validating it, because all errors are reported together later."""
     body = call.body
     return WarmQuery.model_construct(
         lookup=call.path["lookup"],

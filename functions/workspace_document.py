@@ -98,7 +98,7 @@ async def _load_document(request: Request) -> LoadedDocument:
 async def _check_changed_queries(
     loaded: LoadedDocument, plan: DocumentPlan, seconds: float
 ) -> Iterable[DocumentWarning]:
-    """Validate the changed queries of a document with the query engine; return a warning if this is not possible.
+    """Validate the changed queries of a document with the query engine; return a warning if the engine is unavailable.
 
     Raises:
         DocumentError: the engine rejects queries.
@@ -115,7 +115,10 @@ async def _check_changed_queries(
 
 
 async def _list_rejected_queries(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
-    """Return a warning for each changed query that the query engine rejects, because PUT will reject the document."""
+    """Return a warning for each changed query that the query engine rejects.
+
+    A PUT of the document would be rejected.
+    """
     try:
         return await _check_changed_queries(loaded, plan, _PLAN_SECONDS)
     except DocumentError as error:
@@ -145,7 +148,7 @@ def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
 
 
 def _convert_error(error: DocumentError, text_format: DocumentFormat) -> WorkspaceError:
-    """Convert the problems of a document to an error that lists each problem with its position."""
+    """Convert the problems of a workspace document to one error that lists each problem with its position."""
     problems = error.problems
     detail = "; ".join(map(_describe_problem, problems[:_MAX_DETAILED]))
     if len(problems) > _MAX_DETAILED:

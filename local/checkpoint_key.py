@@ -1,4 +1,4 @@
-"""Command that replaces the checkpoint key of a data directory: ``python -m local.checkpoint_key rotate``."""
+"""Command that replaces the private key which signs checkpoints: ``python -m local.checkpoint_key rotate``."""
 
 import argparse
 import os

@@ -21,7 +21,7 @@ _PREFIX: Final = "whsec_"
 
 
 def describe_signature(headers: Mapping[str, str], body: bytes, secret: str, at: float) -> str:
-    """Describe in one sentence whether the signature of a webhook message is valid.
+    """Return a sentence that states whether the signature of a webhook message is valid, and if not, the reason.
 
     The rules are those of the Standard Webhooks specification 1.0.
 

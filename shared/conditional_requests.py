@@ -35,14 +35,17 @@ class EntityTags:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Conditions of a request on the stored version of an item: If-Match and If-None-Match; None if not sent."""
+    """Conditions of a request on the stored version of an item: If-Match and If-None-Match.
+
+    None for a header not sent.
+    """
 
     match: EntityTags | None = None
     none_match: EntityTags | None = None
 
     @property
     def single_etag(self) -> str | None:
-        """The ETag in If-Match if the condition consists of just one strong ETag, else None."""
+        """The ETag in If-Match if the request has no other condition and this ETag is strong; else None."""
         match = self.match
         if self.none_match is not None or match is None or match.every or match.weak or len(match.strong) != 1:
             return None
@@ -50,7 +53,7 @@ class Condition:
 
     @property
     def is_empty(self) -> bool:
-        """True if every existing item satisfies the conditions: there are none, or only ``If-Match: *``."""
+        """True if there is no condition, or only ``If-Match: *``; every existing item then satisfies the request."""
         return self.none_match is None and (self.match is None or self.match.every)
 
     def check_match(self, etag: str) -> None:
@@ -94,7 +97,10 @@ class Condition:
             raise _item_exists_error()
 
     def _is_matched_by(self, etag: str | None) -> bool:
-        """Return whether If-Match has the stored version's ETag; weak ETags never match (RFC 9110 section 13.1.1)."""
+        """Return whether If-Match contains the ETag of the stored version.
+
+        Weak ETags never match (RFC 9110 section 13.1.1).
+        """
         tags = self.match
         return tags is None or (etag is not None and (tags.every or etag in tags.strong))
 

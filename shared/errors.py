@@ -83,7 +83,7 @@ class ValidationErrors:
         self._invalid: set[str] = set()
 
     def __bool__(self) -> bool:
-        """Return True if at least one error was collected."""
+        """True if at least one error was collected."""
         return bool(self._errors)
 
     def add(self, error: WorkspaceError) -> None:
@@ -92,7 +92,7 @@ class ValidationErrors:
         self.mark_invalid(_get_first_name(listed["field"]) for listed in _list_field_errors(error))
 
     def mark_invalid(self, fields: Iterable[str]) -> None:
-        """Mark fields as invalid; :meth:`has_valid` then returns False, so that no further rule is checked on them."""
+        """Mark fields as invalid; :meth:`has_valid` then returns False for them, so that no further rule is checked."""
         self._invalid.update(fields)
 
     def has_valid(self, *fields: str) -> bool:
@@ -101,7 +101,7 @@ class ValidationErrors:
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Collect an INVALID error that the block raises.
+        """Context manager: collect an INVALID error that the block raises.
 
         Raises:
             WorkspaceError: the block raises an error of another kind. If errors are already collected, they are raised
@@ -139,5 +139,5 @@ def _list_field_errors(error: WorkspaceError) -> list[dict[str, str]]:
 
 
 def _get_first_name(field: str) -> str:
-    """Extract the first name in the path of a field: ``parameters`` from ``parameters[0].name``."""
+    """Return the first name in the path of a field, for instance ``parameters`` for ``parameters[0].name``."""
     return re.split(r"[.\[]", field, maxsplit=1)[0]

@@ -58,7 +58,7 @@ def exempt_loaded_objects() -> None:
 class _GarbageCollection:
     """Switch that pauses Python's cyclic garbage collection.
 
-    All other threads wait while a collection examines every object.
+    While a collection examines every object, all threads wait.
     """
 
     def __init__(self) -> None:
@@ -84,9 +84,9 @@ class _GarbageCollection:
 
 
 def pause_garbage_collection(size: int) -> AbstractContextManager[None]:
-    """Pause the cyclic garbage collection while the parsed values of a large JSON text are in use.
+    """Context manager: pause the cyclic garbage collection while the block uses the values of a large JSON text.
 
-    JSON values have no reference cycles, but a collection would examine all of them, up to a million.
+    JSON values have no reference cycles, but a collection would examine each of up to a million values.
 
     Args:
         size: size of the JSON text, in characters or bytes; below :data:`LARGE_VALUES` the collection is not paused.
@@ -100,7 +100,8 @@ _COLLECTION: Final = _GarbageCollection()
 def release_unused_memory() -> None:
     """Return freed memory of Arrow and of the C library to the operating system; call this in a worker thread.
 
-    Both keep freed memory for later allocations. During long work on large tables, the kept memory would grow.
+    Both would keep the freed memory for later allocations, and long work on large tables would use more and more
+    memory.
     """
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:

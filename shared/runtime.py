@@ -1,4 +1,4 @@
-"""Clock, randomness and threads as inputs of the code, so that a test or a simulation can control them."""
+"""Sources of time, randomness and threads; the code receives them as arguments, so that a test can control them."""
 
 import asyncio
 import contextvars
@@ -101,8 +101,9 @@ class Runtime:
         The deletion of large files would block the event loop.
 
         Args:
-            parent: folder that will contain it, created if it is missing; None for the system's temporary folder.
-            prefix: first characters of its name.
+            parent: folder in which the new folder is created; None for the system's temporary folder. A missing parent
+                is created.
+            prefix: first characters of the new folder's name.
         """
         folder = await self.run_in_thread(_create_scratch_folder, parent, prefix)
         try:

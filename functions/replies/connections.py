@@ -58,7 +58,7 @@ class InferredSignals(TypedDict):
 
 
 class ConnectionStatistics(TypedDict):
-    """Statistics of a connection: messages received, time of the newest, and messages with values of a wrong type."""
+    """Statistics of a connection: number of messages, time of the newest, and number of messages with wrong types."""
 
     messagesReceived: int
     lastMessage: datetime | None

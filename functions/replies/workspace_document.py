@@ -1,4 +1,4 @@
-"""Documentation of replies about workspace documents."""
+"""Documentation of the replies of the routes for workspace documents."""
 
 from datetime import datetime
 from enum import StrEnum

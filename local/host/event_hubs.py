@@ -1,4 +1,4 @@
-"""Event Hub triggers: for each function and partition, a loop calls the function with events and commits offsets."""
+"""Event Hub triggers. For each function and partition, a loop calls the function with events and commits offsets."""
 
 import itertools
 import sqlite3
@@ -27,7 +27,7 @@ _RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """Reader of a partition, as the trigger's metadata name it: partition, event hub and consumer group."""
+    """Reader of a partition, for the metadata of a trigger: names of the partition, event hub and consumer group."""
 
     function: str
     hub: str
@@ -52,7 +52,7 @@ def build_batch_input(events: Sequence[StoredEvent], *, binary: bool) -> TypedDa
 
 
 def build_batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
-    """Build the trigger metadata of a batch of events, for a function with the ``cardinality`` many."""
+    """Build the trigger metadata of a batch of events, for a function that receives batches (``cardinality`` many)."""
     offsets = _wrap_texts([_format_offset(event) for event in events])
     return _build_common_metadata(reader) | {
         "PartitionKeyArray": _wrap_texts([event.partition_key for event in events]),
@@ -68,7 +68,7 @@ def build_batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader)
 
 
 def build_event_metadata(event: StoredEvent, reader: PartitionReader) -> dict[str, TypedData]:
-    """Build the trigger metadata of one event, for a function with the ``cardinality`` one."""
+    """Build the trigger metadata of one event, for a function that receives single events (``cardinality`` one)."""
     return _build_common_metadata(reader) | {
         "PartitionKey": TypedData(string=event.partition_key),
         "Offset": TypedData(string=_format_offset(event)),
@@ -105,7 +105,7 @@ def _build_system_properties(event: StoredEvent) -> dict[str, Any]:
 
 
 def _format_offset(event: StoredEvent) -> str:
-    """Return an event's offset in the event hub, which is its sequence number as text."""
+    """Return an event's offset as text; in this event hub, the offset equals the sequence number."""
     return str(event.sequence_number)
 
 
@@ -229,7 +229,10 @@ class PartitionLoop:
         )
 
     async def _deliver_events(self, delivery: _Delivery) -> bool:
-        """Call the function with events until it succeeds or no retry is left; return False if the host stops first."""
+        """Call the function with events until it succeeds or no retry is left.
+
+        Return False if the host stops before that.
+        """
         policy = self._setting.function.retry or REDELIVERY
         for retries in itertools.count():
             try:

@@ -45,7 +45,7 @@ class QueryChecks:
 
     @property
     def delay_start(self) -> bool:
-        """True if the start of the host must wait for the check: at the first start with a small workspace."""
+        """True at the first start with a small workspace: the host then serves requests only after the check."""
         return self._loaded is not None and len(self._loaded.document.warm_queries) <= MAX_AWAITED_QUERIES
 
     async def run(self) -> None:
@@ -69,7 +69,7 @@ class QueryChecks:
         _LOG.info("checked the queries", extra=fields(queries=len(queries), rejected=rejected, seconds=seconds))
 
     def _describe_rejection(self, index: int, query: WarmQuery, rule: str) -> str:
-        """Describe a rejected query for the log: its short name or its place in the document, and the violated rule."""
+        """Describe a rejected query for the log: its lookup (short name) or document position, and the rule."""
         if self._loaded is None:
             return f"{query.lookup}: {rule}"
         [problem] = self._loaded.locate([(("warmQueries", index, "kql"), rule)]).problems
@@ -93,7 +93,10 @@ class QueryChecks:
 
 
 async def _check_query(columns: QueryColumns, query: WarmQuery) -> WorkspaceError | None:
-    """Return the engine's error for a query, or None if the query is valid; repeat the check if the engine fails."""
+    """Return the engine's error for a query, or None if the query is valid.
+
+    Try again while the engine is unavailable.
+    """
     error = await columns.check(query)
     for _ in range(RETRIES):
         if error is None or error.kind is Kind.INVALID:

@@ -89,7 +89,7 @@ def _read_record(path: Path) -> RunningHost | None:
 
 
 def _is_write_protected(found: os.stat_result, path: Path) -> bool:
-    """Return whether only this user or the owner of the data directory can write the record file."""
+    """Return whether the record file is trustworthy: only this user or the data directory's owner can write it."""
     trusted = {os.geteuid(), path.parent.parent.stat().st_uid}
     return stat.S_ISREG(found.st_mode) and found.st_uid in trusted and not found.st_mode & _WRITABLE_BY_OTHERS
 
@@ -103,7 +103,7 @@ def _is_locked(descriptor: int) -> bool:
 
 
 async def claim_data_dir(data_dir: Path) -> TextIO:
-    """Lock a data directory for one host, until the returned file is closed or the process ends.
+    """Lock a data directory for one host. The lock ends if the returned file is closed or the process ends.
 
     Raises:
         StartError: another host holds the lock and does not stop in time.

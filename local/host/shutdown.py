@@ -4,7 +4,10 @@ import asyncio
 
 
 class ShutdownSignal:
-    """Event that is set once, when the host begins to stop; the tasks of the host check it or wait for it."""
+    """Event that is set once, at the time when the host begins to stop.
+
+    The tasks of the host check it or wait for it.
+    """
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -22,7 +25,7 @@ class ShutdownSignal:
         await self._event.wait()
 
     async def wait_for(self, seconds: float) -> bool:
-        """Wait for a number of seconds, but not after the host stops; return whether the host stops."""
+        """Wait for a number of seconds, or until the host begins to stop; return whether it has begun to stop."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()

@@ -1,4 +1,4 @@
-"""Timer functions of the local host: schedules, stored status and runs; and the hourly deletion of expired data."""
+"""Timer functions of the local host: their schedules, stored status and runs. Also deletes expired data every hour."""
 
 import asyncio
 import json
@@ -113,7 +113,7 @@ class Timer:
         task.add_done_callback(self._requested_runs.discard)
 
     def _find_first_due(self) -> tuple[datetime, bool]:
-        """Return the first due time after the start, and whether a run was missed while no host ran."""
+        """Return the first due time after the start of the host, and whether a run was missed while no host ran."""
         last = self._statuses.read(self._setting.function.name) if self._monitored else None
         if last is not None and last.next <= now():
             return now(), True

@@ -145,7 +145,7 @@ def create_extension(
 
 
 def bind_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
-    """Return a copy of a function that receives the values of its Durable Functions client bindings as inputs."""
+    """Return a copy of a function whose inputs include the values of its Durable Functions client bindings."""
     values = {name: TypedData(string=text) for name, text in extension.build_client_bindings(function).items()}
     return replace(function, inputs=values) if values else function
 
@@ -198,7 +198,9 @@ def sort_functions(functions: Iterable[LoadedFunction], host_json: HostJson) -> 
 
 
 def is_disabled(name: str) -> bool:
-    """Return whether the variable ``AzureWebJobs.NAME.Disabled`` (or with ``__`` for dots) disables a function.
+    """Return whether the environment variable ``AzureWebJobs.NAME.Disabled`` disables the function NAME.
+
+    The dots of the variable may be written as ``__``.
 
     See learn.microsoft.com/azure/azure-functions/disable-function.
     """

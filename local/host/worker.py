@@ -117,7 +117,10 @@ async def invoke_function(
 
 
 async def _call_library(request: protos.WorkerRequest) -> Any:
-    """Call the worker library; convert SystemExit and CancelledError to failures, because they would stop the host."""
+    """Call the worker library.
+
+    Convert SystemExit and CancelledError to ``FunctionFailed``, so that the host does not stop.
+    """
     try:
         return await runtime.invocation_request(request)
     except SystemExit as error:

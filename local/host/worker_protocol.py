@@ -116,7 +116,10 @@ class RpcHttp(_Message):
 
 
 class TypedData:
-    """Protocol message: a value; the only keyword argument, such as ``bytes=b""``, is its type and its attribute."""
+    """Protocol message: a value. It has one attribute, such as ``bytes=b""``.
+
+    The attribute's name is the type of the value.
+    """
 
     __slots__ = ("kind", "value")
 
@@ -129,7 +132,10 @@ class TypedData:
 
     @property
     def TypedData(self) -> "TypedData":  # noqa: N802  the library reads it first, and an exception is slow
-        """This value itself, because the worker library first tries to unwrap a value."""
+        """Return this object.
+
+        The worker library reads this property because it expects a value that is wrapped in a message.
+        """
         return self
 
     def __getattr__(self, name: str) -> Any:

@@ -62,7 +62,10 @@ class HttpApp:
         sign_in: SignInExchange | None = None,
         load_shedder: LoadShedder | None = None,
     ) -> None:
-        """Create the application from its handlers; ``load_shedder`` queues or rejects requests under overload."""
+        """Store the handlers.
+
+        ``load_shedder`` queues or rejects requests under overload, None disables this protection.
+        """
         self._routes = routes
         self._admin = admin
         self._files = files
@@ -98,7 +101,10 @@ class HttpApp:
             await _send_reply(send, *response)
 
     async def _serve_file(self, scope: Message, receive: Receive, send: Send, given_id: str) -> Reply | None:
-        """Process a request for a stored file; return None, or the error reply that the caller must send."""
+        """Process a request for a stored file.
+
+        Return None, or the error reply that the caller must send to the client.
+        """
         try:
             check_host(scope["headers"], scope["http_version"])
             await self._files.serve(scope, receive, send, given_id)
@@ -232,7 +238,7 @@ def _build_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes
 
 
 def _join_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by lower-case name; repeated headers are joined, as on the Functions host."""
+    """Return a dictionary of headers by lower-case name; the values of a repeated header are joined with commas."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -241,7 +247,7 @@ def _join_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _join_query(text: str) -> dict[str, str]:
-    """Return query parameters by name, as on the Functions host: join repeated and omit empty parameters."""
+    """Return a dictionary of query parameters as the Functions host does: repeated ones joined, empty ones omitted."""
     query: dict[str, str] = {}
     for name, value in parse_qsl(text):
         query[name] = f"{query[name]},{value}" if name in query else value
@@ -274,12 +280,12 @@ def _to_response(reply: Reply) -> HttpResponse:
 
 
 def _build_trace_request(scope: Message) -> Request:
-    """Build the request that a trace span describes: method, path and headers, without query and body."""
+    """Build the request that a trace span describes. It has the method, path and headers, but no query and no body."""
     return Request(scope["method"], scope["raw_path"].decode("latin-1"), "", _join_headers(scope["headers"]), b"")
 
 
 def _add_security_headers(send: Send) -> Send:
-    """Return an ASGI send function that adds the security headers to every response."""
+    """Return an ASGI send function that adds the security headers to every response and then calls ``send``."""
 
     async def send_guarded(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -112,7 +112,7 @@ def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None
 
 
 def describe_parse_failure(data: bytes, message: str) -> WorkspaceError:
-    """Return the error for a request that cannot be parsed; call this in the ``except`` block of the parser.
+    """Return the error reply's exception for a request that cannot be parsed; call this in an ``except`` block only.
 
     Args:
         data: bytes of the request that were received last.

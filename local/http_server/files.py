@@ -25,7 +25,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _ByteRange:
-    """Range of bytes of a file, from ``first`` up to, but excluding, ``end``."""
+    """Range of bytes of a file: ``first`` is included, ``end`` is excluded."""
 
     status: int
     first: int
@@ -144,7 +144,7 @@ async def _send_body(send: Send, file: IO[bytes], part: _ByteRange) -> None:
 
 
 def _parse_range(requested: str, size: int) -> _ByteRange:
-    """Parse a Range header; the whole file is selected if the header is invalid or has several ranges."""
+    """Parse a Range header; return None (the whole file) if the header is invalid or names several ranges."""
     found = _RANGE.fullmatch(requested.replace(" ", ""))
     if found is None or not (found[1] or found[2]):
         return _ByteRange(200, 0, size)

@@ -45,7 +45,7 @@ def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> Non
 
 
 def check_single_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Check that a request has at most one header ``Idempotency-Key``; two joined ones would be a new key.
+    """Check that a request has at most one header ``Idempotency-Key``. The server would join two values to a third key.
 
     Args:
         headers: request headers, with names in lower case.
@@ -104,11 +104,11 @@ def split_target(target: bytes) -> tuple[bytes | None, bytes]:
 
 
 class HeadTooLarge(Exception):  # noqa: N818  stops the parser; ``HeadSizeCounter.error`` has the reply
-    """The request target or the headers of a request are too large."""
+    """Exception that stops the HTTP parser, because the request target or the headers are too large."""
 
 
 class HeadSizeCounter:
-    """Counter of the size of a request's target and headers, and of the bytes that the HTTP parser buffers.
+    """Counter of the bytes of a request's target and headers, and of the bytes that the HTTP parser currently buffers.
 
     Attributes:
         error: error for the reply if a limit is exceeded; None while no limit is exceeded.
@@ -126,7 +126,7 @@ class HeadSizeCounter:
         self.record_output()
 
     def record_output(self) -> None:
-        """Record that the parser has returned data: the bytes that it buffers are counted from 0 again."""
+        """Record that the HTTP parser has returned data, which means that its buffer is empty."""
         self._has_output = True
 
     def add_target(self, part: bytes) -> None:
@@ -153,7 +153,7 @@ class HeadSizeCounter:
             raise self._build_too_large_error(headers_too_large_error())
 
     def add_data(self, size: int) -> bool:
-        """Count bytes passed to the parser; return False if the parser buffers too many bytes.
+        """Count bytes that were passed to the HTTP parser; return False if the parser now buffers too many bytes.
 
         The parser buffers headers, trailers and chunk extensions of any size until they are complete.
         """

@@ -1,4 +1,4 @@
-"""Route table with the precedence of ASP.NET Core: literal segments, then mixed ones, parameters, and catch-all."""
+"""Route table with the precedence of ASP.NET Core: literal segments before mixed ones, parameters and catch-all."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -85,7 +85,7 @@ class RouteTable:
 
 
 def _append_route(routes: list[_Route], added: _Route, template: str) -> None:
-    """Add a route to a list of routes with the same template; reject a second route with the same HTTP method."""
+    """Add a route to a list of routes with the same template; raise StartError if a route has the same HTTP method."""
     for other in routes:
         if not added.methods or not other.methods or added.methods & other.methods:
             names = f"{other.function.name} and {added.function.name}"
@@ -120,7 +120,10 @@ def _drop_last_name(route: _Route) -> _Route:
 
 
 def _find_or_add_child(node: _Node, segment: str, names: list[str], route: str) -> _Node:
-    """Find or create the child node for a template segment; append the segment's parameter names to ``names``."""
+    """Return the child node for a template segment, created if missing.
+
+    Append the segment's parameter names to ``names``.
+    """
     if "{" not in segment and "}" not in segment:
         return node.literals.setdefault(segment.lower(), _Node())
     names.extend(_validate_parameter_name(inside, route) for inside in _PLACEHOLDER.findall(segment))
@@ -142,7 +145,7 @@ def _find_or_add_child(node: _Node, segment: str, names: list[str], route: str) 
 
 
 def _read_sole_placeholder(segment: str) -> str:
-    """Return the parameter name if a template segment is just one placeholder, else an empty text."""
+    """Return the parameter name of a template segment that is exactly one placeholder; else return an empty text."""
     found = _PLACEHOLDER.fullmatch(segment)
     return found[1] if found else ""
 

@@ -44,7 +44,7 @@ type UploadReply = tuple[int, bytes]
 
 
 class UploadInterruptedError(Exception):
-    """The client disconnected before the upload was complete."""
+    """Exception raised if the client disconnects before the upload is complete."""
 
 
 class Uploads:
@@ -191,7 +191,7 @@ class _Upload:
 
 
 async def _write_body(receive: Receive, file: IO[bytes], folder: Path, limit: int) -> None:
-    """Write a request body to a file in worker threads; small parts are collected, to save writes."""
+    """Write a request body to a file in worker threads; small parts of the body are collected into one write."""
     size, waiting = 0, bytearray()
     more = True
     while more:
@@ -252,7 +252,7 @@ def _parse_block_list(text: str) -> list[str]:
 
 
 def _parse_block_id(text: str) -> str:
-    """Return the file name of a block: the hexadecimal digits of the decoded block id."""
+    """Return the file name of a block: the decoded block id as hexadecimal digits."""
     try:
         # A plus sign in a query string means a space.
         identifier = base64.b64decode(text.replace(" ", "+"), validate=True)

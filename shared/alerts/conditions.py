@@ -57,7 +57,7 @@ class EvaluationError(Exception):
 
 
 def to_group_key(labels: Mapping[str, str | None]) -> GroupKey:
-    """Convert the labels of a group to a dictionary key."""
+    """Convert the labels of a group to a sorted tuple, which can be a dictionary key."""
     return tuple(sorted(labels.items()))
 
 

@@ -12,7 +12,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def build_source_key(rule: AlertRule) -> str:
-    """Return a key that is equal for alert rules that read the same data: query, parameters and time range."""
+    """Return a key for the data that an alert rule reads.
+
+    Two rules with the same query, parameters and time range share it.
+    """
     if rule.kind is RuleKind.ABSENCE:
         return "connections"
     return json.dumps([rule.query, rule.parameters, rule.time_range], sort_keys=True)
@@ -21,8 +24,8 @@ def build_source_key(rule: AlertRule) -> str:
 def compute_next_due(rule: AlertRule, at: datetime) -> datetime:
     """Return the first time after ``at`` at which an alert rule is due.
 
-    Rules with the same data and interval are due together, so that the data is read once. Others are due at other
-    times, so that the load is spread evenly.
+    Rules with the same data and interval are due at the same time, so that the data is read once. All other rules are
+    due at different times, so that the load is spread evenly.
     """
     interval = rule.interval
     digest = hashlib.sha256(build_source_key(rule).encode()).digest()
@@ -35,8 +38,8 @@ def compute_next_due(rule: AlertRule, at: datetime) -> datetime:
 def is_due(rule: AlertRule, revision: str, state: RuleState | None, at: datetime) -> bool:
     """Return whether an alert rule must be evaluated now.
 
-    A new or changed rule is due at once. A due time that is further away than the interval was computed before the
-    clock was set back.
+    A new or changed rule is due at once. A rule is also due if its stored due time is later than one interval from now:
+    the clock was set back.
 
     Args:
         rule: alert rule, which defines the interval of its evaluations.

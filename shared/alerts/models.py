@@ -23,7 +23,7 @@ class AlertState(StrEnum):
 
 
 class RuleStatus(StrEnum):
-    """State of an alert rule, as callers see it."""
+    """State of an alert rule that callers of the API see."""
 
     OK = "ok"
     PENDING = "pending"
@@ -32,7 +32,10 @@ class RuleStatus(StrEnum):
 
 
 class Mark(StrEnum):
-    """Marker of work to do after an alert was stored; the work is repeated after a crash until the mark is removed."""
+    """Kind of work that remains after an alert was stored.
+
+    A mark is removed when its work is done, so a crash loses no work.
+    """
 
     FIRING = "firing"
     """Publish that the alert fires."""
@@ -45,10 +48,10 @@ class Mark(StrEnum):
 
 
 class Alert(BaseModel):
-    """Alert for one group of a rule's data, from the time when the condition began to hold until it ended.
+    """Alert for one group of a rule's data; it exists from the time when the group first meets the rule's condition.
 
     Attributes:
-        id: unique id; a condition that holds again has a new alert.
+        id: unique id; if the condition ends and later holds again, a new alert is created.
         rule: lookup (id in URLs) of the alert rule.
         name: name of the rule when the alert began to fire; ``severity``, ``surface`` and ``runbook_url`` are of the
             same time.

@@ -26,9 +26,11 @@ _LOG = get_logger("alerts")
 
 
 class Notifications:
-    """Publishes the webhook events and audit events that the marks of stored alerts require, and removes the marks.
+    """Publisher of the webhook events and audit events about stored alerts.
 
-    Every step can be repeated: the outbox and the audit log recognise the key of a step.
+    An alert's marks list the events to publish.
+
+    Each event can be published twice without effect: the outbox and the audit log recognise the event's key.
 
     Args:
         store: storage of the alerts.
@@ -54,9 +56,12 @@ class Notifications:
         self._runtime = runtime
 
     async def settle(self, record: RuleRecord) -> RuleRecord | None:
-        """Publish the events that the marks of a rule's alerts require; remove the marks, and return the new record.
+        """Publish the events that the marks of a rule's alerts list.
 
-        Return None if the record was changed concurrently; the marks then stay, and the work is repeated.
+        Remove the marks, and return the rule's new record.
+
+        Return None if another process changed the record meanwhile; the marks then stay, and the scheduler repeats the
+        work.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the outbox, the audit log or the store does not respond; the marks stay.
@@ -94,13 +99,13 @@ class Notifications:
 
 
 def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
-    """Remove the notification marks of alerts; return the alerts that had marks, and the active alerts."""
+    """Remove the marks of alerts; return the alerts that had marks, and the alerts that are still active."""
     puts = {alert.id: alert.without_marks(*Mark) for alert in alerts if alert.marks}
     return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)
 
 
 def build_events(alert: Alert) -> Iterator[WebhookEvent]:
-    """Yield the webhook events that must still be published for an alert (its marks), in the order of its changes."""
+    """Yield the webhook events that an alert's marks list, in the order of the alert's changes."""
     for mark, at in ((Mark.FIRING, alert.fired_at), (Mark.RESOLVED, alert.resolved_at)):
         if mark in alert.marks and at is not None:
             yield WebhookEvent(

@@ -36,7 +36,7 @@ class AlertPlace:
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:
-    """Filter of the list of alerts; an attribute that is None does not restrict the list."""
+    """Filter of the list of alerts; an attribute that is None allows any value."""
 
     state: AlertState | None = None
     severity: Severity | None = None
@@ -62,7 +62,7 @@ class AlertStore(Protocol):
     ) -> str | None:
         """Store the state of an alert rule together with its new, changed and deleted alerts.
 
-        Return the new token of the record, or None if the record has changed and nothing is stored.
+        Return the new token of the record. Return None and store nothing if another process has changed the record.
 
         The state is stored last. If the store cannot apply many changes in one transaction and the process ends in
         between, some of the alerts are stored, the state is unchanged, and the caller repeats the evaluation.

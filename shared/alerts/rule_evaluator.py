@@ -53,7 +53,7 @@ class RuleEvaluator:
         self._runtime = runtime
 
     async def evaluate(self, rules: Sequence[str], catalog: Catalog) -> RuleStates:
-        """Evaluate rules that are due; end the alerts of disabled and deleted rules. Return the new rule states.
+        """Evaluate the due rules, end the alerts of disabled and deleted rules, and return the new rule states.
 
         Args:
             rules: lookups (ids in URLs) of rules that read the same data.
@@ -108,7 +108,10 @@ class RuleEvaluator:
     async def _store_evaluation(
         self, entry: Entry, record: RuleRecord, data: RuleData | EvaluationError, at: datetime
     ) -> RuleState | None:
-        """Store the result of a rule's evaluation; return the rule's new state, or the stored one if it is newer."""
+        """Store the result of a rule's evaluation and return the rule's new state.
+
+        Return the stored state if it is newer.
+        """
         groups = await self._find_groups(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
         for _ in range(_ATTEMPTS):
@@ -135,7 +138,10 @@ class RuleEvaluator:
         return await self._runtime.run_in_worker(size, apply_groups, entry, record, groups, at, due_at, new_id)
 
     async def _end_alerts(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
-        """End all alerts of a disabled or deleted alert rule; then remove the state of a deleted rule."""
+        """End all alerts of a disabled or deleted alert rule; delete the stored state of a deleted rule.
+
+        Return the new state.
+        """
         if record.state is None:
             return None
         size, at = len(record.alerts) * _GROUP_SIZE, self._runtime.now()
@@ -154,7 +160,10 @@ class RuleEvaluator:
         )
 
     async def _publish_changes(self, record: RuleRecord) -> RuleState | None:
-        """Publish the changes of alert states that were just stored; if this fails, the scheduler repeats it."""
+        """Publish the changes of alert states that were just stored.
+
+        After a failure, the scheduler publishes them later.
+        """
         try:
             settled = await self._notifications.settle(record)
         except WorkspaceError as error:

@@ -21,7 +21,7 @@ MAX_ERROR: Final = 2_000
 
 
 def build_revision(entry: CatalogEntry[AlertRule]) -> str:
-    """Return a text that identifies the version of an alert rule: it changes with each edit of the rule."""
+    """Return a text that identifies the current version of an alert rule; each edit of the rule changes it."""
     return f"{rfc3339(entry.created_at)}/{rfc3339(entry.updated_at)}"
 
 
@@ -33,7 +33,7 @@ def apply_groups(
     due_at: datetime,
     new_id: Callable[[], str],
 ) -> tuple[RuleState, Transitions]:
-    """Return the new state of a rule, and the changes of its alerts, after a successful evaluation.
+    """Return a rule's new state and the changes to its alerts after a successful evaluation.
 
     Args:
         entry: alert rule with its creation time.
@@ -134,9 +134,9 @@ def _end_alerts(alerts: Iterable[Alert], at: datetime) -> Transitions:
 
 
 def _end_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleRecord, at: datetime) -> Transitions | None:
-    """End the alerts of a rule that was deleted and created again; None if the stored state is that of this rule.
+    """Return the changes that end the alerts of a deleted rule with the same lookup (id in URLs) as this rule.
 
-    The new rule begins without alerts.
+    Return None if the stored state belongs to this rule.
     """
     if record.state is None or _is_same_rule(record.state, entry):
         return None
@@ -169,7 +169,10 @@ def _begin_error(rule: AlertRule, reason: str, at: datetime, alert_id: str) -> A
 
 
 def _end_error(state: RuleState | None, at: datetime) -> Alert | None:
-    """Resolve the alert about failed evaluations, because an evaluation succeeded; None if there is no such alert."""
+    """Return the resolved alert about failed evaluations, because an evaluation succeeded.
+
+    Return None if there is no such alert.
+    """
     alert = state.error_alert if state is not None else None
     if alert is None or not alert.is_active:
         return alert

@@ -111,7 +111,7 @@ class Alerts:
         return Trial(alerts, len(data.rows) if isinstance(data, QueryResult) else len(groups))
 
     async def acknowledge(self, alert_id: str, user_id: str, comment: str | None) -> Alert:
-        """Record that a person has seen an alert; an alert that is already acknowledged does not change.
+        """Record that a person has seen an alert; do nothing if the alert is already acknowledged.
 
         The acknowledgement is stored together with a mark; the mark ensures that its audit event is appended.
 
@@ -150,7 +150,7 @@ class Alerts:
         raise WorkspaceError(Kind.CONFLICT, "ALERT_CHANGED", detail)
 
     async def _build_ended_error(self, alert_id: str) -> WorkspaceError:
-        """Return the error for an alert that is not active: resolved, or not found because it ended while pending."""
+        """Return the error for acknowledging an alert that is resolved, or that ended while it was pending."""
         if await self._store.find(alert_id) is None:
             return alert_not_found()
         detail = "The alert is resolved; only pending and firing alerts can be acknowledged."

@@ -16,7 +16,7 @@ MAX_REFRESHED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """Changes to the alerts of a rule after an evaluation.
+    """Changes to the stored alerts of a rule after an evaluation.
 
     Attributes:
         puts: alerts to create or replace.

@@ -1,4 +1,7 @@
-"""Zip file of an audit bundle. Equal contents give equal bytes, because entries contain no time of their creation."""
+"""Zip file of an audit bundle.
+
+Its entries contain no creation time, so two bundles with the same content are identical.
+"""
 
 import hashlib
 import zipfile
@@ -55,7 +58,7 @@ class BundleFile:
         await self.write_parts(name, yield_content())
 
     async def write_parts(self, name: str, parts: AsyncIterator[bytes]) -> None:
-        """Add an entry whose content arrives in parts; worker threads compress the parts."""
+        """Add an entry to the zip file whose content arrives in parts; worker threads compress the parts."""
         entry = zipfile.ZipInfo(name, _EPOCH)
         entry.compress_type, entry.external_attr, entry.create_system = zipfile.ZIP_DEFLATED, _MODE, _UNIX
         digest = hashlib.sha256()

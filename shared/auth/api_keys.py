@@ -49,7 +49,10 @@ def parse_key(text: str) -> tuple[str, str] | None:
 
 
 def hash_secret(salt: bytes, secret: str) -> bytes:
-    """Compute the salted digest of a key's secret, which is stored. A fast hash suffices for 256 random bits."""
+    """Compute the salted digest of an API key's secret for storage.
+
+    A fast hash is safe, because the secret has 256 random bits.
+    """
     return hashlib.sha256(salt + secret.encode("ascii")).digest()
 
 

@@ -1,6 +1,6 @@
-"""Search for the people behind a credential: those who created the API key for which a token was issued.
+"""Search for the people who created the API key from which the caller's token descends.
 
-A token may also be issued for another token. It then descends, through these tokens, from one API key.
+A token can be requested with an API key or with another token, so a chain of tokens leads back to one API key.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ MAX_TOKENS: Final = 50
 
 
 class CredentialLineage:
-    """Finds the people in the chain of credentials that led to the caller's credential.
+    """Finder of the members who created the API key from which a caller's credential descends.
 
     Args:
         store: storage of API keys and issued tokens.
@@ -49,10 +49,11 @@ class CredentialLineage:
         return frozenset(creators or ()) - {caller.member_id}
 
     async def find_decider_identities(self, caller: Principal, directory: Directory) -> frozenset[str]:
-        """Return the team members whose changes the caller must not approve, because the caller may have made them.
+        """Return the ids of members whose changes the caller must not approve, because the caller may be the author.
 
-        They are the creators of the caller's credential, and every service with an API key that the caller or one of
-        these creators made: otherwise, a person could make changes with that key and approve them.
+        The result contains the creators of the caller's credential, and each service with an API key that the caller or
+        one of these creators made. Otherwise, a person could make changes with the key of a service and then approve
+        them.
 
         Args:
             caller: person who approves or rejects a change.

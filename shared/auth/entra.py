@@ -118,7 +118,7 @@ def find_member(members: Iterable[TeamMember], claims: Mapping[str, Any]) -> Tea
 
 
 def get_credential_id(claims: Mapping[str, Any]) -> str:
-    """Return the id of a verified token for audit events: its own id, or the user's id if the token has none."""
+    """Return the id of a verified Entra ID token for audit events; the id of the user if the token has no id."""
     return str(claims.get("uti") or claims.get("oid") or "")
 
 

@@ -1,4 +1,4 @@
-"""Search in audit events for the creators of API keys that earlier versions issued without storing the creators."""
+"""Search in audit events for the creators of old API keys; earlier versions did not store the creators with the key."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -23,8 +23,8 @@ type FindEvent = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 class OlderKeyCreators:
     """Finds the creators of API keys that earlier versions created.
 
-    The audit event of a key states the member and the credential that created the key. The event of that credential
-    states the next one.
+    The audit event of a key names the member and the credential that created the key. The audit event of that
+    credential names the credential before it, and so on.
 
     Args:
         find_event: finds an audit event about a credential.
@@ -69,7 +69,7 @@ class OlderKeyCreators:
 
 
 def _read_credential(event: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind and the id of the API key or token with which a credential was created; both can be empty."""
+    """Return the kind and the id of the credential with which an API key or token was created; both can be empty."""
     after = event.get("AfterState")
     made_with = after.get("madeWith") if isinstance(after, Mapping) else None
     if isinstance(made_with, str):

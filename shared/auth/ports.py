@@ -38,7 +38,7 @@ class TeamMember(Protocol):
 
     @property
     def service(self) -> bool:
-        """True if the member is a service, whose tokens have no user identity."""
+        """True if the member is a service. Tokens of services have no user identity."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class TeamMember(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CredentialCutoff:
-    """Times before which all credentials of a team member are permanently invalid; None if no such time exists.
+    """Times that end the credentials of a team member: older credentials stay invalid. None if there is no such time.
 
     Attributes:
         keys: API keys created before this time are invalid: the time of the member's last removal.
@@ -84,7 +84,7 @@ class Team:
     max_sign_in_age: int | None = None
 
     def has_ended_token(self, member_id: str, token_id: str) -> bool:
-        """Return whether a token is invalid because its member was disabled or removed after the token was issued."""
+        """Return whether a token is invalid: its member was disabled, enabled or removed after it was issued."""
         cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
         if cutoff is None:
             return False
@@ -93,7 +93,10 @@ class Team:
         return issued_at is None or issued_at <= cutoff
 
     def find_key_end(self, key: "ApiKey") -> datetime | None:
-        """Return the time at which an API key was revoked, alone or by its member's removal; None if it is valid."""
+        """Return the time at which an API key became invalid, by its revocation or its member's removal.
+
+        Return None if it is valid.
+        """
         cutoff = self.cutoffs.get(key.principal, NO_CUTOFF).keys
         removed_at = cutoff if cutoff is not None and key.created_at <= cutoff else None
         return min((at for at in (key.revoked_at, removed_at) if at is not None), default=None)
@@ -162,7 +165,10 @@ class CredentialStore(Protocol):
     """Storage of API keys, issued tokens and revocations."""
 
     async def read_version(self) -> int:
-        """Read the version of the credentials, which grows with each new key and each revocation. Must be cheap."""
+        """Read the version number of the credentials, which grows with each new key and each revocation.
+
+        This must be fast.
+        """
         ...
 
     async def load(self) -> Credentials:
@@ -172,7 +178,7 @@ class CredentialStore(Protocol):
     async def add_key(self, key: ApiKey) -> ApiKey:
         """Store a new API key, unless a key with the same id and digest is stored; return the stored key.
 
-        A repeated request derives the same secret, so its attempts store one key, whichever attempt is the first.
+        A repeated request derives the same secret, so all its attempts together store one key.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond, or if another key has this id.
@@ -201,10 +207,13 @@ class CredentialStore(Protocol):
 
 
 class DelegatedGrants(Protocol):
-    """OAuth grants: rights that members delegated to clients; a grant ends with the credential of its consent."""
+    """OAuth grants: rights that members delegated to clients.
+
+    A grant ends if the credential used for its consent is revoked.
+    """
 
     async def end_descendants(self, credential_id: str, actor: str, made_with: Mapping[str, Any] | None) -> None:
-        """End the grants to which a member consented with a token or API key, or with a token issued for it.
+        """End the grants whose consent was given with a credential, or with a token that descends from this credential.
 
         Args:
             credential_id: id of the token or API key, which is being revoked.

@@ -81,7 +81,7 @@ class Principal:
             )
 
     def require_not_delegated(self) -> None:
-        """Check that the member acts, and not an OAuth client; a consent must not give rise to further credentials.
+        """Check that the caller is not an OAuth client, because a client must not create further credentials.
 
         Raises:
             WorkspaceError: FORBIDDEN ``DELEGATED_TOKEN``.
@@ -126,5 +126,5 @@ def act_as(caller: Principal) -> Iterator[None]:
 
 
 def unauthenticated_error(detail: str) -> WorkspaceError:
-    """Build the error for a missing or invalid credential; ``detail`` must not help to guess a valid credential."""
+    """Build the error for a missing or invalid credential; ``detail`` must not help an attacker to guess one."""
     return WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", detail)

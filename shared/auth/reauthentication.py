@@ -15,7 +15,7 @@ MAX_AHEAD: Final = timedelta(seconds=120)
 
 
 def check_sign_in_age(sign_in: SignIn, max_age_seconds: int, at: datetime) -> datetime:
-    """Check that a person has signed in recently; return the time of the sign-in.
+    """Check that a person has signed in recently enough; return the time of the sign-in.
 
     Args:
         sign_in: sign-in from which the caller's token descends.

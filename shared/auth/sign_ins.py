@@ -1,6 +1,6 @@
 """Sign-in of a person from which a token descends: its time, its methods and its id.
 
-The service and its callers see them as the claims ``auth_time``, ``amr`` and ``sid`` of a token (OpenID Connect Core).
+Tokens contain these values as the claims ``auth_time``, ``amr`` and ``sid`` of a token (OpenID Connect Core).
 """
 
 import hashlib
@@ -67,7 +67,9 @@ def start_key_sign_in(token_id: str, at: datetime) -> SignIn:
 
 
 def sign_in_from_claims(claims: Mapping[str, Any]) -> SignIn:
-    """Parse the sign-in in the claims of a token of this service; tokens of earlier versions have none.
+    """Parse the sign-in in the claims of this service's token.
+
+    Its attributes are empty for a token of an earlier version.
 
     Raises:
         ValueError: a claim has another form than this service writes.
@@ -81,7 +83,7 @@ def sign_in_from_claims(claims: Mapping[str, Any]) -> SignIn:
 
 
 def sign_in_from_entra(claims: Mapping[str, Any]) -> SignIn:
-    """Read the sign-in in the claims of a verified Entra ID token; a missing or malformed claim is unknown.
+    """Read the sign-in in the claims of a verified Entra ID token; a missing or malformed claim counts as unknown.
 
     The id is derived from the person and the time. All tokens of one sign-in share it, also if the person exchanges
     several tokens of Entra ID.

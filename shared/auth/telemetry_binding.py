@@ -102,7 +102,7 @@ def _parse_texts(value: Any) -> tuple[str, ...]:
 
 
 def _describe_place(place: str) -> str:
-    """Name a telemetry message at the start of an error, by its place in the request, as ``[3]`` or ``line 4``."""
+    """Return the start of an error message: the position of a telemetry message, as ``[3]`` or ``line 4``."""
     if not place:
         return ""
     return f"message {place}: " if place.startswith("[") else f"{place}: "

@@ -27,7 +27,10 @@ def build_token_id(runtime: Runtime, issued_at: datetime) -> str:
 
 
 def read_issue_time(token_id: str) -> datetime | None:
-    """Read a token's time of issue from its id, accurate to a microsecond; None if an earlier version issued it."""
+    """Read a token's time of issue from its id, accurate to a microsecond; None if the id does not contain the time.
+
+    Only tokens of earlier versions have such ids.
+    """
     if not _VERSION_7.fullmatch(token_id):
         return None
     fraction = int(token_id[13:16], 16)

@@ -9,10 +9,10 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
 
 def limit_stored_time(stored: datetime, expected: datetime) -> datetime:
-    """Return a stored time, or the latest expected time if the stored one is far later (the clock was set back).
+    """Return the stored time, or ``expected`` if the stored time is much later.
 
-    Such a time was stored before the clocks were set back. Without this limit, no job would run until the clocks reach
-    the stored time again.
+    A time that is much later was stored before the clock was set back. Without this limit, no job would run until the
+    clock reaches the stored time again.
 
     Args:
         stored: due time or end of a lease in the store.
@@ -27,7 +27,7 @@ class JobClaim:
 
     Attributes:
         granted: True if the claiming instance now holds the lease and must run the job.
-        next_attempt: earliest time at which another claim of the job can succeed.
+        next_attempt: earliest time at which the next claim of the job can succeed.
     """
 
     granted: bool
@@ -42,9 +42,9 @@ class JobLeaseStore(Protocol):
     """
 
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
-        """Take the lease of a job if the job is due and no other holder has the lease.
+        """Lease a job to the holder if the job is due and not leased to another holder.
 
-        Stored times are limited by :func:`limit_stored_time`, and the limited times are stored.
+        Stored times that are too late are corrected by :func:`limit_stored_time`.
 
         Args:
             job: name of the job.

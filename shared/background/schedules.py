@@ -45,6 +45,6 @@ class Schedule:
         return instant
 
     def interval(self, after: datetime) -> timedelta:
-        """Return the length of time between the next two due times after ``after``."""
+        """Return the time between the next two due times after ``after``."""
         first = self.next(after)
         return self.next(first) - first

@@ -34,11 +34,7 @@ class ReplacedItem:
 
 
 class Administration:
-    """Service that replaces and removes single catalog items.
-
-    Args:
-        catalog: commits changes to the catalog.
-    """
+    """Service that creates, replaces and removes single catalog items."""
 
     def __init__(self, catalog: CatalogService) -> None:
         self._catalog = catalog

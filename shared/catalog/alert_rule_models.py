@@ -134,7 +134,7 @@ class AlertCondition(Model):
 
 
 class AlertRuleFields(Model):
-    """Fields of an alert rule except its id (`lookup`)."""
+    """Fields of an alert rule, without its id (`lookup`)."""
 
     name: Name
     description: str | None = None
@@ -196,7 +196,7 @@ type Finding = tuple[tuple[str | int, ...], str]
 
 
 def find_rule_errors(rule: AlertRule) -> Iterator[Finding]:
-    """Yield contradictions between the fields of an alert rule, each with the path of the invalid field."""
+    """Yield an error for each contradiction between fields of an alert rule, with the path of the invalid field."""
     for kind, names in KIND_MEMBERS.items():
         for field, info in AlertRule.model_fields.items():
             name, is_set = info.alias or field, bool(getattr(rule, field))

@@ -90,7 +90,7 @@ class _Step:
         return frozenset((change.kind, change.key) for change in self.changes if change.after is not None)
 
     def list_after(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
-        """Yield the keys and definitions of all catalog items of a kind, as of after the changes."""
+        """Yield the keys and definitions of all items of a kind after the changes."""
         return ((key, definition) for (found, key), definition in self.after.items() if found == kind)
 
     def list_changes(self, kind: ItemKind) -> list[ItemChange]:
@@ -101,7 +101,7 @@ class _Step:
 def _find_unknown_references(step: _Step) -> Iterator[FieldError]:
     """Yield an error for each reference to an item that exists neither before nor after the changes.
 
-    A reference to an item that the changes remove is a conflict instead.
+    A reference to an item that the changes remove is reported elsewhere, as a conflict.
     """
     for kind, key in step.changed:
         definition = step.after[kind, key]
@@ -138,7 +138,7 @@ def _find_read_only_settings(step: _Step) -> Iterator[FieldError]:
 
 
 def _restrict_to_current_rights(caller: Caller, step: _Step) -> Caller:
-    """Return the caller without the rights that the member lost after authentication."""
+    """Return the caller without rights that the member has lost since the request was authenticated."""
     member = step.before.get((ItemKind.MEMBER, caller.user_id))
     current = _list_rights(member) if member is not None and member.get("enabled", True) else frozenset[str]()
     return Caller(caller.user_id, frozenset(right for right in caller.rights if right in current))
@@ -156,7 +156,7 @@ def _check_kind_rights(step: _Step, caller: Caller) -> None:
 
 
 def _check_held_rights(step: _Step, caller: Caller) -> None:
-    """Reject a change to a team member who has, before or after the change, a right that the caller lacks."""
+    """Raise an error if a changed member has, before or after the change, a right that the caller lacks."""
     affected = {
         right
         for change in step.list_changes(ItemKind.MEMBER)
@@ -208,7 +208,7 @@ def _has_administrator(definitions: Mapping[ItemId, Definition]) -> bool:
 
 
 def _check_new_team_members(step: _Step, _: Caller) -> None:
-    """Reject a new member id that was removed before, or that looks like the id of another team member."""
+    """Raise an error for a new member id that belonged to a removed member, or that looks like another member's id."""
     added = [change.key for change in step.list_changes(ItemKind.MEMBER) if change.before is None]
     if not added:
         return
@@ -276,7 +276,7 @@ def _check_members_in_use(step: _Step, _: Caller) -> None:
 
 
 def _find_users_of_removed(step: _Step, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the sorted keys of the items that use removed items of a kind.
+    """Return the sorted keys of the items that still use a removed item of a kind.
 
     Args:
         step: the catalog before and after the changes.

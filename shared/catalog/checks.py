@@ -192,7 +192,10 @@ def check_approvers(sections: Sections, stored: Collection[str] = ()) -> Iterato
 
 
 def _find_approver_error(approver: Member | None) -> str | None:
-    """Return why a team member cannot be an approver; None if valid. A disabled member may have approved earlier."""
+    """Return why a team member cannot be an approver, or None.
+
+    A disabled member is valid, as the approval may be older.
+    """
     if approver is None:
         return "is not a member of the team"
     if AccessRight.WARM_QUERY_APPROVE not in approver.access_rights:
@@ -213,7 +216,7 @@ def _check_data_stores(sections: Sections) -> Iterator[Finding]:
 
 
 def _check_alert_rules(sections: Sections) -> Iterator[Finding]:
-    """Check alert rules, except whether their query exists: a query can be deleted while an alert rule uses it."""
+    """Check alert rules. The queries of rules may be unknown, because a query can be deleted while a rule uses it."""
     for index, rule in sections.alert_rules:
         at = ("alertRules", index)
         yield from (((*at, *path), message) for path, message in find_rule_errors(rule))

@@ -1,4 +1,7 @@
-"""Rules for Cosmos DB containers in the catalog: a fixed partition key path, no change to data class ``evidence``."""
+"""Rules for Cosmos DB containers in the catalog: partition key paths never change.
+
+Class ``evidence`` is not assigned.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -17,7 +20,7 @@ EVIDENCE_REASON: Final = (
 
 
 def becomes_evidence(before: Mapping[str, Any] | None, data_class: DataClass | None) -> bool:
-    """Return whether a change gives a container the data class ``evidence``, which it does not have yet.
+    """Return whether a change sets the data class of a container to ``evidence``, and the class was different before.
 
     Args:
         before: stored definition of the container; None if it does not exist.

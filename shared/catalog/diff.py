@@ -38,7 +38,7 @@ class ItemChange:
 
     @property
     def verb(self) -> str:
-        """Last part of the audit event's ActionType, such as ``Created``."""
+        """Last part of the ActionType in the audit event of the change, such as ``Created``."""
         if self.action:
             return self.action
         if self.before is None:
@@ -77,7 +77,7 @@ class CatalogPlan:
 
 
 class ApiItemConstraints:
-    """Finder of conflicts between a document's changes and the items that were created through the API.
+    """Finder of conflicts between the changes of a document and items that stay in the catalog.
 
     Args:
         items: all stored items.
@@ -115,7 +115,7 @@ class ApiItemConstraints:
         self._stored_databases = {item.key: _list_database_lookups(item.definition) for item in stores}
 
     def find_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return the reason why an item cannot be created or changed as declared; None if the change is valid."""
+        """Return why a document cannot create or change an item as declared; return None if the change is valid."""
         if kind == ItemKind.WARM_QUERY:
             return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
@@ -125,7 +125,10 @@ class ApiItemConstraints:
         return None
 
     def find_dependant(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
-        """Return why an item that the document does not declare must stay in the catalog; None if it can be removed."""
+        """Return why an item must stay in the catalog although the document does not declare it.
+
+        Return None if it can be removed.
+        """
         if kind == ItemKind.CONNECTION and key in self._connections:
             return f"it is used by surface {self._connections[key]}, which was created through the API"
         if kind == ItemKind.CONNECTION and key in self._watched:
@@ -210,7 +213,7 @@ def plan_items(
 
 
 def _get_change_sort_key(change: ItemChange) -> tuple[bool, int, str]:
-    """Return the key that sorts removals last, and removed dependants before the items that they depend on."""
+    """Return a sort key for changes: removals come last, and an item's dependants are removed before the item."""
     place = ORDER[change.kind]
     return change.after is None, -place if change.after is None else place, change.key
 
@@ -225,7 +228,7 @@ def _check_workspace_id(declared: Mapping[ItemId, dict[str, Any]], stored_items:
 
 
 class _Comparison:
-    """Cache of comparisons between the declared and the stored definitions of catalog items.
+    """Comparison of the declared with the stored definitions of catalog items; the results are cached.
 
     Args:
         stored_items: stored items by kind and key.
@@ -244,7 +247,7 @@ class _Comparison:
     def compare_definitions(
         self, kind: str, key: str, definition: dict[str, Any]
     ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return the definitions of a catalog item before and after the document is applied."""
+        """Return the definition of a catalog item before, and its definition after, the document is applied."""
         if (kind, key) not in self._pairs:
             item = self.stored_items.get((kind, key))
             before = None if item is None else definition
@@ -278,10 +281,10 @@ def _plan_declared_items(
 
 
 def _build_constraints(declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison) -> ApiItemConstraints:
-    """Build the rules that items which stay in the catalog, such as API-created ones, impose on the document's changes.
+    """Build the constraints on a document's changes that result from items which stay in the catalog.
 
-    A retained query can prevent the change of another query, so the search repeats until it finds no further query to
-    retain.
+    Items that the API created stay. A query that stays can prevent the change of another query, which then also stays,
+    so the search repeats until it finds no further query.
     """
     declared_queries = {
         key: item
@@ -325,7 +328,7 @@ def _plan_undeclared_items(
 
 
 def add_defaults(item: CatalogItem) -> dict[str, Any]:
-    """Add this version's defaults to a stored definition, so that a new default is not reported as a change."""
+    """Add default values to a stored definition, so that a new default is not reported as a change of the item."""
     try:
         return to_definition(MODELS[ItemKind(item.kind)].model_validate(item.definition))
     except ValidationError:
@@ -333,7 +336,7 @@ def add_defaults(item: CatalogItem) -> dict[str, Any]:
 
 
 def _remove_rejection(definition: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a saved query's definition without the rejection by an approver, which documents cannot declare."""
+    """Return the definition of a saved query without its rejection, because workspace documents cannot declare one."""
     return {name: value for name, value in (definition or {}).items() if name != "rejection"}
 
 

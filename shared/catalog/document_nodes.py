@@ -76,7 +76,7 @@ class LocatedValues:
         return self._read_value(self._root, (), 0)
 
     def build_problem(self, path: Path, message: str, *, of_name: bool = False) -> Problem:
-        """Build a problem at the position of a path in the document, or of the longest part of the path that exists.
+        """Build a problem with a value's position in the document; if the value is missing, its closest parent's.
 
         Args:
             path: keys and list indexes from the root of the document to the value.
@@ -86,7 +86,7 @@ class LocatedValues:
         return self._build_problem_at(self._find_node(path, of_name=of_name), path, message)
 
     def drop_missing_steps(self, path: Path, *, names_missing: bool = True) -> Path:
-        """Remove the steps of a path that do not occur in the document's text, such as the tags of unions.
+        """Remove the steps of a path that the document's text does not contain, such as pydantic's tags of unions.
 
         Args:
             path: keys and list indexes from the root of the document to the value.
@@ -149,7 +149,7 @@ class LocatedValues:
         return place
 
     def _find_entry(self, node: Node, step: str | int) -> tuple[Node, Node] | None:
-        """Return the key node and the value node of one step; for an item of a sequence, both are the item."""
+        """Return the key node and the value node of the next step of a path; for a list item, the item is both."""
         if node.items is not None and isinstance(step, int) and step < len(node.items):
             return node.items[step], node.items[step]
         if node.entries is None or len(node.entries) <= _INDEXED:

@@ -1,4 +1,4 @@
-"""Plans of the workspace documents that callers send over HTTPS, and the rules that apply only to these documents."""
+"""Plans of workspace documents that callers send over HTTPS, and rules that apply to such documents only."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ class DocumentPlan:
     """Changes that applying a workspace document would make.
 
     Attributes:
-        plan: the changes, and the items that they do not affect.
+        plan: the changes, and the items that stay unchanged.
         last_changes: last change of each stored item that the plan changes or removes.
         tag: quoted strong entity tag that identifies the document's content and the state of the workspace.
     """
@@ -84,10 +84,10 @@ def plan_document(
 
 
 def plan_document_of_command(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
-    """Compare a workspace document with the stored catalog, for the command with access to the stores.
+    """Compare a workspace document with the stored catalog, for the command that writes directly to the stores.
 
-    The command may approve queries. If decisions about queries need a signature, or if an approval states a signature,
-    a new approval makes a draft, because a document cannot sign.
+    The document may declare approvals of queries. If the workspace requires signatures for decisions about queries, or
+    if a new approval states a signature, the query becomes a draft, because a document cannot contain a signature.
 
     Raises:
         WorkspaceError: as :func:`shared.catalog.diff.plan_changes`.
@@ -105,9 +105,9 @@ def plan_document_of_command(document: WorkspaceDocument, stored: StoredCatalog)
 
 
 def _restore_signatures(declared: dict[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]) -> None:
-    """Add the stored signature to each declared approval that is stored, but is declared without its signature.
+    """Add the stored signature to each declared approval that equals the stored approval except for the signature.
 
-    A document that omits the signature would otherwise remove it, or make the query a draft.
+    Otherwise, a document that omits the signature would remove it, or would make the query a draft.
     """
     for key in _list_approved_queries(declared):
         definition, item = declared[ItemKind.WARM_QUERY, key], stored_items.get((ItemKind.WARM_QUERY, key))
@@ -127,7 +127,10 @@ def _list_new_approvals(
 
 
 def _withdraw_approvals(declared: dict[ItemId, dict[str, Any]], keys: Collection[str]) -> frozenset[str]:
-    """Remove the approvals of queries from the declared definitions; return their lookups (ids in URLs)."""
+    """Remove the approvals of these queries from the declared definitions.
+
+    Return the lookups of the changed queries.
+    """
     for key in keys:
         definition = declared[ItemKind.WARM_QUERY, key]
         declared[ItemKind.WARM_QUERY, key] = {**definition, "approval": None}
@@ -170,7 +173,7 @@ def find_undeclared_containers(
 
 
 def find_stored_approvals(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
-    """Return the lookups (ids in URLs) of approved queries whose text and approval are already stored unchanged."""
+    """Return the lookups (ids in URLs) of approved queries that are stored with equal text and approval."""
     declared = items_from_document(document)
     stored_items = {(item.kind, item.key): item for item in stored.items}
     return frozenset(

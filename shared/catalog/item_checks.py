@@ -16,7 +16,7 @@ EMPTY: Final = Sections(None, (), (), (), (), (), (), (), dict.fromkeys(REFERENC
 
 
 def find_connection_errors(connection: Connection) -> list[FieldError]:
-    """Return contradictions between the fields of a connection, such as a simulator in an Event Hub connection."""
+    """Return an error for each contradiction between fields of a connection, such as a simulator for an Event Hub."""
     return _find_item_errors(replace(EMPTY, connections=((0, connection),)), 2)
 
 

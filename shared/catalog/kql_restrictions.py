@@ -237,7 +237,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
 
 
 def _check_typed_literals(kql: str, text: str) -> None:
-    """Reject a typed literal, such as ``datetime(...)``, if engine and checks could see its end at different places."""
+    """Reject a typed literal, such as ``datetime(...)``, if the engine may see its end at another position."""
     lowered = text.lower()
     # The search for literals is slow. Outside ASCII, it also matches letters that `lower` does not change.
     if text.isascii() and not any(name in lowered for name in _LITERAL_NAMES):
@@ -255,7 +255,7 @@ def _check_typed_literals(kql: str, text: str) -> None:
 
 
 def _check_quoted_calls(kql: str, text: str) -> None:
-    """Reject a call by a quoted name, ``['cluster'](...)``, of a function that is rejected by its plain name."""
+    """Reject a function call with a quoted name, such as ``['cluster'](...)``, if the function is forbidden."""
     checked = 0
     for call in _QUOTED_CALL.finditer(text):
         start = text.rfind("[", checked, call.start())

@@ -1,7 +1,4 @@
-"""Insertion of the service's statements, such as time filters, into KQL queries; rejection of queries that bypass them.
-
-Only strings and comments are recognised; the engine does the full parsing.
-"""
+"""Insertion of statements, such as time filters, into KQL queries; rejection of queries that could bypass them."""
 
 import re
 from dataclasses import dataclass
@@ -77,9 +74,9 @@ def check_time_range(kql: str, field: str = "timeRange") -> None:
 
 
 def can_filter_table(kql: str) -> bool:
-    """Return whether a statement that is inserted before the query can restrict the rows of the table ``Telemetry``.
+    """Return whether a statement inserted before the query can restrict which rows of ``Telemetry`` the query reads.
 
-    False if the query itself redefines the name ``Telemetry``.
+    The result is False if the query itself redefines the name ``Telemetry``.
     """
     return _OWN_TABLE.search(mask_literals(kql)) is None
 

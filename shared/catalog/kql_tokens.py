@@ -1,6 +1,6 @@
 """Tokenizer of KQL texts in linear time.
 
-All checks of KQL texts use it, so that they agree on the boundaries of strings and comments.
+All checks of KQL texts use this tokenizer, so they agree on where strings and comments begin and end.
 """
 
 import re

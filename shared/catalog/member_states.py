@@ -1,4 +1,4 @@
-"""State of team members that remains after their removal: retired ids, and the times from which credentials are valid.
+"""State of team members that is stored even after their removal: retired ids, and the times that end credentials.
 
 The state is stored in the same step as the change of the member, so a crash cannot separate them.
 """
@@ -23,14 +23,7 @@ def find_retired_ids(stored: StoredCatalog) -> frozenset[str]:
 def derive_member_states(
     changes: Iterable[ItemChange], stored: StoredCatalog, actor: str, at: datetime
 ) -> Sequence[CatalogItem]:
-    """Compute the new states of the team members that a set of changes disables, enables or removes.
-
-    Args:
-        changes: changes to catalog items of any kind.
-        stored: the catalog before the changes.
-        actor: the user who makes the changes.
-        at: time of the changes.
-    """
+    """Return the new states of the team members that a set of changes disables, enables or removes."""
     stored_states = {item.key: item for item in stored.items if item.kind == ItemKind.MEMBER_STATE}
     return list(_iter_member_states(changes, stored_states, actor, at))
 

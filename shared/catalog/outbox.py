@@ -17,13 +17,13 @@ type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
 
 
 async def ignore_events(events: Sequence[PendingEvent]) -> None:
-    """Ignore stored audit events; used when no part of the service needs their announcement."""
+    """Do nothing; used if no part of the service wants to be notified of audit events."""
 
 
 async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: Announce = ignore_events) -> int:
-    """Append pending audit events to their audit chains, oldest first, announce them, and return their number.
+    """Append the pending audit events to their audit chains, oldest first, and announce them. Return their number.
 
-    An event is deleted from the outbox after the append and the announcement. If the process ends in between, both are
+    An event is deleted from the outbox after it was appended and announced. If the process ends in between, both are
     repeated; the append id of an event makes the second append return the same record. An event that its chain rejects
     permanently stays pending and does not block later events.
 
@@ -47,7 +47,7 @@ async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: 
 
 
 def _iter_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[PendingEvent]]:
-    """Yield pending audit events in batches that are appended together; a batch has one event per catalog item at most.
+    """Yield pending audit events in batches. A batch contains at most one event of each catalog item.
 
     The events of an item therefore keep their order, also if an append fails.
     """
@@ -65,10 +65,10 @@ def _iter_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[Pen
 async def _append_events(
     events: Sequence[PendingEvent], audit_log: AuditLog
 ) -> tuple[list[str], WorkspaceError | None]:
-    """Append a batch of audit events; return the ids of the events that were appended, and the last error, if any.
+    """Append a batch of audit events; return the ids of the appended events, and the last error or None.
 
-    After an event for which the audit log was unavailable, the ids of later events are omitted, so that they are
-    appended again. Events that their chains reject are skipped, and the last error is returned.
+    If the audit log is unavailable for an event, the ids of all later events are omitted, so that these events are
+    appended again. Events that their chains reject are skipped.
     """
     results = await asyncio.gather(*(_append_event(event, audit_log) for event in events))
     appended: list[str] = []
@@ -94,7 +94,7 @@ async def _append_event(event: PendingEvent, audit_log: AuditLog) -> WorkspaceEr
 
 
 def write_large_integers_as_text(value: Any) -> Any:
-    """Return a JSON value whose integers beyond ±(2^53-1) are text, because records cannot contain them as numbers."""
+    """Return a JSON value in which integers beyond ±(2^53-1) are texts; audit records cannot contain them."""
     if isinstance(value, dict):
         return {name: write_large_integers_as_text(member) for name, member in value.items()}
     if isinstance(value, list):

@@ -36,9 +36,9 @@ _UNIT_MICROSECONDS: dict[str, Decimal | int] = {
 
 
 def to_literal(kind: ParameterType, value: Any) -> str:
-    """Convert the value of a query parameter to the Kusto literal (KQL text) that is sent to the query engine.
+    """Convert the value of a query parameter to the text that is sent to the query engine.
 
-    The text is a Kusto literal, but a string is sent unchanged, without quotes. Null is valid for all types but string.
+    The text is a Kusto literal, except that a string is sent without quotes. Null is valid for all types except string.
 
     Args:
         kind: declared type of the parameter.

@@ -8,7 +8,10 @@ from typing import Any, Final, Protocol
 
 
 class ItemOrigin(StrEnum):
-    """Origin of a catalog item; applying a document changes and removes only declared items."""
+    """Origin of a catalog item: a workspace document or the API.
+
+    Applying a document changes only items from documents.
+    """
 
     DECLARED = "declared"
     API = "api"
@@ -44,7 +47,7 @@ UNAUDITED: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
-    """Audit event of a catalog change that may not be appended to its audit chain yet.
+    """Audit event of a catalog change that is possibly not yet appended to its audit chain.
 
     Attributes:
         append_id: unique id; a second append with the same id stores nothing.
@@ -68,10 +71,10 @@ class StoredCatalog:
 
 
 class PendingEventStore(Protocol):
-    """Storage of audit events whose append is not yet confirmed (a transactional outbox)."""
+    """Storage of audit events that must still be appended to their audit chains (a transactional outbox)."""
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
-        """Read the audit events whose append is not yet confirmed, oldest first."""
+        """Return the audit events that must still be appended to their chains, oldest first."""
         ...
 
     async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
@@ -83,7 +86,10 @@ class CatalogStore(PendingEventStore, Protocol):
     """Storage of catalog items, and of the audit events of their changes."""
 
     async def read_version(self) -> int:
-        """Read the catalog's version; 0 before the first change. Called every few seconds, so it must be cheap."""
+        """Read the catalog's version number, 0 before the first change.
+
+        This is called every few seconds, so it must be fast.
+        """
         ...
 
     async def load(self) -> StoredCatalog:

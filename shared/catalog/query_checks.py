@@ -49,7 +49,7 @@ def check_query_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tupl
 
 
 def check_query_text(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
-    """Yield the rules that a query's text violates, as far as they can be checked without an engine.
+    """Yield a violation for each rule that a query's text violates; only rules that need no query engine are checked.
 
     Args:
         at: path of the query in the workspace document.

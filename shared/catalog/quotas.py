@@ -37,7 +37,7 @@ MAXIMA: Final[Mapping[Tier, QuotaLimits]] = {
 
 
 def resolve_quotas(tier: Tier, quotas: Quotas) -> QuotaLimits:
-    """Return the quotas of each principal: declared values, else the tier's defaults, limited to the tier's maxima."""
+    """Return the quotas of each principal: the declared values or the tier's defaults, limited to the tier's maxima."""
     default, maxima = DEFAULTS[tier], MAXIMA[tier]
     return QuotaLimits(
         _resolve_quota(quotas.streams_per_principal, default.streams, maxima.streams),

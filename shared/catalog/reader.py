@@ -62,7 +62,7 @@ class CatalogReader:
         self._runtime = runtime
 
     async def current(self) -> Catalog:
-        """Return the catalog: the cached one while it is recent or the store is unreachable, else the stored one.
+        """Return the catalog from the cache, or from the store if the cached copy is old and the store can be reached.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``CATALOG_UNAVAILABLE`` if there is no cached catalog or it is too old.
@@ -74,7 +74,10 @@ class CatalogReader:
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
 
     def invalidate(self) -> None:
-        """Make the next call of :meth:`current` check the store. Call this after this process changed the catalog."""
+        """Make the next call of :meth:`current` check the store.
+
+        Call this after this process has changed the catalog.
+        """
         self._snapshot.invalidate()
 
     async def _load_catalog(self) -> tuple[int, Catalog]:

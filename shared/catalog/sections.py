@@ -1,4 +1,4 @@
-"""Valid items of a workspace document with their list indexes, as input of the rules between items."""
+"""Valid items of a workspace document with their list indexes; the rules between items read them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

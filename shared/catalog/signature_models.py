@@ -23,8 +23,8 @@ _ALWAYS_ALLOWED: Final = (APPROVAL, REJECTION)
 def _count_declared(meanings: tuple[str, ...]) -> int:
     """Count the signature meanings that a policy declares, without the default `approval` and `rejection` at the end.
 
-    :func:`_add_default_meanings` adds these two. A client may send back a list that the service returned, so they do
-    not count.
+    :func:`_add_default_meanings` adds these two meanings. They do not count, because a client may send back a list that
+    the service returned.
     """
     count = len(meanings)
     while count and len(meanings) - count < len(_ALWAYS_ALLOWED) and meanings[count - 1] in _ALWAYS_ALLOWED:
@@ -95,7 +95,10 @@ class QuerySignature(Model):
 
 
 class SignedDecision(Model):
-    """Base class of decisions with an optional signature; without one, ``signature`` is not serialised."""
+    """Base class of decisions with an optional signature.
+
+    JSON contains ``signature`` only if the decision is signed.
+    """
 
     @model_serializer(mode="wrap")
     def _omit_missing_signature(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:

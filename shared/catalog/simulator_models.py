@@ -1,6 +1,6 @@
 """Models of simulated telemetry sources: one class for each kind of variable.
 
-They are a module of their own because the simulation and its checks need no other model.
+This module is separate because the simulation and its checks need no other model.
 """
 
 from typing import Annotated, Literal

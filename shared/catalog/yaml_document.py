@@ -1,7 +1,7 @@
 """YAML 1.2 parser with size limits that keeps the position of every value.
 
-Separate from ``document`` because it parses any YAML text, not only workspace documents. The syntax tree is built from
-parser events, so that a text that exceeds a limit is rejected before the whole tree exists.
+This module is separate from ``document`` because it parses any YAML text, not only workspace documents. The syntax tree
+is built from parser events, so that a text that exceeds a limit is rejected before the whole tree exists.
 """
 
 import re
@@ -19,7 +19,7 @@ _TAG: Final = "tag:yaml.org,2002:"
 
 
 class CoreSchema:
-    """Resolver of YAML 1.2 scalars, which reads ``no`` and dates as text, and ``<<`` as an ordinary key."""
+    """YAML 1.2 rules for the types of scalars: ``no`` and dates are texts, and ``<<`` is an ordinary key."""
 
     yaml_implicit_resolvers: Final[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 

@@ -1,4 +1,4 @@
-"""Writer of documents as YAML that a person can edit, with the same content in YAML 1.1 and YAML 1.2."""
+"""Writer of workspace documents as YAML that people can edit; YAML 1.1 and YAML 1.2 parsers read the same content."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,10 @@ _BLOCK: Final = re.compile(r"(?!\s)[^\r\t\x85\u2028\u2029\ufeff]*+\Z")
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Dumper that quotes each text that YAML 1.1 or YAML 1.2 would read as another type."""
+    """YAML writer that quotes each text that YAML 1.1 or YAML 1.2 would otherwise read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the name of the parameter belongs to the base class
-        """Return True, because an exported document has no YAML aliases."""
+        """Return True, so that the YAML writer never writes aliases."""
         return True
 
 
@@ -34,9 +34,9 @@ def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.Node:
 
 
 def _fits_block_style(text: str) -> bool:
-    """Return whether a text can be written as a YAML block (``|``), which shows each line as it is.
+    """Return whether a text can be written as a YAML block (``|``), in which lines need no quotes.
 
-    libyaml writes an invalid document after a block that ends with an empty line.
+    The result is False for a text that ends with an empty line, because libyaml would then write an invalid document.
     """
     if "\n" not in text or text.endswith("\n\n") or not _BLOCK.match(text):
         return False
@@ -47,7 +47,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def write_yaml(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a workspace document as YAML text in parts: one for each list item, or for a property without a list.
+    """Yield the YAML text of a workspace document in parts: one part for each list item and each other property.
 
     Args:
         document: the workspace document as JSON values.

@@ -46,7 +46,7 @@ ROW_ORDER = 'timestamp, "partition", "sequence"'
 
 
 def build_rows_query(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
-    """Build the SQL query that reads columns of archived rows; if blobs overlap, a repeated row is returned once."""
+    """Build the SQL query that reads columns of archived rows. A row that occurs in several blobs is returned once."""
     named = ", ".join(f'"{name}"' for name in columns)
     query = f"SELECT {named} FROM {source}"  # noqa: S608  constant names
     return f"SELECT DISTINCT ON ({IDENTITY}) * FROM ({query})" if overlapping else query  # noqa: S608  as above
@@ -68,7 +68,10 @@ def build_rows_with_ids_query(files: Sequence[Path], table: str) -> str:
 
 
 def build_exclusion_query(query: str, table: str) -> str:
-    """Build SQL for the rows of a query except those in a table of partition, sequence number and enqueued time."""
+    """Build an SQL query that removes rows from a query's result.
+
+    A table lists the rows to remove by partition, sequence number and enqueued time.
+    """
     places = 'r."partition" = c."partition" AND r."sequence" = c."sequence" AND epoch_us(r.enqueued_at) = c.enqueued'
     return f"SELECT r.* FROM ({query}) r ANTI JOIN {table} c ON {places}"  # noqa: S608  constant names
 

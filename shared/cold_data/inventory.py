@@ -25,7 +25,10 @@ class ArchiveBlob:
 
     @property
     def identity(self) -> str:
-        """Unique name of the blob, even if a hub is reset and its sequence numbers lead to the same blob names."""
+        """Unique name of the blob.
+
+        It contains a time, because after a reset of the hub, sequence numbers and blob names repeat.
+        """
         return f"{self.name}@{self.summary.first_enqueued}"
 
 
@@ -59,12 +62,12 @@ class ArchiveHour:
 
     @property
     def unpacked(self) -> int:
-        """Approximate size in bytes of the hour's rows after they are decompressed into memory."""
+        """Approximate size in bytes of the hour's rows in memory, after decompression."""
         return sum(each.summary.unpacked for each in self.live)
 
     @property
     def longest(self) -> int | None:
-        """Size in bytes of the longest row in the columns ``LONG``; None if a blob does not state its longest row."""
+        """Maximum size in bytes of a row's texts in the columns ``LONG``; None if a blob does not state its maximum."""
         found = [each.summary.longest for each in self.live]
         return None if None in found else max(filter(None, found), default=0)
 
@@ -145,7 +148,7 @@ async def read_summary(store: BlobStore, blob: Blob) -> BlobSummary:
 
 
 def _have_disjoint_rows(names: Iterable[str]) -> bool:
-    """Return whether blob names prove that no two blobs share a row: unmerged, with disjoint sequence ranges."""
+    """Return whether no row can be in two blobs: no blob is merged, and the sequence ranges do not overlap."""
     ends: dict[str, int] = {}
     for name in sorted(names):
         run = range_from_name(name)

@@ -29,12 +29,15 @@ BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
 def fits_in_memory(length: int | None) -> bool:
-    """Return whether DuckDB has enough memory for rows with texts of at most this many bytes; False if None."""
+    """Return whether DuckDB can process rows whose texts have this many bytes in its memory.
+
+    The result is False if the size is None.
+    """
     return length is not None and length <= MAX_SHORT_BYTES
 
 
 def list_reference_columns(spilled: Sequence[str]) -> list[str]:
-    """Return the names of the columns that replace the spilled columns: the offset in the file, and text lengths."""
+    """Return the columns that refer to spilled texts: the offset in the file, and the length of each text."""
     return ["place", *(f"{name}_length" for name in spilled)]
 
 
@@ -58,7 +61,8 @@ def stream_rows(file: Path, columns: Sequence[str], length: int | None) -> Itera
 def _fits_row_group_in_memory(group: Any) -> bool:
     """Return whether a Parquet row group fits into memory if the length of its longest text is unknown.
 
-    The encoded size is no bound if a dictionary encodes the payloads, because many rows can then share one payload.
+    The result is False if a dictionary encodes the payloads, because rows that share a payload are larger in memory
+    than in the file.
     """
     columns = [group.column(number) for number in range(group.num_columns)]
     long = [column.encodings for column in columns if column.path_in_schema == "payload"]

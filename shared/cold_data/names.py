@@ -36,7 +36,7 @@ def floor_to_hour(instant: datetime) -> datetime:
 
 
 def build_connection_folder(connection: str) -> str:
-    """Return the blob name prefix of a connection; no other connection has the same prefix."""
+    """Return the prefix of the names of a connection's blobs; no blob of another connection has this prefix."""
     return f"{ROOT}/{_escape_connection(connection)}/"
 
 
@@ -61,17 +61,20 @@ def folder_from_name(name: str) -> str:
 
 
 def build_batch_name(run: SequenceRange) -> str:
-    """Return the blob name for a batch of events, relative to its hour; a redelivered batch has the same name."""
+    """Return the name of the blob for a batch of events, below its hour's folder.
+
+    A batch that is sent again has the same name.
+    """
     return f"{_escape_partition(run.partition)}-{run.first:0{_SEQUENCE}d}-{run.last:0{_SEQUENCE}d}.parquet"
 
 
 def build_batch_name_after_reset(name: str, enqueued: int) -> str:
-    """Return the blob name for a batch whose usual name exists already, because the hub was reset."""
+    """Return the blob name for a batch of events if the usual name is taken, because the event hub was reset."""
     return f"{name.removesuffix('.parquet')}-{enqueued}.parquet"
 
 
 def build_merged_name(sources: list[str]) -> str:
-    """Return the name of a merged blob, relative to its hour; it sorts after the names of its sources."""
+    """Return the name of a merged blob, below its hour's folder; it sorts after the names of the blobs it replaces."""
     generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged(source)), default=0)
     digest = hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()[:32]
     return f"merged-{generation:06d}-{digest}.parquet"

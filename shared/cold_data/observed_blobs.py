@@ -11,13 +11,18 @@ from shared.observability.tracing import open_call_span
 
 
 def open_blob_span(operation: str, container: str) -> AbstractContextManager[None]:
-    """Open the trace span of a call to a blob container; a missing blob does not mark the span as failed."""
+    """Return a context manager that traces a call to a blob container in a span.
+
+    A missing blob is not a failure of the span.
+    """
     attributes = {"workspace.blobs.operation": operation, "workspace.blobs.container": container}
     return open_call_span(f"{operation} {container}", attributes, (WorkspaceError,))
 
 
 class ObservedBlobs:
-    """BlobStore that records a span for each call of another store; spans name the container, never the blob.
+    """BlobStore that calls another BlobStore and records a span for each call.
+
+    Spans name the container, never the blob.
 
     Args:
         store: the wrapped store.

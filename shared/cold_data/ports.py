@@ -59,7 +59,7 @@ class BlobStore(Protocol):
         ...
 
     async def read_range(self, name: str, start: int, size: int) -> bytes:
-        """Return up to ``size`` bytes of a blob from a position on; fewer at the end of the blob, none after it.
+        """Return ``size`` bytes of a blob from a position on; fewer bytes, or none, if the blob ends before.
 
         Raises:
             FileNotFoundError: the blob does not exist.

@@ -1,10 +1,10 @@
 """Reader of archived telemetry: the hours of a connection, and its rows in order, each message once.
 
-Reads are complete while compaction changes blobs. A merged blob lists its sources, and readers ignore those. Sources
-are deleted long after the merge. If a blob disappears during a read, its hour is listed again. A row in several blobs
-is returned once, identified by partition and sequence number.
+Reads are complete even while compaction merges blobs. A merged blob lists the blobs that it replaces, and readers
+ignore these. They are deleted long after the merge. If a blob disappears during a read, its hour is listed again. A row
+in several blobs is returned once; its partition and sequence number identify it.
 
-A message that was sent again within a day is a duplicate and is returned once; the query table has the same rule.
+A message that was sent again within a day is a duplicate and is returned once. The query table follows the same rule.
 """
 
 import asyncio
@@ -61,10 +61,10 @@ _SHORT_COLUMNS = ("timestamp", "device_id", "message_id", "partition", "sequence
 
 
 class DuplicateFinder:
-    """Finds duplicate messages with one DuckDB engine, block by block of ascending hours.
+    """Finder of duplicate messages, for consecutive blocks of hours, with one DuckDB engine.
 
-    Of the messages with one id, the first that the hub received is original; those within a day of an original are
-    duplicates. Only ids that occur more than once are examined individually.
+    The message of an id that the hub received first is an original. Later messages with this id are duplicates if they
+    arrive within a day of an original. Only ids that occur more than once are examined.
     """
 
     def __init__(self, engine: "duckdb.DuckDBPyConnection") -> None:
@@ -91,7 +91,7 @@ class DuplicateFinder:
         return int(count)
 
     def _add_within_a_day(self, until: int) -> None:
-        """Add the duplicates of message ids whose rows all arrived within a day: all rows except the first row."""
+        """Add the duplicates of ids whose messages all arrived within one day: all messages except the first one."""
         self._execute_query(
             f'INSERT INTO {TABLE} SELECT "partition", "sequence", enqueued FROM (SELECT *, '  # noqa: S608  constant namess
             'row_number() OVER (PARTITION BY message_id ORDER BY enqueued, "partition", "sequence") AS nth, '
@@ -101,7 +101,7 @@ class DuplicateFinder:
         )
 
     def _add_beyond_a_day(self, until: int) -> None:
-        """Add the duplicates of message ids that arrived over more than a day: rows within a day of an original row."""
+        """Add the duplicates of ids whose messages arrived over more than a day: those within a day of an original."""
         rows = self._execute_query(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant namess
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "
@@ -251,7 +251,10 @@ class _RangeReader:
     async def _fetch_block_and_adjacent_hours(
         self, block: Sequence[datetime], known: dict[datetime, ArchiveHour]
     ) -> None:
-        """Download the blobs of a block of hours and of adjacent hours; delete local copies of other hours."""
+        """Download the blobs of a block of hours and of its adjacent hours.
+
+        Delete the local copies of all other hours.
+        """
         first, last = _shift_instant(block[0], -AROUND), _shift_instant(block[-1], AROUND)
         passed = [file for hour in [*self._local] if hour < first for file in self._local.pop(hour).files]
         if passed:
@@ -299,13 +302,16 @@ class _RangeReader:
                 rows.close()
 
     def _read_short_rows(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield the rows of an hour whose rows are short enough for DuckDB's memory limit."""
+        """Yield the rows of an hour in which all rows are short enough for DuckDB's memory limit."""
         query = self._build_query(local, build_parquet_source(local.files), COLUMNS, ["payload"], copies=copies)
         most = BATCH_BYTES // max(1, local.hour.longest or 0)
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
     def _read_long_rows(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield the rows of an hour with rows too long for DuckDB's memory; DuckDB only sorts references to them."""
+        """Yield the rows of an hour with rows that are too long for DuckDB's memory.
+
+        DuckDB sorts references to these rows.
+        """
         spilled = ["payload"]
         with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
             for file in local.files:
@@ -318,7 +324,7 @@ class _RangeReader:
     def _build_query(
         self, local: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
-        """Build the SQL query that reads the rows of an hour in the time range, without duplicate messages."""
+        """Build the SQL query for the rows of an hour that are in the requested time range and no duplicates."""
         rows = build_rows_query(source, columns, overlapping=local.hour.overlapping)
         if copies:
             rows = build_exclusion_query(rows, TABLE)

@@ -41,7 +41,7 @@ def require_space(folder: Path, size: int) -> None:
 
 @contextmanager
 def translate_resource_errors(folder: Path) -> Iterator[None]:
-    """Context manager: translate errors of a full disk or exhausted memory; a retry would fail again.
+    """Context manager: convert errors of a full disk or exhausted memory to errors that are not retried.
 
     Args:
         folder: folder of the scratch files; its disk is examined while the engine's temporary files still exist.
@@ -65,7 +65,7 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
 
 
 def remove_abandoned_files(scratch: Path, made_before: datetime) -> None:
-    """Remove entries of a scratch folder that were last changed before ``made_before``."""
+    """Remove the files and folders in a scratch folder that were last changed before ``made_before``."""
     for entry in scratch.glob("*"):
         try:
             is_abandoned = entry.stat().st_mtime < made_before.timestamp()

@@ -86,7 +86,7 @@ def to_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> byt
 
 
 def open_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
-    """Return a Parquet writer for archive rows; write one row group from ``split_row_groups`` at a time."""
+    """Return a Parquet writer for archive rows; call it once for each row group from ``split_row_groups``."""
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
     # Values of the excluded columns rarely repeat; a dictionary would be discarded.
@@ -98,7 +98,8 @@ def open_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
 def measure_longest_row(rows: Any, columns: Sequence[str] = LONG) -> int:
     """Return the maximum of the rows' sizes in bytes; 0 if there are no rows.
 
-    The size of a row is the total length of the texts in ``columns``, by default those that can have long texts.
+    The size of a row is the total length of the texts in ``columns``; by default, these are the columns with long
+    texts.
     """
     import pyarrow.compute as pc  # noqa: PLC0415  loading it takes long
 
@@ -107,7 +108,7 @@ def measure_longest_row(rows: Any, columns: Sequence[str] = LONG) -> int:
 
 
 def convert_to_archive_schema(rows: Any) -> Any:
-    """Convert rows to the schema of the archive: its column order, and no nulls."""
+    """Convert rows to the columns and column order of archive files, and replace nulls by empty values."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
     return pa.RecordBatch.from_arrays([rows.column(name) for name in COLUMNS], schema=build_archive_schema())
@@ -169,7 +170,10 @@ def _build_sort_key(received: ReceivedImpulse) -> tuple[int, int]:
 
 
 def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
-    """Yield the archive's columns as Arrow arrays, built from buffers, because Python lists are slower to convert."""
+    """Yield the archive's columns as Arrow arrays.
+
+    They are built from buffers, because lists would be slower to convert.
+    """
     impulses = [impulse for impulse, _ in received]
     events = [event for _, event in received]
     yield _to_instant_array([each.microseconds for each in impulses])

@@ -163,7 +163,7 @@ class Containers:
 
 
 def _build_not_a_database_error(store: DataStore) -> WorkspaceError:
-    """Build the error for a URL with the id of a data store where the id of a database is required."""
+    """Build the error for a URL that contains the id of a data store in the place of a database's id."""
     databases = sorted(database.lookup for database in store.databases)
     detail = f"`{store.lookup}` is a data store; this route requires the lookup of a database. "
     detail += f"Its databases: {', '.join(databases)}." if databases else "It has no databases."
@@ -200,7 +200,7 @@ def check_container(faults: ValidationErrors, name: str, partition_key_path: str
 def check_data_class_change(
     faults: ValidationErrors, before: Mapping[str, Any] | None, data_class: DataClass | None
 ) -> None:
-    """Add an error if a change gives a container the data class ``evidence``; a container that has it may keep it.
+    """Add an error if a change sets a container's data class to ``evidence``, unless the container already has it.
 
     Args:
         faults: collects the errors of the request.
@@ -212,7 +212,7 @@ def check_data_class_change(
 
 
 def apply_container_change(change: ContainerChange, before: Mapping[str, Any] | None) -> Container:
-    """Return the catalog record of a container after a change, without a check of the partition key path.
+    """Return the catalog record of a container after a change; the partition key path is not checked.
 
     Args:
         change: the requested change.

@@ -61,7 +61,7 @@ def _find_id_error(document_id: Any) -> str | None:
 
 
 def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
-    """Build the document to store from a request body: with an id, generated if missing, without system properties.
+    """Build the document to store from a request body: add an id if it is missing, and remove system properties.
 
     Raises:
         WorkspaceError: INVALID naming ``id`` and each property with a number that Cosmos DB cannot store exactly.
@@ -96,7 +96,7 @@ def build_document_too_large_error() -> WorkspaceError:
 
 
 def _find_large_numbers(document: dict[str, Any]) -> Sequence[FieldError]:
-    """Find whole numbers that Cosmos DB would change silently, beyond the precision of a double; return errors."""
+    """Return an error for each integer that is too large for a double; Cosmos DB would change such numbers silently."""
     rule = f"contains a whole number outside -{LARGEST_WHOLE} to {LARGEST_WHOLE}; send the number as text"
     return [FieldError(name, rule) for name, value in document.items() if _has_large_number(value)]
 

@@ -46,7 +46,7 @@ class WrittenDocument:
 
 
 class Documents:
-    """Service that reads and writes documents, as far as their tables (Cosmos DB containers) expose the operation.
+    """Service that reads and writes documents in tables (Cosmos DB containers) that expose the requested operation.
 
     Every method raises the errors of :meth:`shared.data_stores.tables.TableFinder.find_exposed`, then INVALID
     ``PARTITION_KEY_REQUIRED``, then FORBIDDEN ``DATA_PLANE_FORBIDDEN``, then the errors of the store. A partition key
@@ -174,7 +174,10 @@ class Documents:
         await self._store.delete(found.table, key, etag)
 
     async def _resolve_write_condition(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
-        """Return the ETag of the version that a conditional write may replace; None if it may replace any version."""
+        """Return the ETag of the only version that a conditional write may replace.
+
+        Return None if it may replace any version.
+        """
         if condition.is_empty or condition.single_etag is not None:
             return condition.single_etag
         stored = await self._read_existing_document(table, key)

@@ -25,7 +25,7 @@ def build_table_not_found_error() -> WorkspaceError:
 
 
 def build_data_plane_forbidden_error() -> WorkspaceError:
-    """Build the error for a Cosmos DB account that grants the service no access to documents."""
+    """Build the error for a Cosmos DB account that does not allow the service to access documents."""
     return WorkspaceError(
         Kind.FORBIDDEN,
         "DATA_PLANE_FORBIDDEN",

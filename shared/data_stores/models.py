@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Missing(Enum):
-    """Marker that a document lacks the partition key property; the partition key null is a different value."""
+    """Marker for a document without the partition key property; a property with the value null is a different case."""
 
     MISSING = "missing"
 

@@ -52,7 +52,7 @@ def validate_partition_key(value: Any, field: str) -> PartitionValue:
 
 
 def format_partition_key(value: PartitionValue) -> str:
-    """Format a partition key value as text; equal values, and only these, have equal texts. ``MISSING`` is empty."""
+    """Format a partition key value as text, so that two texts are equal only for equal values; ``MISSING`` gives ""."""
     if isinstance(value, Missing):
         return ""
     if isinstance(value, int | float) and not isinstance(value, bool):

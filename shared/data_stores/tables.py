@@ -1,4 +1,7 @@
-"""Resolution of URLs to tables (Cosmos DB containers that the API exposes), with errors in their documented order."""
+"""Resolution of URLs to tables (Cosmos DB containers that the API exposes).
+
+Errors are checked in the documented order.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -90,7 +93,9 @@ class TableFinder:
         return ExposedTable(table, owned.database.access is DatabaseAccess.GRANTED)
 
     async def _find_record(self, owned: OwnedDatabase, name: str) -> Container:
-        """Return the catalog record of a container; query the account if the record is missing or not provisioned.
+        """Return the catalog record of a container.
+
+        Ask the account whether the container exists, unless the record states it.
 
         Raises:
             WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` or ``TABLE_NOT_EXPOSED``.

@@ -1,4 +1,4 @@
-"""Guard of the disk: if it is nearly full, new telemetry is rejected, so that space for other data remains."""
+"""Guard that rejects new telemetry while the disk is nearly full, so that space remains for other data."""
 
 import asyncio
 from enum import StrEnum
@@ -49,9 +49,9 @@ class DiskGuard:
         self._read_at = float("-inf")
 
     async def read_state(self) -> DiskState:
-        """Return the state of the disk, at most a second old.
+        """Return the state of the disk; it is at most a second old.
 
-        If the disk does not respond, its last state is returned, because the stores report their own failures.
+        If the disk does not respond, the previous state is returned; the stores then report the failure.
         """
         if not self._is_fresh():
             async with self._lock:

@@ -1,6 +1,6 @@
 """Fair scheduling of work with limited concurrency: principals (users and services) take turns.
 
-Separate from ``work`` because it schedules any work and knows nothing of downloads.
+This module is separate from ``work`` because it can schedule any work, not only downloads.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _MAX_REMEMBERED: Final = 10_000
 class FairScheduler:
     """Assigns slots to principals in turn; limits the number of running and waiting tasks of each principal.
 
-    A principal with many tasks delays another principal by at most the tasks that are running.
+    A principal with many waiting tasks does not delay the tasks of another principal; only running tasks do.
 
     Args:
         slots: number of tasks that run concurrently.
@@ -64,7 +64,7 @@ class FairScheduler:
             raise
 
     def _release_slot(self) -> None:
-        """Pass the slot to the waiting principal whose last turn was the longest ago."""
+        """Give the free slot to the waiting principal who has waited longest since the previous turn."""
         while self._waiting:
             principal = min(self._waiting, key=lambda each: self._last_turn.get(each, 0))
             turns = self._waiting[principal]
@@ -78,7 +78,7 @@ class FairScheduler:
         self._free_slots += 1
 
     def _record_turn(self, principal: str) -> None:
-        """Record that a principal had a turn, so that other waiting principals are served first next time."""
+        """Record that a principal had a turn now, so that other waiting principals get the next slots."""
         if len(self._last_turn) >= _MAX_REMEMBERED:
             self._last_turn.clear()
         self._turns += 1

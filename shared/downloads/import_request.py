@@ -44,12 +44,7 @@ class ImportMapping(BaseModel):
 
 
 class UploadedFile(BaseModel):
-    """State of the uploaded file when the import was started, to detect a later upload.
-
-    Attributes:
-        size: size in bytes.
-        written_at: time of the last write.
-    """
+    """State of the uploaded file at the start of the import; a later upload is detected by comparison."""
 
     model_config = ConfigDict(frozen=True)
 

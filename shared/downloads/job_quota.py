@@ -21,8 +21,8 @@ RETRY_AFTER_SECONDS: Final = 30
 class JobQuota:
     """Enforces the limits of unfinished downloads and of stored bytes for each principal.
 
-    A job reserves a place in the quota. When the quota is reached, the principal's reservations are compared with its
-    jobs, to release places that a crashed process has not released.
+    Each job has a reservation in the quota. When the quota is used up, the reservations are compared with the stored
+    jobs, and reservations of ended jobs are released, because a crashed process may have left them.
 
     Args:
         places: store of the reservations, shared by all instances.
@@ -112,7 +112,7 @@ class JobQuota:
         return sum(place.size for place in await self._places.list_reservations(owner, Purpose.JOBS))
 
     async def _release_ended_jobs(self, owner: str) -> None:
-        """Release the quota places of jobs that are missing, expired or ended."""
+        """Release the reservations of jobs that no longer exist, have expired or have ended."""
         for place in await self._places.list_reservations(owner, Purpose.JOBS):
             job = await self._jobs.get(place.id)
             if self._is_reservation_obsolete(place, job):

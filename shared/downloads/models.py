@@ -38,7 +38,7 @@ class JobStatus(StrEnum):
 
 
 class JobEndedError(Exception):
-    """Raised when a job was cancelled or has expired while a process works on it."""
+    """Raised if a job is cancelled or expires while a process works on it."""
 
 
 UNFINISHED: Final = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
@@ -193,7 +193,7 @@ class Job(_JobRecord):
         return len(set(self.connections) - waiting)
 
     def list_pending_parts(self) -> list[int]:
-        """Return the numbers of the parts to convert: new parts; if none, parts whose CSV files lack a column."""
+        """Return the numbers of the parts to convert: parts without files, else parts whose CSV files lack a column."""
         parts = list(enumerate(self.parts or ()))
         new = [number for number, part in parts if part.files is None]
         if new or self.format is not DownloadFormat.CSV:
@@ -263,7 +263,10 @@ class Job(_JobRecord):
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
     def add_import_step(self, number: int, step: ImportStep) -> "Job":
-        """Return the job with the result of an import step; return the job unchanged if ended or already included."""
+        """Return the job with the result of an import step.
+
+        Return it unchanged if it has ended or contains the result already.
+        """
         if self.import_request is None or not self.unfinished:
             return self
         request = add_step_result(self.import_request, number, step)

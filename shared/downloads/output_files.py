@@ -1,4 +1,4 @@
-"""Output files of a download: hashed and counted; a new file begins at a size limit."""
+"""Output files of a download, with their hashes and row counts; at a size limit, a new file begins."""
 
 import hashlib
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class WrittenFile:
 
 
 class HashingFile:
-    """Binary file that counts and hashes the written bytes."""
+    """Binary file that computes the size and the hash of the bytes that are written to it."""
 
     def __init__(self, path: Path) -> None:
         self.rows = 0
@@ -42,7 +42,7 @@ class HashingFile:
 
     @property
     def closed(self) -> bool:
-        """True if the file is closed; required by pyarrow."""
+        """True if the file is closed; pyarrow reads this property."""
         return self._file.closed
 
     def write(self, data: bytes | memoryview) -> int:
@@ -101,7 +101,7 @@ class RollingFiles:
         return tuple(self._finished)
 
     def abandon(self) -> None:
-        """Close the open output files after a failure."""
+        """Close the open output file after a failure, and do nothing else."""
         if self._current is not None:
             self._current.close()
 
@@ -146,7 +146,7 @@ class ParquetFiles:
         self._pending: list[pa.RecordBatch] = []
 
     def append(self, rows: pa.RecordBatch) -> None:
-        """Add rows to the Parquet file; they are written to disk when a row group is complete."""
+        """Add rows to the Parquet file; they are written to the disk as soon as a row group is complete."""
         self._pending.append(rows)
         if sum(batch.num_rows for batch in self._pending) >= ROW_GROUP_ROWS or self._count_bytes() >= ROW_GROUP_BYTES:
             self._write_row_group()

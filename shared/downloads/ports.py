@@ -63,12 +63,14 @@ class JobRunner(Protocol):
 
 
 class ArchiveProgress(Protocol):
-    """Waits until the archive has stored the telemetry events that were accepted before."""
+    """Progress of the archive; lets callers wait until telemetry that was accepted earlier is archived."""
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Wait until all events in the event hubs are archived; return False after ``seconds``.
+        """Wait until all events that are now in the event hubs are archived.
 
-        Return False immediately if the progress is unknown.
+        Return False if that takes over ``seconds``.
+
+        If the progress is unknown, return False at once.
         """
         ...
 
@@ -92,7 +94,7 @@ class ArchivedRows(Protocol):
 
 
 class UnknownArchiveProgress:
-    """ArchiveProgress for Azure, where the app cannot see how far the triggers have read."""
+    """ArchiveProgress for Azure, where the app cannot read how far the triggers have processed the hubs."""
 
     async def wait_until_archived(self, seconds: float) -> bool:  # noqa: ARG002  the port's signature
         """Return False, because the progress of the archive is unknown."""

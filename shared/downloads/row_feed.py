@@ -1,4 +1,4 @@
-"""Arrow record batches of one connection: reading by coroutines for a thread, slicing, and parallel processing."""
+"""Arrow record batches of one connection: read by coroutines for a thread, resized, and processed in parallel."""
 
 import asyncio
 import os
@@ -21,14 +21,14 @@ FIXED_COLUMNS: Final = ("timestamp", "connection", "deviceId", "messageId")
 
 
 def slice_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of Arrow batches in batches of similar, limited size: large ones are split, small ones joined."""
+    """Yield the same rows in batches of similar, limited size: large batches are split, small ones joined."""
     for batch in _join_small_batches(batches):
         for first in range(0, batch.num_rows, SLICE_ROWS):
             yield from _halve_large_batch(batch.slice(first, SLICE_ROWS))
 
 
 def _join_small_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, since each batch has a fixed cost and an hour may have few rows."""
+    """Join small batches, because each batch has a fixed cost and an hour may have only a few rows."""
     small: list[pa.RecordBatch] = []
     for batch in batches:
         if small and sum(each.num_rows for each in small) + batch.num_rows > SLICE_ROWS:
@@ -55,7 +55,7 @@ def _halve_large_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def format_timestamps(timestamps: pa.Array) -> pa.Array:
-    """Return instants as RFC 3339 text with microseconds, without the trailing ``Z``."""
+    """Return an Arrow array of timestamps as RFC 3339 text with microseconds, but without the final ``Z``."""
     import pyarrow.compute as pc  # noqa: PLC0415  loaded where it is needed
 
     texts = timestamps.cast(pa.timestamp("us")).cast(pa.string())
@@ -66,11 +66,11 @@ POLL_SECONDS: Final = 0.5
 
 
 class FeedStopped(Exception):  # noqa: N818  not an error
-    """Raised in the thread that reads rows when the rows are no longer required."""
+    """Raised in the thread that reads rows, to end the thread when the rows are no longer needed."""
 
 
 class RowFeed:
-    """Reader of rows for a worker thread; coroutines on the event loop read one batch ahead.
+    """Reader that gives a worker thread the rows which coroutines read on the event loop, one batch ahead.
 
     Args:
         loop: event loop of the coroutines.
@@ -122,7 +122,7 @@ WORKERS: Final = min(4, os.cpu_count() or 1)
 
 
 def map_in_order[T, R](function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
-    """Apply a function to items in a few threads; yield the results in the order of the items.
+    """Call a function with each item in a few threads; yield the results in the order of the items.
 
     The function must release the interpreter lock, as pyarrow and DuckDB do.
     """

@@ -1,6 +1,6 @@
 """Download jobs for API callers: start, list, wait, cancel, and links to the files.
 
-Separate from ``work`` because requests for downloads do not need pyarrow, which loads slowly.
+This module is separate from ``work`` because requests about downloads do not need pyarrow, which loads slowly.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ START_TIMEOUT: Final = timedelta(seconds=30)
 
 
 def is_stalled(since: datetime, now: datetime) -> bool:
-    """Return whether a pending job should have started; a time in the future means that clocks were set back."""
+    """Return whether a job has been pending for too long, or since a time in the future (the clock was set back)."""
     return abs(now - since) > START_TIMEOUT
 
 
@@ -86,7 +86,9 @@ class DownloadService:
         self._runtime = runtime
 
     async def select_connection(self, lookup: str) -> tuple[str, ...]:
-        """Return the lookup (id in URLs) of a connection to download; disabled connections, which have data, are valid.
+        """Check that a connection exists, and return its lookup (id in URLs).
+
+        A disabled connection is valid, as it has data.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``.
@@ -96,7 +98,7 @@ class DownloadService:
         return (lookup,)
 
     async def select_surface_connections(self, surface: str, connection: str | None = None) -> tuple[str, ...]:
-        """Return the connections of a surface (group of connections) in order, or only the given one of them.
+        """Return the lookups of a surface's connections in order; if ``connection`` is given, only this connection.
 
         Raises:
             WorkspaceError: NOT_FOUND ``SURFACE_NOT_FOUND``; NOT_FOUND ``CONNECTION_NOT_FOUND`` if the surface does
@@ -132,7 +134,8 @@ class DownloadService:
             start: start of the time range, inclusive.
             end: end of the time range, exclusive.
             runner: starts the work of the job in the background.
-            job_id: id for a repeatable request; if a job with this id exists, that job is returned.
+            job_id: id of the job, for a request that may be repeated; if a job with this id exists, that job is
+                returned.
 
         Raises:
             WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE
@@ -185,7 +188,7 @@ class DownloadService:
         return job
 
     async def get(self, caller: Principal, job_id: str, *, kind: JobKind = JobKind.DOWNLOAD) -> Job:
-        """Return a job of the caller; an administrator whose credential can manage keys can access all jobs.
+        """Return a job of the caller, or any job if the caller is an administrator whose credential can manage keys.
 
         Args:
             caller: the caller.

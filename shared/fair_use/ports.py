@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Purpose(StrEnum):
-    """Kind of resource that a quota limits; resources of one kind are counted together."""
+    """Kind of resource that a quota limits (streams or jobs); each kind has its own limit."""
 
     STREAMS = "streams"
     JOBS = "jobs"

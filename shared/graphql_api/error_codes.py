@@ -31,7 +31,7 @@ def to_error_object(error: WorkspaceError) -> dict[str, Any]:
 
 
 def to_extensions(error: WorkspaceError) -> dict[str, Any]:
-    """Build the ``extensions`` of a GraphQL error object: code, reason and invalid fields of a service error."""
+    """Build the ``extensions`` of a GraphQL error object from a service error: code, reason and invalid fields."""
     code = to_graphql_code(error)
     extensions: dict[str, Any] = {"code": code}
     if code == INTERNAL_ERROR:

@@ -1,7 +1,7 @@
 """Limits of a GraphQL request: depth, cost and aliases, measured on the document before execution.
 
 A field costs 1. Fields below a root list are multiplied by the page size, and fields below a list of a connection or a
-surface (group of connections) by ten. Introspection has its own limit and is not counted here.
+surface (group of connections) by ten. Introspection fields have a separate limit and are not counted here.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def find_exceeded_limit(
 
 
 class _OperationMeter:
-    """Measures the depth and cost of a GraphQL operation; each fragment is measured once."""
+    """Meter of the depth and cost of a GraphQL operation; each fragment is measured once."""
 
     def __init__(
         self, document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]

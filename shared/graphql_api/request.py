@@ -64,8 +64,8 @@ class GraphQLRequest:
     def find_query(self, name: str) -> CatalogEntry[WarmQuery] | None:
         """Find a saved KQL query by name or lookup (id in URLs); None if it does not exist.
 
-        A name cannot equal another query's lookup. In catalogs older than this rule, the lookup has precedence,
-        because editors choose names freely.
+        A name must not equal another query's lookup. In old catalogs that violate this rule, the query with the lookup
+        is returned, because editors choose names freely.
         """
         return self.catalog.queries.get(name) or self._queries_by_name.get(name)
 
@@ -86,7 +86,7 @@ def sort_by_lookup[T](items: Mapping[str, CatalogEntry[T]]) -> list[CatalogEntry
 def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[str, Any]":
     """Build the data loader that returns the result columns of queries by their lookup (id in URLs).
 
-    The loader raises the engine's error for a query whose columns are unknown.
+    If the engine cannot determine a query's columns, the loader raises the engine's error.
     """
 
     async def load(lookups: list[str]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Cross-origin requests from browsers (CORS), rejected unless the deployment configures origins."""
+"""CORS: requests of web pages from other origins, which are rejected unless the deployment configures the origins."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -23,7 +23,7 @@ PREFLIGHT_SECONDS: Final = 600
 
 
 class Cors:
-    """CORS policy (Fetch standard); credentials are sent in Authorization, never in cookies.
+    """CORS policy (Fetch standard). It allows no cookies, because credentials are sent in the Authorization header.
 
     Args:
         origins: allowed origins, such as ``https://dash.example``; by default, no origin is allowed.
@@ -59,7 +59,10 @@ class Cors:
         }
 
     def depends_on_origin(self) -> bool:
-        """Return whether replies differ by the request's Origin header, so that caches must distinguish origins."""
+        """Return whether the reply depends on the request's Origin header.
+
+        Caches must then store one reply for each origin.
+        """
         return bool(self._origins)
 
     def _is_known(self, request: Request) -> bool:

@@ -59,7 +59,7 @@ FORMER_NAMES: Final = Deprecation(date(2026, 12, 1), date(2028, 1, 1))
 
 
 class ModelWithAliases(BaseModel):
-    """Model whose JSON schema contains the deprecated names of its fields."""
+    """Model whose JSON schema also contains the deprecated names of its fields."""
 
     @classmethod
     @override
@@ -81,7 +81,7 @@ class ModelWithAliases(BaseModel):
 
 
 def find_deprecated_usage(model: Any, sent: Any) -> Iterator[Deprecation]:
-    """Yield the deprecation of each deprecated property name that a request body uses.
+    """Yield the dates of deprecation for each deprecated property name that a request body uses.
 
     Args:
         model: model of the request body.

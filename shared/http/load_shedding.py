@@ -1,8 +1,8 @@
-"""Load shedding: an instance processes a limited number of requests together, and rejects requests while overloaded.
+"""Load shedding: an instance processes a limited number of requests at once, and rejects requests while overloaded.
 
-Without a limit, every request is slow under overload, and the queue remains after the load has ended. Here an instance
-has a few dozen places. Each request that is processed occupies one place. All other requests wait in a queue, in the
-order of their arrival. A short burst of any size is processed completely. The instance is overloaded while more than
+Without a limit, every request is slow under overload, and the queue remains after the load has ended. Here, an instance
+has a few dozen places. Each request in processing occupies one place. All other requests wait in a queue, in the order
+of their arrival. A short burst of any size is processed completely. The instance is overloaded while more than
 :data:`TOLERATED` requests wait and new requests arrive at least as fast as waiting ones are admitted. While overloaded,
 it rejects requests that have waited for :data:`PATIENCE_SECONDS`. The overload ends after :data:`CALM_SECONDS` without
 a rejection. As in CoDel (RFC 8289), the time in the queue decides, not the length of the queue.
@@ -117,7 +117,7 @@ class CongestionDetector:
 
 
 class LoadShedder:
-    """Queue for the requests of one event loop; requests are rejected while the instance is overloaded.
+    """Load shedder of one event loop: requests wait in a queue, and are rejected while the instance is overloaded.
 
     Args:
         places: number of requests that are processed together.
@@ -163,7 +163,7 @@ class LoadShedder:
             self._release_place(request)
 
     def _release_place(self, request: _QueuedRequest) -> None:
-        """Free the place of a request that has ended or was cancelled, so that a waiting request can use it."""
+        """Free the place of a request that has ended or was cancelled, and admit the next waiting request."""
         if not request.admission.cancel() and not request.admission.cancelled() and request.admission.result():
             self._admitted_by_path[request.path] -= 1
             if not self._admitted_by_path[request.path]:
@@ -172,7 +172,7 @@ class LoadShedder:
         self._process_queue()
 
     def _has_room(self, now: float) -> bool:
-        """Return whether a place is free; requests that run longer than ``COUNTED_SECONDS`` lose their places."""
+        """Return whether a place is free; a request that runs longer than ``COUNTED_SECONDS`` occupies no place."""
         while len(self._working) >= self._places:
             oldest, since = next(iter(self._working.items()))
             if now - since < COUNTED_SECONDS:
@@ -181,7 +181,10 @@ class LoadShedder:
         return True
 
     def _process_queue(self) -> None:
-        """Admit or reject requests from the front of the queue until all places are in use; schedule the next call."""
+        """Admit or reject waiting requests, the oldest first, until no place is free.
+
+        Schedule the next call of this method.
+        """
         now = self._clock()
         self._detector.update(now, len(self._waiting))
         while self._waiting:

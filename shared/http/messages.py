@@ -45,7 +45,7 @@ class Request:
     deprecations: "list[Deprecation]" = field(default_factory=list, compare=False)
 
     def has_many_parameters(self) -> bool:
-        """Return whether the query string has more parameters than the service accepts."""
+        """Return whether the query string has more parameters than the service accepts (200)."""
         return self.query.count("&") >= MAX_PARAMETERS
 
     @property

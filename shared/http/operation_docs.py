@@ -69,7 +69,7 @@ WAITING: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def build_enum(values: type[StrEnum]) -> dict[str, Any]:
-    """Build the JSON schema of a property that is text in its model but accepts only the values of an enumeration."""
+    """Build the JSON schema of a text property that accepts only the values of an enumeration."""
     return {"allOf": [TypeAdapter(values).json_schema()]}
 
 

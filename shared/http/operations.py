@@ -21,7 +21,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Access(Enum):
-    """Kinds of credentials that an operation accepts."""
+    """Kind of credential that an operation accepts."""
 
     PUBLIC = frozenset[CredentialKind]()
     TOKEN = frozenset({CredentialKind.JWT})
@@ -42,7 +42,7 @@ class RawBody(BaseModel):
 
 
 class StrictBody(BaseModel):
-    """Body model that is validated in strict mode at any depth: a value of another type is rejected, not converted.
+    """Body model that pydantic validates in strict mode: a value of a wrong type is rejected, and never converted.
 
     Attributes:
         validation_context: pydantic's validation context.
@@ -75,7 +75,7 @@ class Call[Q = NoQuery, B = NoBody]:
 
 
 def is_model(body: Any) -> bool:
-    """Return whether the type of a body is a pydantic model, which declares all properties."""
+    """Return whether the body type of an operation is a pydantic model, which declares all properties."""
     return isinstance(body, type) and issubclass(body, BaseModel) and body is not RawBody
 
 
@@ -205,11 +205,11 @@ class Operation:
 
     @property
     def is_loaded(self) -> bool:
-        """Always True, because the module of an operation object is imported."""
+        """True, because the module of an existing operation object is always imported."""
         return True
 
     def load_operation(self) -> Self:
-        """Return this operation; it is already imported."""
+        """Return this operation itself, because its module is already imported."""
         return self
 
 
@@ -234,7 +234,7 @@ class OperationOptions(TypedDict, total=False):
 
 
 class Endpoint(Protocol):
-    """Operation whose module may not be imported yet; its method and route are known without the import."""
+    """Method and route of an operation, whose module may not be imported yet."""
 
     @property
     def method(self) -> str:
@@ -293,11 +293,13 @@ class Group:
         check: Check[Q, B] | None = None,
         **options: Unpack[OperationOptions],
     ) -> Callable[[Callable[[Call[Q, B]], Awaitable[Reply]]], Callable[[Call[Q, B]], Awaitable[Reply]]]:
-        """Declare the decorated handler as the operation for a method and route; the options are as in Operation.
+        """Return a decorator that declares a handler as the operation for a method and route.
+
+        The options are attributes of :class:`Operation`.
 
         Raises:
             TypeError: unknown body properties must be rejected or reported, but the body has no model that lists the
-                known ones. The handler of a ``RawBody`` checks the properties itself.
+                known properties. A ``RawBody`` is accepted, because its handler checks the properties itself.
         """
         if options.get("unknown") is not UnknownNames.IGNORE and not (is_model(body) or body is RawBody):
             raise TypeError(

@@ -60,17 +60,16 @@ _OFF: Final[AbstractContextManager[RequestSpan]] = nullcontext(RequestSpan(None,
 def open_request_span(request: Request, request_id: str) -> AbstractContextManager[RequestSpan]:
     """Return a context manager that traces the processing of a request in a span, and yields the span.
 
-    The parent is the current span, else the Functions host's span, else the caller's span.
+    The parent is the current span, else the span of the Functions host, else the span of the caller.
 
-    If the host traces requests itself, its trace context differs from the caller's. The host's span then is the server
-    span, and this span is an internal child of the host's span, so that the trace contains one server span for each
-    request.
+    If the host traces requests itself, its trace context differs from the caller's. The host's span is then the server
+    span, and the new span is an internal span below it, so that each request has only one server span.
     """
     return _start_span(request, request_id) if is_signal_enabled(Signal.TRACES) else _OFF
 
 
 def record_rejected_request(request: Request, request_id: str, reply: Reply, seconds: float) -> None:
-    """Record a trace span for a request that the local host rejected before the pipeline.
+    """Record a trace span for a request that the local host rejected before the pipeline could process it.
 
     Args:
         request: rejected request.

@@ -38,7 +38,7 @@ MAX_REPORTED: Final = 2_048
 
 
 class UnknownNames(Enum):
-    """Setting: what happens to unknown query parameters and body properties, such as rejecting or ignoring them."""
+    """Setting of an operation: reject, report or ignore unknown query parameters and body properties."""
 
     REJECT = "reject"
     """Reply 400 and list each unknown name with the most similar known name."""
@@ -52,7 +52,7 @@ class UnknownNames(Enum):
 
 @cache
 def list_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
-    """Return every name that a client can use for a field of a model, with the documented name of that field."""
+    """Return all names that clients may use for the fields of a model, each with the documented name of the field."""
     return {
         name: names[0]
         for field, info in model.model_fields.items()
@@ -118,7 +118,7 @@ def _shorten_name(name: str) -> str:
 
 
 def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
-    """Append the unknown names that were ignored to the header :data:`IGNORED` of a reply.
+    """Add the ignored unknown names of a request to the header :data:`IGNORED` of the reply.
 
     Characters that are not allowed in a header or in a list of names are percent-encoded.
     """
@@ -152,7 +152,7 @@ def _format_message(kind: str, name: str, known: Mapping[str, str], index: int) 
         kind: kind of the name for the message, for example ``parameter``.
         name: unknown name in the request.
         known: accepted names (including aliases), each with its documented name.
-        index: number of unknown names that precede this name; similar names are searched for the first ones only.
+        index: number of unknown names before this name; a similar known name is suggested for the first names only.
     """
     unknown = f"Unknown {kind} `{format_name_for_message(name)}`"
     if index >= MAX_HINTS:

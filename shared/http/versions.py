@@ -1,4 +1,4 @@
-"""Version of the API: the version that a request requires in a header, and that a reply states."""
+"""API version: a request can require a version in a header, and each reply states the version."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ SUPPORTED: Final = (CURRENT,)
 
 
 def check_version(request: Request) -> None:
-    """Check that the service supports the API version in a request's header; without it, the current version is used.
+    """Check that the service supports the API version in a request's header; without the header, nothing is checked.
 
     Raises:
         WorkspaceError: INVALID ``VERSION_UNKNOWN``, whose property ``supported`` lists the versions.

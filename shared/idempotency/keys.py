@@ -1,6 +1,7 @@
 """Idempotency keys for requests that append an audit record: a repeated request appends nothing.
 
-Requests with the same key get the same append id, which identifies the record. Reusing a key for another request fails.
+Requests with the same key get the same append id, which identifies the record. A different request with the same key is
+rejected.
 """
 
 import hashlib
@@ -32,9 +33,9 @@ class IdempotencyStore(Protocol):
     """Store of idempotency keys, and of the requests that claim the keys."""
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
-        """Store the claim of a request for a key, unless an unexpired claim exists; return the stored claim.
+        """Store a request's claim of a key, unless another claim is stored and not expired; return the stored claim.
 
-        Concurrent calls with one key all get the same claim.
+        Concurrent calls with the same key all get the same claim.
 
         Args:
             key: hash from :func:`hash_key`.
@@ -45,7 +46,10 @@ class IdempotencyStore(Protocol):
         ...
 
     async def forget(self, key: str, append_id: str) -> None:
-        """Delete the claim of an idempotency key, unless a later request has stored another append id."""
+        """Delete the claim of an idempotency key if it has this append id.
+
+        Do nothing if a later request has claimed the key.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""Stored replies to requests with an idempotency key, for operations that do more than append one audit record.
+"""Stored replies to requests with an idempotency key. Operations that only append one audit record do not need them.
 
 A reply may contain a secret that the service shows only once. The reply is stored encrypted for 24 hours; the
 encryption key is derived from the caller's idempotency key.
@@ -61,13 +61,13 @@ class IdempotentReplyStore(Protocol):
     ) -> BeginResult:
         """Store a request's claim of an idempotency key, unless an unexpired claim exists; then try to lease the key.
 
-        Only one of several concurrent calls gets the lease. The next call can take an expired lease. A name with a
-        stored reply has no lease.
+        Of several concurrent calls, one gets the lease. After the lease has expired, the next call gets it. If a reply
+        is stored, no call gets a lease.
         """
         ...
 
     async def renew(self, name: str, lease: str, until: datetime) -> None:
-        """Extend the lease of an idempotency key if the caller still holds the lease."""
+        """Extend the lease of an idempotency key; do nothing if the caller no longer holds the lease."""
         ...
 
     async def finish(self, name: str, lease: str, answer: bytes) -> bool:
@@ -75,7 +75,10 @@ class IdempotentReplyStore(Protocol):
         ...
 
     async def release(self, name: str, lease: str, *, forget: bool) -> None:
-        """Release the caller's lease of an idempotency key, if still held; with ``forget``, also delete the claim."""
+        """End the caller's lease of an idempotency key if it still holds the lease.
+
+        With ``forget``, also delete the claim.
+        """
         ...
 
 
@@ -92,7 +95,9 @@ class IdempotentReplies:
         self._runtime = runtime
 
     async def run_once(self, caller: str, operation: str, key: str, request: bytes, work: Work) -> bytes:
-        """Do the work of a request with an idempotency key, or return the stored reply of an earlier request.
+        """Call ``work`` for the first request with an idempotency key.
+
+        Return the stored reply for each repeated request.
 
         Args:
             caller: id of the caller; each caller has separate keys.
@@ -128,7 +133,9 @@ class IdempotentReplies:
         raise WorkspaceError(Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE", detail)
 
     async def derive_seed(self, caller: str, key: str, append_id: str) -> bytes:
-        """Derive 32 bytes that each attempt of a request derives again, and nobody else without the idempotency key.
+        """Derive 32 secret bytes, the same in every attempt of a request.
+
+        The idempotency key is needed to compute them.
 
         Args:
             caller: id of the caller.

@@ -1,4 +1,4 @@
-"""Audience: remembers which groups of the message service have listeners, so that empty groups get no messages."""
+"""Cache that remembers which groups of the message service have listeners, so that empty groups get no messages."""
 
 from shared.live_stream.ports import MessageSender
 from shared.runtime import SYSTEM_RUNTIME, Runtime

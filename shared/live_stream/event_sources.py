@@ -36,7 +36,7 @@ class SignedEvents:
             raise unauthenticated_error(_NOT_THE_SERVICE)
 
     def get_allowed_origin(self) -> str:
-        """Return an asterisk (any host), because the emulator can have any host name and signs each event."""
+        """Return an asterisk, which means any host: the emulator can have any host name, and its events are signed."""
         return "*"
 
 

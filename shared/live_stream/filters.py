@@ -36,7 +36,7 @@ def _check_window(seconds: int) -> int:
 
 
 def _convert_empty_to_none(text: object) -> object:
-    """Convert an empty query parameter to None, because browsers send empty form fields."""
+    """Convert an empty query parameter to None, because browsers send empty form fields as empty parameters."""
     return None if text == "" else text
 
 
@@ -75,7 +75,9 @@ class StreamFilters(BaseModel):
         return now - timedelta(seconds=self.window_seconds)
 
     def to_state(self, now: datetime) -> dict[str, str]:
-        """Return the filters as state that Web PubSub stores until the stream opens; empty without a replay.
+        """Return the filters as JSON object, which Web PubSub stores until the stream opens.
+
+        An empty object without replay.
 
         Raises:
             WorkspaceError: as :meth:`find_replay_start`.
@@ -88,7 +90,7 @@ class StreamFilters(BaseModel):
 
     @classmethod
     def from_state(cls, state: bytes) -> "StreamFilters":
-        """Parse the filters in a stream's state in Web PubSub; return empty filters if it has none."""
+        """Parse the filters that Web PubSub stored with a stream; return empty filters if none are stored."""
         try:
             return cls.model_validate(parse_json(state))
         except ValueError:
@@ -116,7 +118,7 @@ class StreamFilters(BaseModel):
 
 
 def read_member_id(state: bytes) -> str:
-    """Return the member id in a stream's state in Web PubSub; empty if the state has no member id."""
+    """Return the member id that Web PubSub stored with a stream; an empty text if none is stored."""
     try:
         document = parse_json(state)
     except ValueError:

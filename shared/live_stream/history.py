@@ -1,4 +1,4 @@
-"""Reader of stored impulses (normalised telemetry messages) in the table Telemetry: oldest first, in pages."""
+"""Reader of stored impulses (normalised telemetry messages) in the table Telemetry, oldest first, page by page."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -54,10 +54,10 @@ class History:
     async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
     ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield pages of the stored messages of connections; messages at the end of a page may be repeated.
+        """Yield pages of the stored messages of connections; two pages may contain the same message.
 
-        A page starts at the last timestamp of the previous page. If too many messages share a timestamp, the page
-        size grows.
+        A page starts at the last timestamp of the previous page, so the messages of this timestamp are repeated. If
+        they fill a whole page, the next page is larger.
 
         Args:
             connections: lookups (ids in URLs) of the connections.

@@ -118,8 +118,11 @@ class EventSource(Protocol):
 
 
 class ResumePrincipal(Protocol):
-    """Check whether a team member who was authenticated earlier still has access."""
+    """Function that checks whether a team member who was authenticated earlier still has access."""
 
     async def __call__(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
-        """Return the principal with all rights of the member; raise WorkspaceError UNAUTHENTICATED without access."""
+        """Return the principal with all rights of the member.
+
+        Raise WorkspaceError UNAUTHENTICATED if the access has ended.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Publishing of impulses (telemetry messages) to live streams: each recent one once, in order per connection."""
+"""Publishing of recent impulses (telemetry messages) to live streams: each once, in order for each connection."""
 
 import asyncio
 from collections import OrderedDict
@@ -24,7 +24,7 @@ _AFTER_ID: Final = b'","Timestamp":"'
 
 
 class RecentImpulses:
-    """Memory of the impulses (telemetry messages) that this process published recently, by connection and id.
+    """Memory of the impulses (telemetry messages) that this process published recently; it stores connection and id.
 
     Args:
         limit: maximum number of remembered impulses.
@@ -62,7 +62,7 @@ class RecentImpulses:
 
 
 def _extract_id_prefix(text: bytes) -> bytes:
-    """Return the start of a telemetry message's JSON text, up to and including its id, as a key for the message.
+    """Return the start of a telemetry message's JSON text up to the end of its id; this start identifies the message.
 
     Parsing the whole text as JSON would cost as much as publishing it.
     """
@@ -116,7 +116,7 @@ class LivePublisher:
 
     Args:
         sender: sender of live messages.
-        audience: tells which groups have no listeners; None to send to all groups.
+        audience: cache of the groups that have listeners; None to send to all groups.
         shares_processor: True if ingestion runs on the same processor and has priority.
         runtime: clock, randomness and threads.
     """
@@ -139,7 +139,7 @@ class LivePublisher:
         self._runtime = runtime
 
     async def run(self, events: Sequence[HubEvent], at: datetime | None = None) -> None:
-        """Publish a batch of hub events; a retry after a failure skips those that were already published.
+        """Publish a batch of hub events; a retry after a failure skips the events that are already published.
 
         Args:
             events: events of one partition in ascending order; the body of an event is an impulse (telemetry message)
@@ -166,7 +166,9 @@ class LivePublisher:
         done.clear()
 
     async def skip_unheard(self, groups: Collection[str], count: int) -> bool:
-        """Return whether a batch needs no publishing, because certainly none of its groups has listeners.
+        """Return whether a batch can be skipped, because none of its groups has a listener.
+
+        Count its impulses as unheard.
 
         The events of such a batch need not be read.
 
@@ -211,14 +213,17 @@ class LivePublisher:
                     began = self._runtime.monotonic()
 
     async def _can_have_listeners(self, group: str) -> bool:
-        """Return whether a group may have listeners; True if this is unknown."""
+        """Return whether a group may have listeners; return True if the message service does not respond."""
         try:
             return self._audience is None or await self._audience.can_have_listeners(group)
         except WorkspaceError:
             return True
 
     async def _publish_once(self, group: str, event: HubEvent) -> None:
-        """Publish a telemetry message unless its id was published recently; an id is remembered after success only."""
+        """Publish a telemetry message unless it was published recently.
+
+        Remember it only after it was sent successfully.
+        """
         if self._repeats.was_published(group, event.body):
             self.counters.repeated += 1
             return

@@ -1,7 +1,8 @@
-"""Replay of earlier impulses (telemetry messages) to a live stream, without gaps.
+"""Replay of earlier impulses (telemetry messages) to a live stream; no message is lost.
 
-``Replay`` is for the local host. It can pause the live stream while it reads the history, so no message is repeated.
-``CatchUp`` is for Azure. It replays to a stream that is already live; a repeated message has the same id.
+``Replay`` is for the local host. It pauses the live messages while it reads the history, so no message is sent twice.
+``CatchUp`` is for Azure. It replays to a stream that already receives live messages; a message that is sent twice has
+the same id both times.
 """
 
 import asyncio
@@ -44,14 +45,17 @@ _LOGGER = get_logger("live")
 
 
 class IngestionProgress(Protocol):
-    """Waits until the query table or the live stream has read all current events of the hub ``impulses``."""
+    """Progress of ingestion.
+
+    Lets a replay wait until the query table or the live stream contains all current events.
+    """
 
     async def wait_for_table(self) -> None:
-        """Return when the query table contains every message that reached the hub before the call."""
+        """Wait until the query table contains every message that reached the hub ``impulses`` before this call."""
         ...
 
     async def wait_for_live(self) -> None:
-        """Return when every message that reached the hub before the call was sent to the live streams."""
+        """Wait until every message that reached the hub ``impulses`` before this call was sent to the live streams."""
         ...
 
 
@@ -63,7 +67,7 @@ class Stream(Protocol):
         ...
 
     def has_overflowed(self) -> bool:
-        """Return whether the buffer of live messages has overflowed since ``hold``, so that messages were lost."""
+        """Return whether the buffer was full since the last ``hold``, so that live messages were lost."""
         ...
 
     async def send(self, texts: Sequence[bytes]) -> bool:
@@ -71,21 +75,21 @@ class Stream(Protocol):
         ...
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Send the buffered live messages, except those for which ``repeated`` returns True, and stop buffering."""
+        """Stop buffering, and send the buffered live messages except those for which ``repeated`` returns True."""
         ...
 
 
 class Replay:
-    """Replays earlier impulses (telemetry messages) while a stream buffers live messages.
+    """Replay of earlier impulses (telemetry messages) to a stream, which buffers live messages meanwhile.
 
-    The query table is read when it contains all messages from before the buffering. Messages
-    missing in the table are in the buffer; messages in both are recognised by connection and id. The replay waits until
-    the live stream has sent the messages of the table, so that they are not sent again after the buffer is released. If
-    the buffer overflows, it is discarded and the table is read again from the oldest remembered message.
+    The query table is read after it contains all messages that arrived before the buffering. Later messages are in the
+    buffer. A message in both is sent once; its connection and id identify it. The replay ends after the live stream has
+    also processed the messages of the table, so that they are not sent a second time. If the buffer overflows, it is
+    emptied, and the table is read again from the oldest remembered message.
 
     Args:
         history: reads the query table.
-        progress: waits until query table or live stream have processed earlier messages.
+        progress: waits until the query table or the live stream has processed earlier messages.
         remembered: number of sent messages that are remembered, to recognise repeated messages.
     """
 
@@ -138,7 +142,7 @@ class SentImpulses:
         self._sent: OrderedDict[Key, datetime] = OrderedDict()
 
     def is_new(self, key: Key, timestamp: datetime) -> bool:
-        """Remember a telemetry message as sent; return True if it was not remembered before."""
+        """Remember a telemetry message as sent; return True if it was not sent before, as far as is remembered."""
         if key in self._sent:
             return False
         self._sent[key] = timestamp
@@ -154,15 +158,15 @@ class SentImpulses:
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
     def find_oldest_remembered(self, since: datetime) -> datetime:
-        """Return the time since which all sent messages are remembered: ``since``, or later if some were forgotten."""
+        """Return the time since which all sent messages are remembered; later than ``since`` if some were forgotten."""
         return next(iter(self._sent.values())) if self._has_evicted else since
 
 
 class CatchUp:
-    """Replays earlier impulses (telemetry messages) from the query table to streams that are already live.
+    """Replay of earlier impulses (telemetry messages) from the query table to streams that are already live.
 
-    Messages that are in the table are replayed immediately. Messages that were
-    published shortly before the stream opened may reach the table later; they are replayed after ``LAG_SECONDS``.
+    Messages that are already in the table are replayed at once. Messages that were published shortly before the stream
+    opened may reach the table later; they are replayed after ``LAG_SECONDS``.
 
     Args:
         catalog: function that returns the current workspace catalog.
@@ -263,7 +267,10 @@ class CatchUp:
         return True
 
     async def _send_with_retries(self, connection_id: str, text: bytes) -> None:
-        """Send one message to a stream; retry if the service is unavailable, skip a message that it rejects."""
+        """Send one message to a stream; retry while the service is unavailable.
+
+        Skip a message that the service rejects.
+        """
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await self._service.send(connection_id, text)

@@ -31,8 +31,9 @@ def build_member_group(member_id: str) -> str:
 class StreamQuota:
     """Enforces the limit of open streams per principal.
 
-    A place in the quota is reserved before a stream opens and released when it ends. When the quota is reached, the
-    reservations are compared with the open streams, because a crash can prevent the report that a stream has ended.
+    A reservation in the quota is made before a stream opens and released when the stream ends. When the quota is used
+    up, the reservations are compared with the open streams, because a crash can prevent the report that a stream has
+    ended.
 
     Args:
         places: store of the reservations, shared by all instances.
@@ -54,7 +55,7 @@ class StreamQuota:
     async def reserve_stream(self, member_id: str, stream_id: str) -> None:
         """Reserve a place in the member's quota for a stream that is about to open.
 
-        If the store does not respond, streams are admitted without counting and a warning is logged.
+        If the store does not respond, the stream is not counted, and a warning is logged.
 
         Raises:
             WorkspaceError: THROTTLED ``TOO_MANY_STREAMS``.
@@ -78,7 +79,7 @@ class StreamQuota:
             raise _build_rejection_error(limit)
 
     async def release_stream(self, member_id: str, stream_id: str) -> None:
-        """Stop counting a stream that has ended towards its member's quota.
+        """Release the member's quota reservation for a stream that has ended.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; a later comparison releases the place.
@@ -92,7 +93,7 @@ class StreamQuota:
         )
 
     async def _release_ended_streams(self, member_id: str) -> bool:
-        """Release the member's quota places that have no open stream; return whether a place was released."""
+        """Release the member's reservations for streams that are not open; return whether any was released."""
         at = self._runtime.now().timestamp()
         if at - self._compared_at.get(member_id, 0.0) < COMPARE_SECONDS:
             return False

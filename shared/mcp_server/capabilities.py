@@ -53,7 +53,7 @@ class Tool:
     hidden_arguments: tuple[str, ...] = ()
 
     def find_unknown_arguments(self, names: Iterable[str]) -> list[str]:
-        """Return those of the given names that are not arguments of this tool."""
+        """Return the given names that are not arguments of this tool, neither listed nor hidden."""
         known = {*self.input_schema.get("properties", {}), *self.hidden_arguments}
         return [name for name in names if name not in known]
 

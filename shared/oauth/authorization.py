@@ -1,4 +1,4 @@
-"""Authorization requests: their validation, the consent of the member, and the redirect to the client."""
+"""Validation of OAuth authorization requests, the consent of the member, and the redirect to the client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,8 +95,8 @@ class AuthorizationService:
     async def check_early(self, parameters: Parameters, base: str) -> Redirect | None:
         """Check an authorization request before the member signs in; return a redirect with an error, else None.
 
-        Requests of clients that a metadata document describes are not checked yet, because the document is fetched only
-        for a caller who has signed in.
+        If a metadata document describes the client, nothing is checked yet, because the document is fetched only for a
+        signed-in caller.
 
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``: the reply must not redirect.
@@ -112,7 +112,7 @@ class AuthorizationService:
         return None
 
     def record_request(self, parameters: Parameters) -> str | None:
-        """Record the arrival of an authorization request; see :meth:`RequestTimes.record`."""
+        """Record the time at which an authorization request arrived; see :meth:`RequestTimes.record`."""
         return self._times.record(parameters)
 
     async def ask(self, caller: Principal, parameters: Parameters, base: str) -> ConsentQuestion | Redirect:
@@ -232,7 +232,7 @@ def _check_request(parameters: Parameters, base: str) -> tuple[frozenset[AccessR
 
 
 def _select_rights(question: ConsentQuestion, chosen: Sequence[str]) -> frozenset[AccessRight]:
-    """Return the access rights to delegate: the chosen ones, without rights that the member lacks."""
+    """Return the access rights that the member chose, without rights that the member does not have."""
     requested = frozenset(map(str, question.request.rights))
     errors = [
         FieldError(f"scopes[{index}]", f"{name[:64]!r} was not requested by the client")

@@ -1,4 +1,4 @@
-"""Grant type ``client_credentials``: a service exchanges its API key for a token (RFC 6749 section 4.4)."""
+"""OAuth grant type ``client_credentials``: a service exchanges its API key for a token (RFC 6749 section 4.4)."""
 
 from dataclasses import replace
 from decimal import Decimal

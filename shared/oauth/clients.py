@@ -1,9 +1,4 @@
-"""OAuth clients: declared in the workspace document, or described by a metadata document at their own address.
-
-The id of a client with a Client ID Metadata Document is the https URL of that document. A document is fetched only for
-a signed-in member, because anyone can put any URL into a request. Documents and failures are cached, so that one URL
-cannot cause many requests.
-"""
+"""OAuth clients: each is declared in the workspace document, or described by a metadata document at its own URL."""
 
 import asyncio
 import re
@@ -46,7 +41,7 @@ class Client:
         return not self.client_id.startswith(URL_PREFIX)
 
     def find_redirect_uri(self, requested: str | None) -> str:
-        """Return the requested redirect URI if the client declares it; without a requested one, the only declared URI.
+        """Return the requested redirect URI if it is a URI of the client; if none is requested, the client's only URI.
 
         Raises:
             WorkspaceError: INVALID ``REDIRECT_URI_MISMATCH``.
@@ -86,7 +81,7 @@ class ClientDirectory:
         self._documents = documents
 
     async def find_declared(self, client_id: str) -> Client | None:
-        """Return the declared client with an id; None if the id can only be the address of a metadata document.
+        """Return the declared client with an id; return None if the id is a URL, which may have a metadata document.
 
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``.
@@ -108,7 +103,10 @@ class ClientDirectory:
 
 
 def unknown_client_error(detail: str) -> WorkspaceError:
-    """Build the error for a client id without a client; its reply must not be a redirect, for no URI is trusted."""
+    """Build the error for an unknown client id.
+
+    The reply must not be a redirect, because the redirect URI is not trusted.
+    """
     return WorkspaceError(
         Kind.INVALID, "OAUTH_CLIENT_UNKNOWN", detail, error="invalid_client", error_description=detail
     )

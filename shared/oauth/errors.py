@@ -78,14 +78,14 @@ _REPLACED = {'"': "'", "\\": "?"}
 
 
 def find_error_code(error: WorkspaceError) -> OAuthErrorCode:
-    """Return the OAuth error code for any error of the service."""
+    """Return the OAuth error code that corresponds to an error of the service."""
     if isinstance(error, OAuthError):
         return error.error
     return _CODES.get(error.kind, OAuthErrorCode.INVALID_REQUEST)
 
 
 def to_description(detail: str) -> str:
-    r"""Remove all characters that ``error_description`` must not contain: those beyond ASCII, ``"`` and ``\``."""
+    r"""Return a text without the characters that ``error_description`` must not have: non-ASCII, ``"`` and ``\``."""
     allowed = (_REPLACED.get(char, char if " " <= char <= "~" else "?") for char in detail)
     return "".join(allowed)
 

@@ -1,7 +1,7 @@
 """End of OAuth grants: by the member, the client, the reuse of a token, or the revocation of the member's credential.
 
-The end is stored first and the access tokens are revoked; the audit event follows. If the process stops in between, a
-background job completes the end. The job also ends the grants of disabled members.
+The end of the grant is stored first. Then the access tokens are revoked, and the audit event is appended. If the
+process stops in between, a background job completes the steps. The job also ends the grants of disabled members.
 """
 
 from collections.abc import Awaitable, Callable, Container, Mapping
@@ -70,7 +70,7 @@ class GrantEnder:
             await self._store.replace(stored, replace(stored.grant, end=end))
 
     async def end_descendants(self, credential_id: str, actor: str, made_with: Mapping[str, Any] | None) -> None:
-        """End the grants to which a member consented with a token or API key that is now revoked."""
+        """End the grants whose consent was given with a token or API key, because this token or key is revoked."""
         for grant in await self._store.list_descendants(credential_id):
             await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, made_with)
 
@@ -117,6 +117,6 @@ class GrantEnder:
 
 
 def has_member(team: Team, grant: Grant) -> bool:
-    """Return whether the member who consented to a grant has been enabled since the consent."""
+    """Return whether the member who consented to a grant is enabled, and was never disabled since the consent."""
     member = team.members.get(grant.member_id)
     return member is not None and member.enabled and not team.has_ended_token(grant.member_id, grant.grant_id)

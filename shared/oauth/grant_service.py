@@ -152,7 +152,7 @@ class GrantService:
         return token, str(after)
 
     async def authorize(self, grant: Grant, via: CredentialKind) -> Principal:
-        """Return the member who consented to a grant as a caller with the delegated rights that the member still has.
+        """Return the caller for a grant's tokens: the consenting member with the delegated rights that are still held.
 
         Raises:
             OAuthError: ``invalid_grant`` if the member is disabled or has none of the rights, if the client is no
@@ -203,7 +203,10 @@ class GrantService:
         await self._ender.end(grant_id, EndReason.MEMBER, caller.member_id, caller.describe_credential())
 
     async def end_by_client(self, client_id: str, text: str) -> bool:
-        """End the grant of a refresh token at the request of its client; return False if the token is unknown."""
+        """End the grant of a refresh token because its client requests it.
+
+        Return False if the refresh token is unknown.
+        """
         try:
             stored = await self.find_by_refresh_token(client_id, text)
         except OAuthError:

@@ -1,8 +1,8 @@
 """OAuth grants: the rights that a team member delegated to a client, with the authorization code and refresh tokens.
 
-A grant begins with an authorization code. When the client exchanges the code, the grant gets a family of refresh
-tokens, of which only the newest is valid. Code and tokens are in one record, so that one conditional write decides
-between simultaneous requests.
+A grant begins with an authorization code. When the client exchanges the code, it gets a refresh token; each use of a
+refresh token replaces it by a new one. Code and refresh tokens are in one record, so that of several simultaneous
+requests, one conditional write succeeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,7 @@ REFRESH_LIFETIME: Final = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class CodeProof:
-    """Values with which the client must prove that it requested the authorization code.
-
-    Attributes:
-        digest: SHA-256 of the code.
-        challenge: PKCE code challenge of the method S256 (RFC 7636).
-        redirect_uri: redirect URI of the authorization request.
-        expires_at: expiry of the code.
-    """
+    """Digest and values with which the client must prove that it requested the authorization code."""
 
     digest: str
     challenge: str
@@ -127,7 +120,7 @@ class Grant:
         return self.code.expires_at if self.refresh is None else self.refresh.expires_at
 
     def is_active(self, at: datetime) -> bool:
-        """Return whether the client has exchanged the code, and can still renew its tokens."""
+        """Return whether the client has exchanged the code and can still get new tokens."""
         return self.end is None and self.refresh is not None and self.refresh.expires_at > at
 
 
@@ -156,7 +149,7 @@ class GrantStore(Protocol):
         ...
 
     async def replace(self, before: StoredGrant, after: Grant) -> bool:
-        """Replace a grant unless it has changed since it was read; of several concurrent calls, one succeeds.
+        """Replace a grant unless it has changed since it was read; of several concurrent calls, only one succeeds.
 
         Returns:
             True if this call replaced the grant.
@@ -168,7 +161,7 @@ class GrantStore(Protocol):
         ...
 
     async def list_descendants(self, credential_id: str) -> Sequence[Grant]:
-        """Return the active and unexpired grants to which a member consented with a token or API key, oldest first."""
+        """Return the active, unexpired grants whose consent was given with a certain token or API key, oldest first."""
         ...
 
     async def list_unrecorded(self) -> Sequence[StoredGrant]:

@@ -61,7 +61,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentification:
-    """Id and secret with which a client identifies itself; the secret of a public client is empty."""
+    """Id and secret with which a client identifies itself; the secret is empty for a public client."""
 
     client_id: str
     secret: str = ""

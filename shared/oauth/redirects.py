@@ -21,7 +21,7 @@ def denied_error(description: str) -> OAuthError:
 
 
 def build_error_redirect(redirect_uri: str, parameters: Parameters, base: str, error: OAuthError) -> Redirect:
-    """Build the redirect with an error; errors other than a denial are counted."""
+    """Build the redirect that reports an error to the client; count the error in the metrics unless it is a denial."""
     if error.error is not OAuthErrorCode.ACCESS_DENIED:
         count("workspace.oauth.refusals", error=str(error.error))
     members = {"error": str(error.error), "error_description": to_description(error.detail)}

@@ -20,7 +20,7 @@ CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
-    """Parts of which the text of an authorization code consists."""
+    """Parts of the text of an authorization code."""
 
     grant_id: str
     secret: str
@@ -32,7 +32,7 @@ class CodeText:
 
 @dataclass(frozen=True, slots=True)
 class RefreshText:
-    """Parts of which the text of a refresh token consists."""
+    """Parts of the text of a refresh token."""
 
     grant_id: str
     family: str

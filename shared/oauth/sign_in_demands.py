@@ -1,4 +1,4 @@
-"""Demands of OAuth clients on the person's sign-in: ``max_age`` and ``prompt=login`` (OpenID Connect Core 3.1.2.1)."""
+"""OAuth parameters that require a recent sign-in: ``max_age`` and ``prompt=login`` (OpenID Connect Core 3.1.2.1)."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _IDENTIFYING: Final = ("client_id", "redirect_uri", "state", "code_challenge")
 
 @dataclass(frozen=True, slots=True)
 class SignInDemand:
-    """Demand of an OAuth client on the sign-in of the person who consents.
+    """Requirement of an OAuth client for the sign-in of the person who consents.
 
     Attributes:
         max_age: maximum age of the sign-in in seconds; None for any age.
@@ -72,9 +72,10 @@ def parse_sign_in_demand(parameters: Parameters) -> SignInDemand:
 
 
 class RequestTimes:
-    """Times of the authorization requests that this process has received and that require a new sign-in.
+    """Arrival times of the authorization requests that require a new sign-in, as far as this process received them.
 
-    The consent page sends this time back. The stored times are for pages that send only the client's parameters.
+    The consent page sends the time back with its request. The stored times are needed for pages that send only the
+    client's parameters.
 
     Args:
         runtime: clock of the service.
@@ -85,7 +86,7 @@ class RequestTimes:
         self._times: OrderedDict[bytes, datetime] = OrderedDict()
 
     def record(self, parameters: Parameters) -> str | None:
-        """Record that a request arrived now; return the time, for the consent page.
+        """Record the arrival time of an authorization request, and return the time for the consent page.
 
         Returns:
             The value of the parameter ``requested_at``; None if the request requires no new sign-in or is malformed.
@@ -103,10 +104,10 @@ class RequestTimes:
         return rfc3339(at)
 
     def find(self, parameters: Parameters) -> datetime | None:
-        """Return when a request arrived: the later of the recorded time and the time that the consent page sent.
+        """Return the arrival time of a request: the recorded time or the consent page's time, whichever is later.
 
-        The page may send the time of another instance. A time of over an hour ago does not count, because a forged one
-        would make every sign-in new.
+        The page may send a time that another instance recorded. A time over an hour ago is ignored, because with a
+        forged old time every sign-in would count as new.
 
         Returns:
             The time; None if it is unknown.
@@ -127,7 +128,7 @@ class RequestTimes:
 
 
 def _is_within(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
-    """Return whether a sign-in is not older than ``age``, and not in the future."""
+    """Return whether a sign-in is at most ``age`` old, and not in the future."""
     return sign_in.exact_time is not None and -MAX_AHEAD <= at - sign_in.exact_time <= age
 
 
@@ -141,6 +142,6 @@ def _is_later(sign_in: SignIn, requested_at: datetime | None) -> bool:
 
 
 def _identify_request(parameters: Parameters) -> bytes:
-    """Compute a digest that identifies an authorization request, from its parameters, which can be long."""
+    """Compute a digest of the parameters of an authorization request, which identifies the request."""
     values = json.dumps([parameters.get(name) for name in _IDENTIFYING])
     return hashlib.sha256(values.encode()).digest()

@@ -1,7 +1,8 @@
-"""OpenTelemetry exporters of traces and metrics, as the standard ``OTEL_*`` variables select them.
+"""OpenTelemetry exporters of traces and metrics, which the standard ``OTEL_*`` variables select.
 
-The app uses only the OpenTelemetry API. The variables name an OTLP collector; on Azure an adapter installs the
-providers of Azure Monitor after the start. Without collector and providers, no OpenTelemetry package is imported.
+The app uses only the OpenTelemetry API. The variables name an OTLP collector. On Azure, an adapter installs the
+providers of Azure Monitor after the start. Without a collector and without providers, no OpenTelemetry package is
+imported.
 
 Source: OpenTelemetry, Environment Variable Specification and OTLP Exporter Configuration. An empty value counts as
 missing. All other ``OTEL_*`` variables are read by the OpenTelemetry SDK.

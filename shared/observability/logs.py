@@ -55,7 +55,7 @@ def configure_json_logs(level: str) -> None:
 
 
 class FieldsFormatter(logging.Formatter):
-    """Log formatter that appends the request id and the fields of a record to its message, as a JSON object."""
+    """Log formatter that writes a record's message, followed by its request id and fields as a JSON object."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the base class's name
         """Format a log record as its message and a JSON object of its fields."""

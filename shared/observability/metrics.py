@@ -13,7 +13,8 @@ class Instrument:
     """Definition of a metric.
 
     Attributes:
-        kind: `counter` only increases, `level` increases and decreases, `histogram` collects values.
+        kind: `counter` for a number that only increases, `level` for a number that also decreases, `histogram` for
+            single values.
         unit: unit in the Unified Code for Units of Measure (UCUM).
         description: sentence that explains the metric to operators.
     """
@@ -66,25 +67,19 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
 
 
 def count(name: str, amount: int = 1, **attributes: Attribute) -> None:
-    """Add to a counter metric.
-
-    Args:
-        name: name of the metric, a key of ``INSTRUMENTS``.
-        amount: number to add; not negative.
-        attributes: metric attributes with few distinct values; never names of people or equipment.
-    """
+    """Add an amount to a counter metric."""
     if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).add(amount, attributes)
 
 
 def change_level(name: str, amount: int, **attributes: Attribute) -> None:
-    """Change a level metric by an amount, which may be negative; name and attributes are those of ``count``."""
+    """Change a level metric by an amount, which may be negative; see :func:`count` for the name and the attributes."""
     if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).add(amount, attributes)
 
 
 def measure(name: str, value: float, **attributes: Attribute) -> None:
-    """Add a value to a histogram metric; name and attributes are those of ``count``."""
+    """Add a value to a histogram metric; see :func:`count` for the name and the attributes."""
     if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).record(value, attributes)
 

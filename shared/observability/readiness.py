@@ -21,7 +21,7 @@ _host_probes: dict[str, Probe] = {}
 
 
 def add_probe(name: str, probe: Probe) -> None:
-    """Register a check of a dependency of the host, in addition to the app's own stores.
+    """Register a readiness check for a dependency of the host; the app's own stores have their checks already.
 
     Args:
         name: name of the dependency in the reply of the readiness check.

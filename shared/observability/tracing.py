@@ -30,7 +30,7 @@ def span(
 ) -> AbstractContextManager[None]:
     """Context manager: trace a block as a child of the current span.
 
-    An exception marks the span as failed, except a WorkspaceError that the request itself causes.
+    An exception marks the span as failed, unless it is a WorkspaceError that reports a fault of the request.
 
     Args:
         name: name of the span, from a small set; without names of people or equipment.
@@ -49,7 +49,7 @@ def span(
 def open_call_span(
     name: str, attributes: Mapping[str, Attribute], failures: tuple[type[Exception], ...] = ANY, *, kind: str = "CLIENT"
 ) -> AbstractContextManager[None]:
-    """Context manager: trace a call to a dependency, but only within another span, so that polling creates no traces.
+    """Context manager: trace a call to a dependency if another span is open; polling without a span creates no traces.
 
     Args:
         name: see :func:`span`.
@@ -69,7 +69,8 @@ def open_batch_span(
 
     Args:
         name: see :func:`span`.
-        callers: results of ``get_current_span_context`` for the callers; the work is traced only if a caller is.
+        callers: results of ``get_current_span_context`` for the callers; the work is traced only if at least one caller
+            is traced.
         attributes: see :func:`span`.
     """
     if not is_signal_enabled(Signal.TRACES):

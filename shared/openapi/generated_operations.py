@@ -111,10 +111,10 @@ def _build_parameter(parameter: QueryParameter) -> Schema:
 
 
 def register_query_summary(schemas: SchemaRegistry) -> None:
-    """Register the schema of a query's result without its rows, which each query with known columns completes.
+    """Register the schema of a query's result without the property for rows.
 
-    Code generators merge properties of the same name of two schemas in different ways, so the rows have one schema
-    only.
+    The schema of each query with known columns adds this property. It must not be in both schemas, because code
+    generators merge properties of the same name in different ways.
     """
     answer = schemas.named[_ANSWER]
     members = {name: schema for name, schema in answer["properties"].items() if name != _ROWS}

@@ -1,4 +1,4 @@
-"""JSON schemas of Python types; each named type once under ``components``."""
+"""JSON schemas of Python types; each named type is defined once under ``components``."""
 
 import copy
 import hashlib
@@ -29,7 +29,7 @@ class ClosedBody:
     server_set: Collection[str] = ()
 
     def close_schema(self, schema: Schema) -> Schema:
-        """Return the JSON schema of a request body with unknown properties forbidden at each level."""
+        """Return the JSON schema of a request body in which every object forbids unknown properties."""
         schema_copy: Schema = _forbid_unknown_members(schema)
         if self.server_set:
             member_schema = {
@@ -60,8 +60,8 @@ class SchemaRegistry:
     def register_problem(self, status: int, codes: Sequence[str]) -> str:
         """Register the error reply for these codes; return a reference to the reply.
 
-        Operations with the same codes share a reply. Its name depends on the codes only, and not on the operations
-        that the caller may use.
+        Operations with the same codes share a reply. The name of the reply depends only on the codes, so that it is the
+        same for all callers.
         """
         phrase = HTTPStatus(status).phrase.replace(" ", "").replace("-", "")
         digest = hashlib.blake2b(" ".join(codes).encode(), digest_size=3).hexdigest()
@@ -93,17 +93,16 @@ class SchemaRegistry:
         return schema_copy
 
     def register_parameters(self, model: type[BaseModel]) -> list[Schema]:
-        """List the query parameters that a model declares, and register the enumerations that they name."""
+        """Return the query parameters that a model declares, and register the enumerations that they refer to."""
         schema = _copy_schema(model, "validation")
         for name, definition in schema.get("$defs", {}).items():
             self._add_definition(name, definition)
         return _to_parameters(schema, {})
 
     def name_enums(self, schema: Schema, owner: str, member: str) -> Schema:
-        """Return a schema in which an enumeration of a property is a reference to a named schema.
+        """Return a property's schema in which each enumeration is replaced by a reference to a named schema.
 
-        Code generators then write one type for each enumeration, with a name that does not depend on the place of its
-        use.
+        Code generators then write one type for each enumeration, and its name is the same wherever it is used.
 
         Args:
             schema: schema of the property.
@@ -148,7 +147,7 @@ def inline_schema(shape: Any, mode: Mode) -> Schema:
 
 
 def list_parameters(model: type[BaseModel]) -> list[Schema]:
-    """List the query parameters that a model declares; nested types are written inline."""
+    """Return the query parameters that a model declares; the schemas of nested types are written inline."""
     schema = _copy_schema(model, "validation")
     parameters = _to_parameters(schema, schema.get("$defs", {}))
     for parameter in parameters:
@@ -165,7 +164,7 @@ def _to_parameters(schema: Schema, inlined: Mapping[str, Schema]) -> list[Schema
 
 
 def _to_parameter(schema: Schema, inlined: Mapping[str, Schema]) -> Schema:
-    """Convert the schema of a model's property to a query parameter; drop null, which a query string cannot contain.
+    """Convert the schema of a property to a query parameter; remove the type null, which a query string cannot contain.
 
     Args:
         schema: schema of the property.
@@ -199,7 +198,7 @@ def _build_schema(shape: Any, mode: Mode, template: str) -> Schema:
 
 
 def _add_formats(schema: Any) -> None:
-    """Add the format of integers for typed clients, and remove null defaults, which add no information."""
+    """Add formats to integers for typed clients, and remove defaults that are null, which carry no information."""
     if isinstance(schema, list):
         for each in schema:
             _add_formats(each)

@@ -1,1 +1,1 @@
-"""HTTP requests to URLs that users chose: rules for addresses against request forgery, and the client's port."""
+"""HTTP requests to URLs that users chose: rules against request forgery (SSRF), and the port of the HTTP client."""

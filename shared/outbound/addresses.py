@@ -107,7 +107,7 @@ class AddressRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OutboundUrl:
-    """URL whose text follows the rules; the IP addresses of its host are not checked yet.
+    """URL whose text satisfies the rules; the IP addresses of its host are checked later.
 
     Attributes:
         text: the whole URL. It can contain secrets; use :attr:`origin` and :attr:`digest` in logs and errors.
@@ -182,7 +182,7 @@ def parse_outbound_url(text: str) -> OutboundUrl:
 
 
 def _parse_host(parts: SplitResult) -> str:
-    """Check the host of a URL by the rules, and return it.
+    """Check that the host of a URL satisfies the rules, and return the host.
 
     IPv4 addresses are accepted in their usual form only, because resolvers read ``2130706433``, ``0x7f.1`` and
     ``0177.0.0.1`` as 127.0.0.1.
@@ -256,7 +256,7 @@ class AddressRules:
 
 
 def _find_embedded_address(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address contains and reaches; any other address unchanged."""
+    """Return the IPv4 address that an IPv6 address contains and leads to; return any other address unchanged."""
     if isinstance(address, IPv4Address):
         return address
     if any(address in network for network in _EMBEDDING):
@@ -265,5 +265,8 @@ def _find_embedded_address(address: Address) -> Address:
 
 
 def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:
-    """Parse the addresses that a resolver returned; an address with a zone (``fe80::1%eth0``) loses the zone."""
+    """Parse the addresses that a resolver returned.
+
+    The zone of an address (``%eth0`` in ``fe80::1%eth0``) is removed.
+    """
     return tuple(dict.fromkeys(ip_address(text.partition("%")[0]) for text in texts))

@@ -60,10 +60,10 @@ class OutboundReply:
 
 
 class OutboundHttp(Protocol):
-    """HTTP client that checks every IP address before it connects, and connects to exactly that address.
+    """HTTP client that checks an IP address before it connects to it, and uses exactly this address.
 
-    Names are resolved for each new connection. TLS certificates are verified for the host name. Redirects, proxies
-    and cookies are not used, and compressed bodies are not unpacked.
+    Names are resolved for each new connection. TLS certificates are verified for the host name. Redirects, proxies and
+    cookies are not used, and compressed bodies are not unpacked.
     """
 
     async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:

@@ -70,7 +70,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _ReceiptLinks:
-    """Links to receipts for an HTML page; each link contains its receipt, so that a saved page needs no other file."""
+    """Links to receipts for an HTML page.
+
+    Each link contains the receipt itself, so a saved page needs no other file.
+    """
 
     chain: ChainKey
     receipts: Mapping[str, bytes]
@@ -189,7 +192,10 @@ def _list_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[s
 
 
 def _list_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """List what the report prints about a signature: name, time and meaning; only the meaning without a signature."""
+    """Return what the report prints about a decision: name, time and meaning of the signature.
+
+    Meaning only if unsigned.
+    """
     signature = decision.get("Signature")
     if signature is None:
         yield "Meaning of the signature", decision["Meaning"]

@@ -198,7 +198,7 @@ class Amendments:
         return await self._log.append(decision.chain, draft, append_id=append_id, check=check, exclusive=exclusive)
 
     async def _find_appended(self, chain: ChainKey, append_id: str) -> AppendResult | None:
-        """Return the decision that an earlier attempt of the request has stored; None if there is none."""
+        """Return the decision that an earlier attempt of the same request has appended; None if there is none."""
         found = await self._store.find(chain, Lookup.APPEND_ID, [append_id])
         return AppendResult(found[0], repeated=True) if found else None
 
@@ -233,9 +233,10 @@ class Amendments:
 
 
 class _UnconfirmedError(Exception):
-    """A signature was not confirmed directly before its decision was appended.
+    """Raised if a signature cannot be confirmed directly before its decision is appended.
 
-    The error of the store of signatures is wrapped, because other appends of the same batch must not fail with it.
+    This exception contains the error of the signature store. It fails only this append, and not the other appends of
+    the batch.
     """
 
     def __init__(self, error: WorkspaceError) -> None:
@@ -265,11 +266,11 @@ class _Decision:
 
     @property
     def identities(self) -> set[str]:
-        """Ids of the members who decide about the amendment, in one letter case."""
+        """Ids of the members who take part in the decision (the actor and the creators), in one letter case."""
         return {each.casefold() for each in (self.actor, *self.creators)}
 
     def build_transition(self, original: Mapping[str, Any]) -> dict[str, Any]:
-        """Build the audit record of the decision, without the properties that are known only when it is appended."""
+        """Build the audit record of the decision; the append adds the remaining properties."""
         by, _, meaning = _DECISIONS[self.status]
         return {
             "ScopeKey": self.chain.scope_key,
@@ -290,12 +291,12 @@ def is_decision(record: ChainRecord) -> bool:
 
 
 def is_original(record: ChainRecord) -> bool:
-    """Return whether a record in a chain of amendments is an amendment and not a decision."""
+    """Return whether a record in a chain of amendments is an amendment; the other records are decisions."""
     return "AmendmentID" not in record.projection
 
 
 def get_amendment_id(record: ChainRecord) -> str:
-    """Return the RecordID by which decisions refer to an amendment."""
+    """Return the RecordID that identifies an amendment in its decisions."""
     return format_record_id(record.sequence)
 
 

@@ -1,4 +1,4 @@
-"""Appender of one audit chain: stores waiting appends in batches, links them to the last record, retries conflicts."""
+"""Appender of one audit chain: stores waiting records in batches, links each to the previous one, retries conflicts."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -60,7 +60,7 @@ class PendingAppend:
         future: future with the result for the caller.
         look_up: whether the append id may already be in the chain and must be searched there.
         check: raises an error to reject the append; see :meth:`ChainLog.append`.
-        exclusive: text that at most one append of a batch may have; empty for no restriction.
+        exclusive: text that a batch must not contain twice; empty for no restriction.
         caller: trace span of the caller, or None.
         sent: whether an earlier attempt of this process may have stored the record.
     """
@@ -80,17 +80,17 @@ class PendingAppend:
 
     @property
     def unique_keys(self) -> list[tuple[str, str]]:
-        """Append id and ``exclusive`` text, which no other append of the batch may have; a new append id is omitted."""
+        """Texts that no other append of the batch may have: ``exclusive``, and the append id if it may be stored."""
         keys = [("append", self.append_id)] if self.look_up else []
         return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
 
     def succeed(self, record: ChainRecord, *, repeated: bool) -> None:
-        """Complete the append: pass the stored record to the caller if the caller still waits."""
+        """Complete the append: give the stored record to the caller if the caller still waits."""
         if not self.future.done():
             self.future.set_result(AppendResult(record, repeated))
 
     def fail(self, error: BaseException) -> None:
-        """End the append with an error: pass the error to the caller if the caller still waits."""
+        """End the append with an error, which the caller gets if the caller still waits."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -136,9 +136,9 @@ class Appender:
             raise
 
     async def _load_tip_or_provision_chain(self) -> None:
-        """Read the tip (number and hash of the last record) of the chain; let the store prepare a chain that is empty.
+        """Read the tip (number and hash of the last record) of the chain; prepare the store if the chain is empty.
 
-        A failure is passed to all waiting callers.
+        If this fails, all waiting callers get the error.
         """
         try:
             tip = await self._read_tip()
@@ -162,7 +162,10 @@ class Appender:
         self._tips.move_to_end(self.chain)
 
     def _remove_next_batch(self) -> list[PendingAppend]:
-        """Take the next batch of waiting appends from the queue, in order; abandoned appends are dropped."""
+        """Take the next batch of waiting appends from the queue, in order.
+
+        Remove appends whose caller was cancelled.
+        """
         batch: list[PendingAppend] = []
         later: list[PendingAppend] = []
         used_keys: set[tuple[str, str]] = set()
@@ -187,7 +190,7 @@ class Appender:
         return batch
 
     async def _store_all(self, batch: list[PendingAppend]) -> None:
-        """Store a batch of appends, with retries, and give each append its result or its error."""
+        """Store a batch of appends, with retries, and give each caller its record or its error."""
         deadline = self._runtime.monotonic() + self._give_up_seconds
         attempt = 0
         try:
@@ -210,9 +213,9 @@ class Appender:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
     async def _store_once_or_wait(self, batch: list[PendingAppend]) -> bool:
-        """Try to store a batch once; return False if the batch must be stored again.
+        """Try once to store a batch; return False if the caller must try again.
 
-        While the outcome of an earlier attempt is unknown, the batch is also tried again if the store is unavailable.
+        If the outcome of an earlier attempt is unknown, the caller must also try again while the store is unavailable.
         """
         try:
             return await self._store_once(batch)
@@ -223,9 +226,9 @@ class Appender:
             return False
 
     async def _store_once(self, batch: list[PendingAppend]) -> bool:
-        """Try to store a batch of appends once; return False if another process appended or the outcome is unknown.
+        """Try once to store a batch; return False if another process has appended a record or the outcome is unknown.
 
-        Entries that are already stored, rejected or abandoned are removed from the batch.
+        Appends that are already stored, rejected or abandoned are removed from the batch.
         """
         tip = await self._read_tip()
         # The look-up must follow the read of the tip: a later append moves the tip, so that this attempt fails.
@@ -266,7 +269,7 @@ class Appender:
                 batch.remove(entry)
 
     async def _run_checks(self, batch: list[PendingAppend]) -> None:
-        """Run the check of each append in a batch; if it raises an error, reject the append and remove it."""
+        """Call the check of each append in a batch; reject and remove the appends whose check raises an error."""
         for entry in list(batch):
             if entry.check is None or entry.is_abandoned():
                 continue
@@ -279,7 +282,7 @@ class Appender:
                 batch.remove(entry)
 
     def _seal_records(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
-        """Seal as many of the first appends of a batch as the store accepts in one write; return their records."""
+        """Return the sealed records of the first appends of a batch, as many as the store accepts in one write."""
         instant = self._runtime.now()
         timestamp = rfc3339(instant)
         if tip.timestamp > timestamp:
@@ -299,7 +302,7 @@ class Appender:
         return records
 
     def _return_to_queue(self, batch: list[PendingAppend], count: int) -> None:
-        """Move all appends of a batch except the first ``count`` back to the front of the queue."""
+        """Move all appends of a batch after the first ``count`` back to the front of the queue."""
         self.waiting.extendleft(reversed(batch[count:]))
         del batch[count:]
 

@@ -1,4 +1,4 @@
-"""Canonical JSON text (RFC 8785, JCS): orjson writes it if its text is canonical, else the slower package rfc8785."""
+"""Canonical JSON text (RFC 8785, JCS): written by fast orjson if its text is canonical, else by the package rfc8785."""
 
 import json
 import math
@@ -81,7 +81,7 @@ def parse_canonical(canonical: bytes) -> Any:
 
 
 def parse_if_canonical(canonical: bytes) -> Any:
-    """Parse JSON bytes; return None if they are not in canonical form (RFC 8785), or if they are ``null``."""
+    """Parse JSON bytes that are in canonical form (RFC 8785); return None for all other bytes, and for ``null``."""
     try:
         value = orjson.loads(canonical)
         if orjson.dumps(value, None, STRICT) == canonical and _is_orjson_canonical(value, canonical):
@@ -130,8 +130,8 @@ def is_canonical(canonical: bytes) -> bool:
 def _is_orjson_canonical(value: Any, text: bytes) -> bool:
     """Return whether the text that orjson wrote for a value, with sorted keys, is also its RFC 8785 form.
 
-    orjson sorts by code points, RFC 8785 by UTF-16 units. The order is the same if the text, or every key, is ASCII.
-    orjson has already rejected integers beyond ±(2^53-1).
+    The order of keys is the same if the text, or every key, is ASCII: orjson sorts by code points, RFC 8785 by UTF-16
+    units. orjson has already rejected integers beyond ±(2^53-1).
     """
     return is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
 

@@ -1,4 +1,4 @@
-"""Log that appends records to all audit chains, with one appender for each chain; and the adapter for audit events."""
+"""Log that appends records to all audit chains with one appender for each chain; its form for other domains' events."""
 
 import asyncio
 import contextvars
@@ -75,8 +75,8 @@ class ChainLog:
                 record. Empty for an append that is certainly new.
             check: called before each attempt; raises an error to reject the append. If another record is appended after
                 the check, the attempt fails and the check is called again.
-            exclusive: text that at most one append of a batch may have, so that the ``check`` of an append can read
-                the records of all earlier appends with this text.
+            exclusive: text that a batch must not contain twice. Therefore, the ``check`` of an append can read the
+                records of all earlier appends with this text.
 
         Raises:
             WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` if nothing was stored, ``PROVENANCE_BUSY`` if too
@@ -107,7 +107,10 @@ class ChainLog:
         await self._store.close()
 
     def _create_append_id(self) -> str:
-        """Create a new append id. The ids of one process sort together, which avoids random writes to the index."""
+        """Create a new append id.
+
+        Ids that one process creates sort together, which avoids random writes to the index.
+        """
         return self._run_id + str(next(self._numbers))
 
     def _get_or_start_appender(self, chain: ChainKey, workspace: str) -> Appender:

@@ -1,4 +1,4 @@
-"""Merkle trees of audit chains: cached roots of subtrees, extension by verified records, and proofs."""
+"""Merkle trees of audit chains: cached roots of subtrees, extension by newly verified records, and proofs."""
 
 import hashlib
 import json
@@ -33,8 +33,8 @@ _DIGEST: Final = hashlib.sha256().digest_size
 class Tiles:
     """Stored roots of complete subtrees of a chain's Merkle tree, so that proofs need not read every record's hash.
 
-    A tile is the list of the roots of 256 consecutive subtrees. Tiles can be computed again at any time, and need not
-    be trusted: the recipient of a proof checks it against a signed root.
+    A tile is the list of the roots of 256 consecutive subtrees. Lost tiles are computed again. Tiles need not be
+    trusted, because the recipient of a proof checks it against a signed root.
 
     Args:
         notes: store of the checkpoints, in which the tiles are stored, too.
@@ -86,7 +86,7 @@ class SignedTree:
         return tree
 
     def to_state(self) -> bytes:
-        """Serialise the tree to bytes that the checkpoint store keeps; :meth:`from_state` parses them."""
+        """Serialise the tree to bytes for the checkpoint store; :meth:`from_state` parses them."""
         nodes = [node.hex() for node in self.before.nodes]
         return json.dumps({"size": self.before.size, "nodes": nodes, "last": self.last_hash}).encode()
 
@@ -105,7 +105,7 @@ class SignedTree:
 class ChainTrees:
     """Computes the Merkle trees of chains from the stored hashes of their records, and caches roots of subtrees.
 
-    If stored hashes are changed later, cached roots still match the signed checkpoints, but newly computed ones do not.
+    If someone changes stored hashes, cached roots still match the signed checkpoints, but newly computed roots do not.
 
     Args:
         store: store of the chains.
@@ -120,7 +120,7 @@ class ChainTrees:
         self._runtime = runtime
 
     async def build_tree(self, chain: ChainKey, first: int, last: int) -> CompactRange:
-        """Build the Merkle tree of a range of a chain's records; the tree is smaller if the chain is shorter.
+        """Build the Merkle tree of a range of a chain's records; records beyond the end of the chain are ignored.
 
         Args:
             chain: chain of the tree.
@@ -139,13 +139,13 @@ class ChainTrees:
         return tree
 
     async def build_signed_tree(self, chain: ChainKey, size: int) -> SignedTree:
-        """Build the tree of a chain's first ``size`` records, at least one; of all records if the chain is shorter."""
+        """Build the tree of a chain's first ``size`` records (at least 1), or of all records of a shorter chain."""
         before = await self.build_tree(chain, 0, size - 1)
         last = await self._store.read_hashes(chain, size - 1, limit=1)
         return SignedTree(before, parse_leaf(last[0]).hex() if last else "")
 
     async def save_tiles(self, chain: ChainKey, size: int) -> None:
-        """Store the tiles (lists of subtree roots) of a chain's tree that are not stored yet.
+        """Store the new tiles (lists of subtree roots) of a chain's tree; existing tiles are not stored again.
 
         Args:
             chain: chain of the tree.
@@ -196,7 +196,7 @@ class ChainTrees:
 async def extend_signed_tree(
     store: ChainStore, chain: ChainKey, workspace: str, covered: SignedTree, tip: Tip, until: str, *, runtime: Runtime
 ) -> SignedTree:
-    """Verify every record after a signed tree up to the chain's last record (tip), and return the extended tree.
+    """Verify the records that follow a signed tree, up to the chain's last record (tip); return the extended tree.
 
     Args:
         store: store of the chain.
@@ -238,7 +238,7 @@ async def extend_signed_tree(
 
 
 async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
-    """Read the time of the last record that the checkpoint covers; reject the chain if that record was changed."""
+    """Return the time of the last record that the checkpoint covers; raise an error if that record was changed."""
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
     record = page.records[0] if page.records else None
@@ -352,12 +352,12 @@ class Proofs:
         return await self.build_consistency(chain, old, size)
 
     async def build_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
-        """Build an inclusion proof for a size that is known to be at most the chain's length."""
+        """Build an inclusion proof without a check that ``size`` is at most the chain's length."""
         hashes = await self._build_roots(chain, list_inclusion_ranges(sequence - 1, size))
         return MerkleInclusionProof(sequence - 1, size, hashes)
 
     async def build_consistency(self, chain: ChainKey, old: int, size: int) -> MerkleConsistencyProof:
-        """Build a consistency proof for sizes that are known to be at most the chain's length."""
+        """Build a consistency proof without a check that the sizes are at most the chain's length."""
         return MerkleConsistencyProof(old, size, await self._build_roots(chain, list_consistency_ranges(old, size)))
 
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:

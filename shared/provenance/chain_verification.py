@@ -47,7 +47,7 @@ _STATES_DEPTH: Final = MAX_DEPTH - 1
 
 @dataclass(slots=True)
 class EventFastPath:
-    """Fast verification of consecutive simple events (see the module docstring), with the state of the verification.
+    """Fast verification of consecutive simple events (ASCII, ordinary numbers), with the state of the verification.
 
     Attributes:
         sequence: sequence number of the last valid record.
@@ -64,7 +64,7 @@ class EventFastPath:
     hashes: list[str]
 
     def advance(self, rows: Iterator[Row], leaves: int) -> Row | None:
-        """Verify simple events; return the first row that requires the complete rules, or None after the last row.
+        """Verify rows while they are simple events; return the first row that is not one, or None after the last row.
 
         Args:
             rows: iterator over the next rows of the chain; it continues after the returned row.
@@ -223,7 +223,7 @@ class ChainVerification:
         return True
 
     def add_signed(self, first: int, last: int) -> None:
-        """Extend the range of sequence numbers of signed decisions; zeros mean that there is no signed decision."""
+        """Extend the range of sequence numbers of signed decisions; two zeros mean that there is no signed decision."""
         self.signed = (self.signed[0] or first, last or self.signed[1])
 
     def _is_valid(self, record: ChainRecord, value: Any) -> bool:
@@ -241,7 +241,7 @@ class ChainVerification:
         )
 
     def _is_fork(self, record: ChainRecord, value: Any) -> bool:
-        """Return whether a record differs from the last valid record, but has its sequence number and PreviousHash."""
+        """Return whether a record has the number and PreviousHash of the last valid record, but another content."""
         return (
             type(value) is dict
             and self.sequence > 0
@@ -265,7 +265,7 @@ class ChainVerification:
         )
 
     def _describe_wrong_position(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
-        """Describe the fault of a record that does not follow the last valid record."""
+        """Describe the fault of a record whose number or PreviousHash does not follow the last valid record."""
         if value.get("RecordID") != here:
             return describe_wrong_id(value.get("RecordID"), here)
         if record.sequence == self.sequence:
@@ -276,7 +276,7 @@ class ChainVerification:
         return f"{here} does not link to {before}"
 
     def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
-        """Describe the fault of a record with an invalid content, but a correct position and PreviousHash."""
+        """Describe the fault of a record with a correct position and PreviousHash, but an invalid content."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_id(value.get("RecordID"), here))
         stored, computed = record.projection, project_record(value)
@@ -310,7 +310,7 @@ def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
 
 
 def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
-    """Find a record with the PreviousHash of the faulty record and another Hash; return its sequence number."""
+    """Find a record with the same PreviousHash as the faulty record, but another Hash; return its sequence number."""
     previous_hash = fault.previous_hash
     for record in records:
         if previous_hash.encode() in record.canonical and record.hash != fault.hash:

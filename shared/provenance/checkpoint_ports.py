@@ -21,7 +21,7 @@ class StoredCheckpoint:
 
 
 class CheckpointStore(Protocol):
-    """Store of signed checkpoints, which never change, and of working state: data for the next checkpoint.
+    """Store of signed checkpoints, which never change, and of working state (data for creating the next checkpoint).
 
     A checkpoint is stored as a signed note. Names consist of ``A-Za-z0-9._-/``, are at most 200 characters long, and
     sort by the number of records that the checkpoint covers. The signature for receipts is stored under the name of its

@@ -57,7 +57,7 @@ class RootSignature:
         return found
 
     def encode(self) -> bytes:
-        """Encode the signature as COSE_Sign1 with a detached payload and no proof."""
+        """Encode the signature as COSE_Sign1 without payload (it is detached) and without a proof."""
         return self._encode_with_header({})
 
     def encode_inclusion_receipt(self, size: int, leaf_index: int, path: Sequence[bytes]) -> bytes:

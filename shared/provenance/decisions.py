@@ -46,7 +46,7 @@ def parse_content(record: ChainRecord) -> dict[str, Any] | None:
 
 
 def has_matching_filter_fields(record: ChainRecord) -> bool:
-    """Return whether a record's Hash, chain position and filter fields (copies for queries) agree with its content."""
+    """Return whether a record's Hash, position and filter fields (copies for queries) match the record's content."""
     content = parse_content(record)
     return content is not None and project_record(content) == dict(record.projection)
 
@@ -66,7 +66,7 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
 async def look_up_decisions(
     store: ChainStore, chain: ChainKey, amendments: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
-    """Find decisions about amendments by the content of records; by copied properties if the store cannot search it.
+    """Find decisions about amendments by the content of records; by filter fields if the store cannot do that.
 
     Returns:
         The first decision about each decided amendment, by the RecordID of the amendment.
@@ -113,7 +113,10 @@ async def find_decisions(
 async def _read_decisions(
     store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int, runtime: Runtime
 ) -> tuple[list[ChainRecord], int, bool]:
-    """Read the records after ``start``; return the decisions, the last sequence number, and whether the chain ends."""
+    """Read the records after ``start``.
+
+    Return the decisions, the last number read, and whether the chain ends there.
+    """
     found: list[ChainRecord] = []
     after = start
     while after < start + READ_AT_MOST:
@@ -136,7 +139,7 @@ def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]
 
 
 def _select_first(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Select the first decision about each amendment; a record's content counts more than its filter fields."""
+    """Select the first decision about each amendment; a decision found by content has priority over filter fields."""
     in_order = sorted(records, key=lambda one: one.sequence)
     pairs = [(read_decided_amendment_id(one), one) for one in in_order]
     pairs += [(one.projection.get("AmendmentID", ""), one) for one in in_order]

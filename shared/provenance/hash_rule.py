@@ -74,7 +74,7 @@ def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
-    """Describe a record's fault that a property by which queries filter is not text; empty if all of them are text."""
+    """Return the fault of a record that has a filter property which is not text; an empty text if all are texts."""
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
 
@@ -92,7 +92,7 @@ def is_time(text: str) -> bool:
 
 
 def describe_invalid_time(here: str) -> str:
-    """Describe the fault of a record whose time does not have the format of :func:`is_time`."""
+    """Return the fault of a record whose time is not in the format of :func:`is_time`."""
     return f"the time of {here} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
@@ -113,7 +113,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_earlier_time(here: str, before: int) -> str:
-    """Describe the fault of a record whose time is earlier than the time of the record with the number ``before``."""
+    """Return the fault of a record whose time is earlier than the time of record number ``before``."""
     return f"the time of {here} is earlier than the time of {format_record_id(before)}"
 
 
@@ -125,9 +125,9 @@ def compute_digest(canonical: bytes) -> str:
 def parse_json_integer(text: str) -> Any:
     """Parse an integer literal of a record; an integer beyond ±(2^53-1) becomes a float if the float is exact.
 
-    RFC 8785 writes doubles up to 1e21 without an exponent, so 1e20 is written as an integer. The service rejects
-    integers beyond ±(2^53-1), so such a literal can only be a float. An integer that is not exactly a double
-    stays an int, and is later rejected as not canonical. Pass this function as ``parse_int`` to :func:`json.loads`.
+    RFC 8785 writes doubles up to 1e21 without an exponent, so the double 1e20 looks like an integer. The service never
+    stores integers beyond ±(2^53-1), so such a literal must be a float. An integer that no double equals stays an int,
+    and is later rejected as not canonical. Pass this function as ``parse_int`` to :func:`json.loads`.
     """
     number = int(text)
     if abs(number) <= SAFE_INTEGER or abs(number) >= _FIRST_WITH_EXPONENT:

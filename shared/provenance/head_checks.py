@@ -1,4 +1,4 @@
-"""Checks of chains' head items, which state a chain's last record, against the records: a head item may be forged."""
+"""Checks of a chain's head item, which states the chain's last record: an attacker may have forged the head item."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -55,7 +55,7 @@ async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, ins
 
 
 def reject_future_tip(tip: Tip, instant: datetime) -> None:
-    """Reject an append if the time of the last record is too far ahead, because the next record would take that time.
+    """Reject an append if the time of the last record is too far ahead, because the next record would repeat that time.
 
     Args:
         tip: number, hash and time of the last record, as the chain's head item states them.
@@ -72,14 +72,17 @@ def reject_future_tip(tip: Tip, instant: datetime) -> None:
 
 
 def compute_latest_allowed_time(instant: datetime) -> str:
-    """Return the latest time that a record may have at the given current time, because clocks of hosts differ."""
+    """Return the latest time that a record may have: the current time plus the allowed difference of clocks."""
     return rfc3339(instant + MAX_CLOCK_DIFFERENCE)
 
 
 async def find_future_timestamps(
     store: ChainStore, chain: ChainKey, verification: ChainVerification, instant: datetime
 ) -> ChainFault | None:
-    """Find the first record whose time is too far ahead of the clock, after a verification that found no fault."""
+    """Return a fault for the first record whose time is too far ahead of the clock.
+
+    Call this only for a valid chain.
+    """
     if verification.time <= compute_latest_allowed_time(instant):
         return None
     ahead = Filters(start=compute_latest_allowed_time(instant + timedelta(microseconds=1)))
@@ -101,7 +104,7 @@ async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, 
 
 
 async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
-    """Return a fault if a stored record may belong to the chain, but its head item does not lead to it; else None."""
+    """Return a fault if there are stored records of the chain that its head item does not include; else None."""
     orphans = await store.list_orphans(chain, genesis) if isinstance(store, OrphanRecords) else ()
     for record in orphans:
         value = parse_if_canonical(record.canonical)
@@ -122,14 +125,14 @@ async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Ti
 def can_be_earliest(record: ChainRecord, genesis: str) -> bool:
     """Return whether a record can be the earliest remaining record of a chain.
 
-    This is true for a record with the chain's genesis hash, and for a record that is not the valid first record of any
-    chain, because its predecessors may have been deleted.
+    The result is True for the valid first record of this chain, and for a record that is not the first of its chain,
+    because its predecessors may have been deleted.
     """
     return genesis.encode() in record.canonical or not _is_first_record(record)
 
 
 def _is_first_record(record: ChainRecord) -> bool:
-    """Return whether a record matches its stored hash and is the first record of any chain."""
+    """Return whether a record matches its stored hash and is the first record of some chain."""
     value = parse_if_canonical(record.canonical)
     first = type(value) is dict and record.sequence == 1 and value.get("RecordID") == format_record_id(1)
     return first and compute_digest(record.canonical) == record.hash

@@ -1,4 +1,4 @@
-"""Inclusion proofs of many records of one chain, in ascending order of the records."""
+"""Inclusion proofs of many records of one chain, created in ascending order of the records."""
 
 from shared.provenance.chain_trees import (
     SUBTREE_LEAVES,
@@ -12,7 +12,7 @@ from shared.provenance.ports import ChainKey, ChainStore
 
 
 class InclusionProofs:
-    """Creates proofs that a signed Merkle tree contains certain records. Each part of the chain is read only once.
+    """Creator of proofs that a signed Merkle tree contains certain records; each part of the chain is read only once.
 
     Args:
         store: store of the chain.
@@ -32,11 +32,11 @@ class InclusionProofs:
         self._outside: dict[tuple[int, int], bytes] = {}
 
     def get_leaf_hash(self, sequence: int) -> bytes:
-        """Return the stored ``Hash`` of the record that was proved last, as raw bytes."""
+        """Return the stored ``Hash``, as raw bytes, of the record for which the last proof was created."""
         return self._hashes[(sequence - 1) % SUBTREE_LEAVES]
 
     async def prove(self, sequence: int) -> MerkleInclusionProof:
-        """Return the inclusion proof of the record with a sequence number, which must not decrease between calls.
+        """Return the inclusion proof of a record; call this in ascending order of the records' sequence numbers.
 
         Raises:
             WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if a record of the tree is missing or a stored Hash is

@@ -17,7 +17,7 @@ def hash_node(left: bytes, right: bytes) -> bytes:
 
 @dataclass(slots=True)
 class CompactRange:
-    """Merkle tree that is represented by the roots of its complete subtrees; they suffice to extend the tree.
+    """Merkle tree, stored as the roots of its complete subtrees, from which the tree can be extended.
 
     Attributes:
         size: number of the tree's leaves.
@@ -28,7 +28,7 @@ class CompactRange:
     nodes: list[bytes] = field(default_factory=list)
 
     def append(self, leaves: Iterable[bytes]) -> None:
-        """Append leaves to the tree; the arguments are the data of the leaves, not their hashes."""
+        """Append leaves to the tree; each leaf is given as data, not as a hash."""
         nodes, sha256 = self.nodes, hashlib.sha256
         for data in leaves:
             node = sha256(b"\x00" + data).digest()
@@ -68,7 +68,7 @@ class CompactRange:
 
 
 def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
-    """Return the ranges of leaves whose subtree roots form a leaf's audit path, in the order of the path.
+    """Return the ranges of leaves whose subtree roots are the hashes of a leaf's audit path, in the path's order.
 
     RFC 6962 calls the path PATH(index, D[size]).
 
@@ -90,7 +90,7 @@ def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
 
 
 def list_consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
-    """Return the ranges of leaves whose subtree roots form the consistency proof of two trees, in the proof's order.
+    """Return the ranges of leaves whose subtree roots are the hashes of a consistency proof, in the proof's order.
 
     RFC 6962 calls the proof PROOF(old, D[size]).
 

@@ -86,7 +86,7 @@ MAX_STATEMENT: Final = 1_000
 
 
 class SignatureBody(BaseModel):
-    """Signature of a decision with a meaning: `rejection` for a rejection, any other allowed one for an approval."""
+    """Signature of a decision. Its meaning is `rejection` for a rejection, another allowed text for an approval."""
 
     model_config = ConfigDict(extra="forbid", title="SignatureBody")
 

@@ -106,7 +106,7 @@ def build_key_name(workspace: str) -> str:
 
 
 def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
-    """Return the name of a chain in its checkpoints: key name, target and, if the chain has a scope, the scope."""
+    """Return the name of a chain in its checkpoints: key name and target, and also the scope if the chain has one."""
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
     return f"{build_key_name(workspace)}/{target}{scope}"
 
@@ -182,10 +182,9 @@ def _split_note(note: bytes) -> tuple[str, Sequence[str]]:
 
 
 def _decode_base64(text: str) -> bytes:
-    """Decode canonical base64; other spellings of the same bytes are rejected, so that each changed character is found.
+    """Decode base64 in canonical form.
 
-    Raises:
-        ValueError: the text is not canonical base64.
+    Other spellings of the same bytes are rejected, so that every changed character is detected.
     """
     decoded = base64.b64decode(text, validate=True)
     if base64.b64encode(decoded).decode() != text:

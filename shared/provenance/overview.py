@@ -126,7 +126,7 @@ class AuditOverview:
         return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
 
     async def complete_counts(self) -> int:
-        """Count the records of chains that an earlier version wrote; remove decided amendments from the index.
+        """Count the records of chains that an earlier version wrote, and remove decided amendments from the index.
 
         Returns:
             The number of chains whose records were counted.
@@ -144,7 +144,10 @@ class AuditOverview:
         return len(counted)
 
     async def _require_counts(self) -> None:
-        """Count the records of chains that an earlier version wrote, because the index lacks their amendments."""
+        """Count the records of chains that an earlier version wrote.
+
+        Without counts, the index lacks their amendments.
+        """
         if self._runtime.monotonic() < self._checked_at + CHECK_SECONDS:
             return
         deadline = self._runtime.monotonic() + COUNT_SECONDS
@@ -177,7 +180,7 @@ class AuditOverview:
         return [one for one in entries if one.record is not None and one.place not in removed]
 
     async def _save_sizes(self, stored: Sequence[ChainSummary], complete: Sequence[ChainSummary]) -> None:
-        """Store the checkpoint sizes that the summaries lacked, so that the next request does not search for them."""
+        """Store the checkpoint sizes that were missing in the summaries, so that they are not searched again."""
         missing = {one.chain for one in stored if one.checkpoint_size is None}
         sizes = {one.chain: one.checkpoint_size or 0 for one in complete if one.chain in missing}
         try:
@@ -223,7 +226,7 @@ def summary_to_row(summary: ChainSummary) -> dict[str, Any]:
 
 
 def _select_fitting(entries: Sequence[PendingEntry]) -> Sequence[PendingEntry]:
-    """Select as many of the first pending amendments as fit into one HTTP reply, at least one."""
+    """Return the first pending amendments that fit into one HTTP reply together; at least one."""
     size = 0
     for position, entry in enumerate(entries):
         size += len(entry.record.canonical) if entry.record else 0

@@ -86,7 +86,7 @@ class PendingEntry:
 class ChainOverview(Protocol):
     """Store of the summaries of all chains, and of the index of pending amendments.
 
-    An append updates both in its own transaction. Chains that an earlier version wrote are counted later by
+    The transaction of an append updates both. Chains that an earlier version wrote are counted later by
     :meth:`complete_counts`, which may run in several processes at once and during appends. All methods raise
     ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not respond.
     """
@@ -110,18 +110,20 @@ class ChainOverview(Protocol):
         ...
 
     async def count_pending(self, chain: ChainKey) -> int:
-        """Count the pending amendments of a chain whose summary has no count yet, by an index over its amendments."""
+        """Count the pending amendments of a chain whose summary has no count yet; an index makes this fast."""
         ...
 
     async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:
-        """Return chains whose counts are incomplete; with ``limit`` 1, the result shows whether such a chain exists."""
+        """Return chains whose counts are incomplete, at most ``limit``.
+
+        Use ``limit`` 1 to check whether there is one.
+        """
         ...
 
     async def complete_counts(self, chain: ChainKey) -> None:
-        """Count the records that an earlier version of the service appended; add pending amendments to the index.
+        """Count the records that an earlier version of the service appended, and add pending amendments to the index.
 
-        The work can be interrupted and repeated: a process that ends during the work loses no count and counts no
-        record twice.
+        The work can be repeated after an interruption: no count is lost, and no record is counted twice.
         """
         ...
 

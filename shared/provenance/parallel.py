@@ -32,7 +32,7 @@ async def stream_records(
     *,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> None:
-    """Verify the next records of a chain. If there are no more records, the verification is unchanged.
+    """Verify the next records of a chain; do nothing if there are no further records.
 
     Args:
         store: store of the chain; if it has the port :class:`RowStreams`, its rows are verified without records.
@@ -59,7 +59,10 @@ async def stream_records(
 
 
 def _build_restartable_verifier(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
-    """Return a function that verifies rows; each call begins at the same record, so a failed read can be repeated."""
+    """Return a function that verifies rows.
+
+    Each call begins at the same record, so that it can be repeated after a failure.
+    """
     start = {field.name: getattr(verification, field.name) for field in fields(verification)}
     tree = deepcopy(verification.tree)
 
@@ -94,7 +97,7 @@ class WindowRequest:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """Result of verifying a window (range of records); valid only if the record before the window is valid.
+    """Result of verifying a window (range of records); it counts only if the record before the window is valid, too.
 
     Attributes:
         is_valid: True if every record of the window is stored once and valid; else the other attributes are not set.
@@ -121,7 +124,7 @@ class WindowResult:
     signed: tuple[int, int] = (0, 0)
 
     def extend_verification(self, verification: ChainVerification, last: int) -> bool:
-        """Advance a verification to the window's end, if the window is valid and follows the last verified record.
+        """Continue a verification at the window's end, if the window is valid and follows the last verified record.
 
         Returns:
             True if the verification was advanced.
@@ -156,10 +159,10 @@ class ParallelVerifier(Protocol):
     """Optional port of a chain store: verifies windows (ranges of records) of its chains in another process."""
 
     def open_window_verifier(self) -> AbstractAsyncContextManager[VerifyWindow]:
-        """Return a context manager that runs a process, which verifies windows (ranges of records).
+        """Return a context manager that runs a process for verifying windows (ranges of records).
 
-        Leaving the context ends the process, even while it verifies a window. Several windows may be requested at once;
-        they are verified in order.
+        The end of the block ends the process, even while it verifies a window. Several windows may be requested at
+        once; they are verified in order.
 
         Raises:
             VerifierUnavailableError: the process cannot be started; also from a request if the process has ended.
@@ -168,10 +171,10 @@ class ParallelVerifier(Protocol):
 
 
 async def verify_window(store: ChainStore, request: WindowRequest, runtime: Runtime = SYSTEM_RUNTIME) -> WindowResult:
-    """Verify a window (range of records) like a chain that starts with the stored hash of the record before it.
+    """Verify a window (range of records); the stored hash of the record before the window is assumed to be valid.
 
-    The result of a faulty window contains no reason: the verification from the first record of the chain verifies the
-    window again and finds the reason.
+    The result of a faulty window contains no reason. The verification from the first record of the chain then verifies
+    the window again and finds the reason.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -260,7 +263,7 @@ async def verify_up_to(
 class WindowScheduler:
     """Assigns windows (ranges of records) of a chain to a parallel verifier, from the last window backwards.
 
-    A result is used only if the verification from the genesis hash reaches the hash with which the window starts.
+    A result is used only if the verification from the genesis hash arrives at the hash that precedes the window.
     Otherwise the window is verified again, so that faults are found in order.
 
     Args:
@@ -296,7 +299,7 @@ class WindowScheduler:
                     answer.set_result(WindowResult())
 
     async def try_extend(self, verification: ChainVerification) -> bool:
-        """Advance the verification by the parallel verifier's result for its next window, if it arrives in time."""
+        """Continue the verification with the parallel verifier's result for the next window, if it arrives in time."""
         number, within = divmod(verification.sequence, self._options.window)
         self._reached = max(self._reached, number)
         answer = None if within else self._answers.get(number)
@@ -315,7 +318,10 @@ class WindowScheduler:
         return min(self._last, (number + 1) * self._options.window)
 
     def _reserve_window(self) -> None:
-        """Choose the next window (range of records) for the verifier, unless this process has already reached it."""
+        """Select the next window (range of records) for the verifier.
+
+        Return None if this process has already reached it.
+        """
         if self._next > self._reached:
             answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
             self._reserved.append((self._next, answer))
@@ -331,7 +337,7 @@ class WindowScheduler:
 
 @asynccontextmanager
 async def _run_scheduler(scheduler: WindowScheduler, store: ParallelVerifier) -> AsyncIterator[None]:
-    """Let a parallel verifier verify windows (ranges of records) while the context is open."""
+    """Context manager: let a parallel verifier verify windows (ranges of records) while the block runs."""
     work = asyncio.create_task(scheduler.run(store))
     # Reserve the first windows before the verification begins.
     await asyncio.sleep(0)

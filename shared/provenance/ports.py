@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class Target(StrEnum):
-    """Kinds of audit chains, stored in one container each.
+    """Kinds of audit chains; each kind is stored in its own container.
 
-    The first two have one chain for the workspace, all others one chain for each scope, such as a production line.
+    The first two kinds have one chain for the whole workspace. All other kinds have one chain for each scope, such as a
+    production line.
     """
 
     PLATFORM_CONFIG = "PlatformConfig"
@@ -108,7 +109,7 @@ PROJECTED = (
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters of a query: conditions on the records of a chain, all of which a record must meet.
+    """Filters of a query for the records of a chain; a record must satisfy all of them.
 
     Attributes:
         equal: filter fields (copies of record properties) and their required values, compared exactly; not
@@ -144,26 +145,31 @@ class RecordPage:
 
 
 class Lookup(StrEnum):
-    """Fields by which :meth:`ChainStore.find` can find audit records."""
+    """Field of audit records by whose values :meth:`ChainStore.find` finds records."""
 
     APPEND_ID = "AppendID"
     AMENDMENT_ID = "AmendmentID"
 
 
 class TipMovedError(Exception):
-    """The chain's last record (tip) is not the expected one, because another writer appended; nothing was written."""
+    """Raised if another writer has appended, so that the chain's last record (tip) is not the expected one.
+
+    Nothing was written.
+    """
 
 
 class OutcomeUnknownError(Exception):
-    """It is unknown whether records were written. Read the chain's tip and search the append ids before a retry.
+    """Raised if it is unknown whether records were written.
 
-    A store also raises this error if the batch may still be written later. The retry expects the same tip, so the store
-    accepts only one of the two writes.
+    Read the chain's tip and search for the append ids before a retry. A store also raises this error if the batch may
+    still be written later. The retry expects the same tip, so the store accepts only one of the two writes.
     """
 
 
 class ChainStore(Protocol):
-    """Store of audit chains. Records never change; each append also replaces the chain's head item in the same step.
+    """Store of audit chains. Records never change.
+
+    An append also replaces the chain's head item in the same transaction.
 
     A read returns every record whose append was acknowledged before the read began. (Cosmos DB: strong consistency, or
     bounded staleness with a single write region.) Scope keys are any text; adapters encode them if ids are restricted.
@@ -183,13 +189,13 @@ class ChainStore(Protocol):
     def max_batch_weight(self) -> int: ...  # noqa: D102
 
     def measure_weight(self, canonical: bytes) -> int:
-        """Return the maximum number of bytes that a record takes in an append, including escapes and copied fields."""
+        """Return the maximum number of bytes that a record takes in an append, with escapes and filter fields."""
         ...
 
     async def provision(self, chain: ChainKey) -> None:
-        """Prepare the store for a chain's first append. This may take long, may be repeated, and creates no head item.
+        """Prepare the store for a chain's first append; this creates no head item, may be repeated, and may take long.
 
-        The appender calls it before each append while the chain is empty.
+        The appender calls this method before each append while the chain is empty.
         """
         ...
 
@@ -258,9 +264,9 @@ class ChainStore(Protocol):
         ...
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the records of a chain that have one of up to 100 values.
+        """Find the records of a chain that have one of the given values, at most 100, in a certain field.
 
-        The values are AmendmentIDs, or append ids, which prevent a second append of the same record.
+        The field contains AmendmentIDs, or append ids, which prevent a second append of the same record.
         """
         ...
 
@@ -295,7 +301,7 @@ class RowStreams(Protocol):
     """
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
-        """Pass a range of a chain's rows to a function outside the event loop.
+        """Call a function with an iterator of a chain's rows, outside the event loop.
 
         Args:
             chain: chain to read; a chain that does not exist has no rows.
@@ -319,7 +325,7 @@ class DecisionLookup(Protocol):
     """
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the decisions about these amendments, by the content of records or by its copies for queries.
+        """Find the decisions about these amendments, by the content of records or by filter fields.
 
         The records are in any order; a record may be returned twice.
 
@@ -338,8 +344,8 @@ class MisplacedRecords(Protocol):
     """Optional port of a chain store that can contain misplaced records.
 
     A misplaced record is a forged record with an invalid sequence number: a fraction, zero, a negative number or text.
-    No other method returns it. Appends are rejected while one is stored after the end or before the first record.
-    docs/adr/0027 says why Cosmos DB does not need it.
+    No other method returns it. While a misplaced record is stored before the first or after the last record, appends
+    are rejected. docs/adr/0027 says why Cosmos DB does not need it.
     """
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
@@ -360,7 +366,7 @@ class MisplacedRecords(Protocol):
 
 @runtime_checkable
 class OrphanRecords(Protocol):
-    """Optional port of a chain store: finds orphans, records that no chain's head item (last record) leads to.
+    """Optional port of a chain store: finds orphans, which are records that no chain's head item includes.
 
     docs/adr/0027 says why Cosmos DB does not need it.
     """
@@ -368,9 +374,9 @@ class OrphanRecords(Protocol):
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return up to 100 orphans that may belong to a chain, lowest sequence number first.
 
-        An orphan is a record to which no head item leads. If the chain has a head item, the result is the orphans with
-        the chain's genesis hash. If it has none, the result is all records with its genesis hash, and the orphans that
-        are not the first record of any chain.
+        An orphan is a stored record that no chain's head item includes. If the chain has a head item, the result
+        contains the orphans with the chain's genesis hash. If it has none, the result contains all records with its
+        genesis hash, and the orphans that are not the first record of any chain.
 
         Args:
             chain: chain to search.

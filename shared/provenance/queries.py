@@ -110,7 +110,7 @@ async def collect_records(
     weigh: Callable[[ChainRecord], int] = measure_json,
     runtime: Runtime,
 ) -> AuditQueryResult:
-    """Skip ``offset`` matching records; return up to ``limit`` further ones, but only as many as fit in a reply."""
+    """Skip ``offset`` matching records, then return up to ``limit`` matching records, as many as fit in one reply."""
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
     async for page, read, following in iterate_pages(
@@ -203,7 +203,7 @@ class AmendmentFilters:
     window: Filters = field(default_factory=Filters)
 
     def to_filters(self) -> Filters:
-        """Convert the conditions to filters for the store, which cannot exclude amendments that have a decision."""
+        """Convert the conditions to filters for the store. Amendments that have a decision must be removed later."""
         named = {
             "EntityID": self.entity_id,
             "EntityType": self.entity_type,
@@ -257,12 +257,12 @@ async def query_entity_amendments(
 
 
 def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
-    """Return the RecordIDs of those records that are amendments according to their content."""
+    """Return the RecordIDs of the given records that are, according to their content, amendments."""
     return [format_record_id(record.sequence) for record in records if not read_decided_amendment_id(record)]
 
 
 def _select_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
-    """Return those records that, by their content, decide about the amendment under whose id they were found."""
+    """Return the records that, according to their content, decide about the amendment for which they were found."""
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
 
@@ -299,7 +299,7 @@ async def _query_pending(
 
 
 def _select_fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
-    """Select as many of the first records as fit into one HTTP reply, at least one."""
+    """Return the first records that fit into one HTTP reply together; at least one."""
     size = 0
     for position, record in enumerate(records):
         size += measure_json(record)

@@ -1,4 +1,4 @@
-"""Names of the files of receipts, which prove that a chain contains a record or has only grown."""
+"""File names of receipts; a receipt proves that a chain contains a record, or that the chain was only extended."""
 
 from shared.provenance.ports import ChainKey
 

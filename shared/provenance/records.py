@@ -1,4 +1,4 @@
-"""Audit records: drafts, sealing (numbering, timestamping and hashing) of drafts, and parsing of stored records."""
+"""Audit records: drafts, sealing (a draft gets its number, time and hash), and parsing of stored records."""
 
 import re
 import uuid
@@ -111,7 +111,7 @@ class RecordDraft(NamedTuple):
 
 
 def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> RecordDraft:
-    """Build the draft of a record in canonical form, so that sealing only joins bytes and cannot fail.
+    """Build the draft of a record in canonical form; sealing the draft then only joins bytes and cannot fail.
 
     Args:
         body: record without RecordID, time, PreviousHash and Hash; the names of its properties are ASCII. A
@@ -209,7 +209,10 @@ def record_to_json(record: ChainRecord) -> bytes:
 
 
 def normalise_record(record: ChainRecord) -> ChainRecord | None:
-    """Convert a stored record to canonical form, which all JSON parsers read equally; None if it is not a record."""
+    """Convert a stored record to canonical form, which all JSON parsers read equally.
+
+    It is None if the text is not a valid record.
+    """
     if _BREAKS_JSON.search(record.hash):
         return None
     if _is_unambiguous(record.canonical):
@@ -269,7 +272,7 @@ def _select_event_members(event: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(_KNOWN_AUTHORS)
 def _dump_author(user_id: str) -> bytes:
-    """Serialise the author of an event, which is the last property of the event's canonical JSON text."""
+    """Serialise the author of an event for the end of the event's canonical JSON text."""
     return b',"UserID":%b}' % encode_canonical_value(user_id, "UserID")
 
 

@@ -53,7 +53,7 @@ class DecisionSignature:
 
 
 async def confirm_nothing() -> None:
-    """Do nothing; the default for signatures that need no confirmation."""
+    """Do nothing; this is the default function of signatures that need no confirmation."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,8 @@ class SigningSession:
         signature: signature of the decision.
         confirm: function to call directly before the decision is appended; it raises CONFLICT ``SIGNATURE_TOKEN_USED``
             if another decision has used the sign-in meanwhile.
-        is_decided: set this to True after the decision was appended; otherwise the sign-in may sign again.
+        is_decided: the caller sets this to True after the decision was appended; if it stays False, the sign-in may
+            sign again.
     """
 
     signature: DecisionSignature

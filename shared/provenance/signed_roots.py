@@ -43,7 +43,9 @@ class SignedRoots:
         self._verified: OrderedDict[str, tuple[float, SignedRoot]] = OrderedDict()
 
     async def load(self, chain: ChainKey, size: int) -> SignedRoot:
-        """Return the checkpoint of a size with the signature over its Merkle root; sign a root without a signature.
+        """Return the checkpoint of a size with the signature over its Merkle root.
+
+        Sign the root now if it is not signed yet.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no checkpoint has this size; CONFLICT

@@ -1,10 +1,10 @@
 """Rate limiter with a budget of requests per principal that all instances share.
 
-An instance leases a slice (share) of a principal's budget: a number of requests that it may admit within a second. Most
-requests therefore need no store call. With its next lease, the instance reports the time of the last request of the
-slice and returns the unused requests to the budget. The store counts the used requests for 60 seconds from that time,
-or from the end of the slice's second if the instance has not reported it. So no period of 60 seconds contains more
-requests than the budget, over all instances.
+An instance leases a slice (share) of a principal's budget: a number of requests that it may admit within one second.
+Most requests therefore need no call of the store. When it leases the next slice, the instance reports the time of the
+last request and returns the unused requests to the budget. The store counts the used requests for 60 seconds from that
+time, or from the end of the slice's second if nothing was reported. So in any period of 60 seconds, all instances
+together admit at most as many requests as the budget has.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class _PrincipalUsage:
     active: int = 0
 
     def needs_new_slice(self) -> bool:
-        """Return whether the leased slice of the budget is used up and a new slice can be leased.
+        """Return whether the leased slice of the budget is used up and the store may have a new slice.
 
         During an outage of the store, a local slice with an empty id is used until it expires.
         """
@@ -91,7 +91,7 @@ class RateLimiter:
 
     @asynccontextmanager
     async def admit(self, principal: str, budget: Budget) -> AsyncIterator[RateLimitDecision]:
-        """Context manager: yield the decision to admit or reject a request, and count it while it runs."""
+        """Context manager: yield the decision to admit or reject a request, and count the request until it ends."""
         usage = self._get_principal_usage(principal)
         lease = await self._get_current_lease(principal, usage, budget)
         if usage.active + lease.active_on_other_instances >= budget.concurrent:
@@ -125,7 +125,7 @@ class RateLimiter:
         return RateLimitDecision(self._build_state(usage, budget))
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
-        """Return the slice of the budget for the current second, which may already be used up."""
+        """Return the slice of the budget for the current second; it may already be used up."""
         if usage.lease is None or self._runtime.monotonic() >= usage.ends:
             async with usage.lock:
                 if usage.lease is None or self._runtime.monotonic() >= usage.ends:
@@ -189,7 +189,7 @@ class RateLimiter:
 
 
 def _build_local_lease(budget: Budget, until: float) -> Lease:
-    """Build the local slice for an outage of the store: the whole budget, not shared with other instances."""
+    """Build a slice for an outage of the store: the whole budget, which is not shared with other instances."""
     return Lease("", budget.requests, 0, 0, until)
 
 

@@ -29,7 +29,7 @@ PRO: Final = Budget(600, 20)
 def get_budget(catalog: Catalog) -> Budget:
     """Return the rate limits of each principal of a workspace.
 
-    The tier determines the budget; an Enterprise workspace without configured limits has the budget of Pro.
+    The tier determines the limits; an Enterprise workspace without configured limits has the limits of the tier Pro.
     """
     if catalog.tier is Tier.ENTERPRISE and catalog.limits is not None:
         return Budget(catalog.limits.requests_per_minute, catalog.limits.concurrent)

@@ -50,7 +50,7 @@ class Lease:
 
 
 class LeaseStore(Protocol):
-    """Store of the budget slices that were leased within the last 60 seconds."""
+    """Store of the slices of request budgets that were leased within the last 60 seconds."""
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
         """Return the unused requests of the instance's last slice to the budget and lease a new slice, atomically.

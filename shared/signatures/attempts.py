@@ -1,4 +1,4 @@
-"""Refused attempts of a member to sign, and the lock-out after too many of them."""
+"""Rejected attempts of a member to sign, and the lock-out after too many attempts."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -18,14 +18,7 @@ _REMEMBERED_TOKENS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class SuspiciousEvent:
-    """Lock-out of a member that is not yet reported to the audit log and to webhooks.
-
-    Attributes:
-        append_id: unique id of the event, so that it is reported once.
-        at: time of the lock-out.
-        attempts: number of refused attempts.
-        since: time of the first of these attempts.
-    """
+    """Lock-out of a member, from its beginning until it is reported to the audit log and to webhooks."""
 
     append_id: str
     at: datetime
@@ -33,13 +26,13 @@ class SuspiciousEvent:
     since: datetime
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the lock-out to JSON values, in the form that is stored."""
+        """Convert the lock-out to JSON values, as the store contains them."""
         times = {"at": rfc3339(self.at), "since": rfc3339(self.since)}
         return {"appendId": self.append_id, "attempts": self.attempts, **times}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Parse a lock-out (period in which a member cannot sign) from its stored form."""
+        """Parse a lock-out (a member cannot sign for some time) from the JSON values in the store."""
         return cls(value["appendId"], parse_rfc3339(value["at"]), value["attempts"], parse_rfc3339(value["since"]))
 
 
@@ -62,7 +55,7 @@ class MemberAttempts:
     pending: tuple[SuspiciousEvent, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the refused attempts to JSON values, in the form that is stored."""
+        """Convert the refused attempts to JSON values, as the store contains them."""
         return {
             "member": self.member,
             "times": [rfc3339(at) for at in self.times],
@@ -73,7 +66,7 @@ class MemberAttempts:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Parse a member's refused attempts to sign from their stored form."""
+        """Parse a member's refused attempts to sign from the JSON values in the store."""
         locked_until = value["lockedUntil"]
         return cls(
             value["member"],
@@ -97,7 +90,7 @@ def check_lock(attempts: MemberAttempts, at: datetime) -> None:
 
 
 def add_challenge(attempts: MemberAttempts, token_id: str, at: datetime, append_id: str) -> MemberAttempts | None:
-    """Record that a token was refused because its sign-in is not recent; a token's first refusal does not count.
+    """Record that a token was refused because its sign-in is not recent; only repeated refusals of the token count.
 
     Args:
         attempts: earlier attempts of the member.
@@ -134,6 +127,6 @@ def add_attempt(attempts: MemberAttempts, at: datetime, append_id: str) -> Membe
 
 
 def remove_reported(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
-    """Remove a lock-out from the list of unreported ones; return None if it is not in the list."""
+    """Remove a reported lock-out from the list of unreported lock-outs; return None if the list does not contain it."""
     pending = tuple(one for one in attempts.pending if one.append_id != append_id)
     return None if pending == attempts.pending else replace(attempts, pending=pending)

@@ -29,7 +29,7 @@ class SignatureStore(Protocol):
         ...
 
     async def change_attempts(self, member: str, change: Change) -> Value | None:
-        """Replace the stored attempts of a member by the result of ``change``; return the attempts after it.
+        """Replace the stored attempts of a member by the result of ``change``; return the attempts after the change.
 
         The attempts are a JSON object whose property ``pending`` is a list.
         """
@@ -40,7 +40,7 @@ class SignatureStore(Protocol):
         ...
 
     async def change_sign_in(self, name: str, change: Change, at: datetime) -> Value | None:
-        """Replace the stored use of a sign-in by the result of ``change``; return the use after it.
+        """Replace the stored use of a sign-in by the result of ``change``; return the use after the change.
 
         Args:
             name: hash that identifies the sign-in.
@@ -88,22 +88,21 @@ class SignatureIndex(Protocol):
     """
 
     async def read_complete_to(self) -> str:
-        """Read the time up to which all chains are indexed; empty before the first complete run."""
+        """Return the time up to which the signatures of all chains are indexed; empty before the first complete run."""
         ...
 
     async def save_complete_to(self, time: str) -> None:
-        """Store the time up to which all chains are indexed; a time before the stored one changes nothing."""
+        """Store the time up to which the signatures of all chains are indexed; do nothing if a later time is stored."""
         ...
 
     async def read_progress(self, chain: ChainKey) -> int:
-        """Read the sequence number up to which a chain is indexed; 0 for an unknown chain."""
+        """Return the sequence number up to which a chain's signatures are indexed; 0 for an unknown chain."""
         ...
 
     async def add(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
         """Add signatures of a chain, and then store the sequence number up to which the chain is indexed.
 
-        The same signatures may be added again, which changes nothing. A lower sequence number than the stored one
-        changes nothing.
+        Adding the same signatures again changes nothing. The stored sequence number never decreases.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""Use of sign-ins for signatures: with ``maxAgeSeconds`` 0, each sign-in signs one decision.
+"""Use of sign-ins for signatures. If the policy has ``maxAgeSeconds`` 0, a sign-in can sign only one decision.
 
-A use is stored before its decision, together with the id under which the decision is appended. If the process ends in
-between, this id shows whether the decision was appended; otherwise the sign-in may sign again.
+The use of a sign-in is stored before the decision, with the id under which the decision is appended. If the process
+ends in between, this id shows whether the decision was appended. If it was not, the sign-in may sign again.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class SignInUse:
     is_decided: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the use of a sign-in to JSON values, in the form that is stored."""
+        """Convert the use of a sign-in to JSON values, as the store contains them."""
         return {
             "appendId": self.append_id,
             "target": str(self.chain.target),
@@ -49,7 +49,7 @@ class SignInUse:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Parse the use of a sign-in for a signature from its stored form."""
+        """Parse the use of a sign-in for a signature from the JSON values in the store."""
         chain = ChainKey(Target(value["target"]), value["scopeKey"])
         return cls(value["appendId"], chain, parse_rfc3339(value["leasedUntil"]), value["isDecided"])
 
@@ -99,7 +99,9 @@ class SignInRegistry:
             abandoned = before.append_id
 
     async def confirm(self, name: str, append_id: str) -> None:
-        """Check directly before a decision is appended that no other decision has taken over its sign-in.
+        """Check that no other decision has used the sign-in meanwhile.
+
+        Call this directly before the decision is appended.
 
         Raises:
             WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED``.
@@ -142,7 +144,7 @@ class SignInRegistry:
 
 
 def _build_claim(use: SignInUse, abandoned: str, at: datetime) -> Callable[[SignInUse | None], SignInUse | None]:
-    """Return a function that stores a use of a sign-in, unless the same sign-in has signed another decision.
+    """Return a function that returns the new use of a sign-in, or raises an error if another decision has used it.
 
     Args:
         use: use to store.

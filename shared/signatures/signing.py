@@ -1,4 +1,4 @@
-"""Signing of a decision: the signature of the request, the checks in their order, and the session of the append."""
+"""Signing of a decision: parsing of the signature, checks in their documented order, and the session of the append."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -165,7 +165,7 @@ class Signing:
 
     @asynccontextmanager
     async def count_refusals(self, principal: Principal, kinds: Collection[Kind] = _REFUSALS) -> AsyncIterator[None]:
-        """Count an error of the enclosed checks as a refused attempt of the caller to sign, and raise it again.
+        """Context manager: count an error of the block as the caller's refused attempt to sign, and raise it again.
 
         Args:
             principal: the caller.

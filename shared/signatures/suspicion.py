@@ -29,7 +29,7 @@ type Announce = Callable[[str, SuspiciousEvent], Awaitable[None]]
 class AttemptCounter:
     """Counts the refused attempts of each member, and locks the member out after too many of them.
 
-    A lock-out is stored together with its event, which is then reported. If the process ends in between, :meth:`report`
+    A lock-out is stored with its event, and then the event is reported. If the process ends in between, :meth:`report`
     reports the event later.
 
     Args:

@@ -1,4 +1,4 @@
-"""Wire format of an impulse (a normalised telemetry message) on the hub, in the live stream and in the archive."""
+"""JSON text of an impulse (a normalised telemetry message) on the hub, in the live stream and in the archive."""
 
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -69,7 +69,7 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
 def encode_impulse_of_texts(
     message_id: str, timestamp: str, device_id: str, connection: str, surfaces: tuple[str, ...], payload: bytes
 ) -> bytes:
-    """Return the text that :func:`encode_impulse` returns for an impulse without headers.
+    """Serialise an impulse without headers, given as texts; the result equals that of :func:`encode_impulse`.
 
     Args:
         message_id: as in :class:`Impulse`.
@@ -87,7 +87,7 @@ def encode_impulse_of_texts(
 
 
 def is_shallow(payload: bytes) -> bool:
-    """Return True if a payload's JSON text has so few brackets that it cannot exceed the limit of nesting."""
+    """Return True if a payload's JSON text has so few brackets that it cannot be nested too deeply."""
     return payload.count(b"{") + payload.count(b"[") <= _SHALLOW
 
 
@@ -122,7 +122,7 @@ def decode_impulse(text: bytes) -> Impulse:
 
 
 def read_impulse_texts(text: bytes) -> ImpulseTexts:
-    """Parse the JSON text of an impulse, but copy the text of its payload, which is the largest part.
+    """Parse the JSON text of an impulse, except for the payload: its text is copied, because it is the largest part.
 
     Raises:
         ValueError: as :func:`decode_impulse`.
@@ -144,7 +144,7 @@ def read_impulse_texts(text: bytes) -> ImpulseTexts:
 
 
 def _read_own(text: bytes) -> tuple[str, int, str]:
-    """Read the properties that differ per impulse: message id, timestamp (microseconds since 1970) and device id."""
+    """Read the properties in which impulses differ: message id, timestamp (microseconds since 1970) and device id."""
     members = orjson.loads(text)
     if tuple(members) != _OWN_NAMES:
         raise ValueError(members)
@@ -155,7 +155,7 @@ def _read_own(text: bytes) -> tuple[str, int, str]:
 
 
 def _read_common(text: bytes) -> tuple[bytes, bytes, str]:
-    """Read the properties that many impulses share: headers and surfaces, both as JSON, and the connection."""
+    """Read the properties that are equal in many impulses: headers and surfaces, both as JSON, and the connection."""
     members = orjson.loads(b'{"Headers":%b]}}' % text)
     metadata = members["Metadata"]
     surfaces = _require_texts(metadata["SurfaceLookups"], "SurfaceLookups")

@@ -12,7 +12,9 @@ MAX_ID_CHARACTERS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class MessageLayout:
-    """Parsed JSON Pointers to the fields of a connection's messages; an empty pointer selects nothing.
+    """Parsed JSON Pointers to the fields of a connection's messages.
+
+    For a field without a pointer, the pointer is empty.
 
     Attributes:
         timestamp: pointer to the time of measurement.

@@ -32,7 +32,7 @@ _MISSING = object()
 class AcceptedMessage(NamedTuple):
     """Valid telemetry message of a request.
 
-    It is a tuple, because creating a frozen dataclass takes three times as long.
+    The class is a tuple, because the creation of a frozen dataclass takes three times as long.
 
     Attributes:
         timestamp: extracted timestamp; None if absent.
@@ -106,7 +106,7 @@ def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | No
 
 
 def _limit_containers(text: bytes) -> None:
-    """Reject NDJSON text with so many arrays and objects that parsing all of its lines would take seconds."""
+    """Reject NDJSON text that contains so many arrays and objects that parsing all lines would take seconds."""
     if text.count(b"[") + text.count(b"{") <= MAX_LINES_CONTAINERS:
         return
     # Brackets and quotation marks are the same bytes in Latin-1, which can decode every text.
@@ -145,7 +145,7 @@ def _parse_line(line: bytes, layout: MessageLayout, prefix: str, errors: list[Fi
 def _describe_json_error(error: ValueError) -> str:
     """Return the error message for a line that is not JSON.
 
-    It omits the line number, which would always be 1: the error's field name states the line of the body.
+    The parser's line number is omitted, because it is always 1. The error's field name states the line in the body.
     """
     return str(error).replace(" at line 1 column ", " at column ")
 
@@ -161,9 +161,9 @@ def _reject_wrapped_batch(body: object, layout: MessageLayout) -> None:
 
 
 def _find_wrapped_batch(body: object, layout: MessageLayout) -> str:
-    """Describe an object whose only property is an array of messages, such as ``{"metrics": [...]}``; else return "".
+    """Return an error text for an object whose only property is an array of messages (``{"metrics": [...]}``); else "".
 
-    As one message, it would be stored with the time of receipt, and the times in the array would be payload.
+    The object would be stored as one message with the time of receipt, and the times in the array would become payload.
     """
     if not isinstance(body, dict) or len(body) != 1:
         return ""
@@ -254,7 +254,7 @@ def _build_too_large_error(prefix: str) -> WorkspaceError:
 
 
 def _describe_place(place: str) -> str:
-    """Return the start of an error sentence that names a message of the request, such as "Message [3] of the array"."""
+    """Return the start of an error sentence: the position of a message, such as "Message [3] of the array"."""
     if place.startswith("["):
         return f"Message {place} of the array"
     return place.capitalize() or "The message"

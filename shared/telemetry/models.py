@@ -13,7 +13,7 @@ UNROUTED = "_unrouted"
 class HubMessage(NamedTuple):
     """Telemetry message that this service sends to an event hub.
 
-    It is a tuple, because creating a frozen dataclass takes three times as long.
+    The class is a tuple, because the creation of a frozen dataclass takes three times as long.
 
     Attributes:
         body: bytes of the event, JSON text.
@@ -29,7 +29,7 @@ class HubMessage(NamedTuple):
 class HubEvent(NamedTuple):
     """Event that a trigger function receives from an event hub.
 
-    It is a tuple, because creating a frozen dataclass takes three times as long.
+    The class is a tuple, because the creation of a frozen dataclass takes three times as long.
 
     Attributes:
         body: bytes of the event.

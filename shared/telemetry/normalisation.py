@@ -23,7 +23,7 @@ def to_impulse(source: str, event: HubEvent, route: Route, message: dict[str, An
     """Convert a hub event to an impulse (normalised telemetry message); each delivery gives the same impulse.
 
     The event's application properties take precedence over JSON Pointers of the connection. Values that these pointers
-    select are removed from the message; the rest is the payload.
+    select are removed from the message; the remaining properties are the payload.
 
     Args:
         source: name of the hub that the event comes from.

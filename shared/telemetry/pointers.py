@@ -31,7 +31,7 @@ def format_pointer(pointer: Pointer) -> str:
 
 
 def resolve_pointer(document: Any, pointer: Pointer, missing: Any = None) -> Any:
-    """Return the value that a JSON Pointer selects, or ``missing`` if it selects none; JSON null is None."""
+    """Return the value that a JSON Pointer selects (None for JSON null), or ``missing`` if no value exists there."""
     # Fast path, because most pointers select a top-level property and this runs for every message.
     if len(pointer) == 1 and isinstance(document, dict):
         return document.get(pointer[0], missing)

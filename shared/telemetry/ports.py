@@ -71,7 +71,10 @@ class ConnectionStateStore(Protocol):
     """Storage for the status and the message statistics of connections."""
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count messages; those up to the highest sequence number already counted for their source are skipped."""
+        """Count messages.
+
+        Messages that were already counted, by the highest counted sequence number of their source, are skipped.
+        """
         ...
 
     async def set_status(self, connection: str, status: str) -> None:

@@ -33,22 +33,28 @@ def build_properties(
 
 
 def is_accepted_by_service(properties: Mapping[str, str]) -> bool:
-    """Return whether this service accepted the message, by HTTP or from a simulator, for an enabled connection."""
+    """Return whether this service accepted a message itself (HTTP, simulator), for an enabled connection."""
     return properties.get(ACCEPTED_BY) in _ACCEPTORS
 
 
 def has_all_metadata(properties: Mapping[str, str]) -> bool:
-    """Return whether an event's properties contain timestamp and both ids, so that its body is only the payload."""
+    """Return whether an event's properties contain timestamp, message id and device id.
+
+    The body is then only the payload.
+    """
     return bool(properties.get(TIMESTAMP) and properties.get(MESSAGE_ID) and properties.get(DEVICE_ID))
 
 
 def are_complete_without_headers(properties: Mapping[str, str]) -> bool:
-    """Return whether an event has exactly the properties that this service writes, and none of another sender."""
+    """Return whether an event has exactly the properties that this service writes.
+
+    Further ones would become headers.
+    """
     return properties.keys() == _EXTRACTED and is_accepted_by_service(properties)
 
 
 def select_impulse_headers(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the event properties that become headers of the normalised message; ids and timestamp have own fields."""
+    """Return the event properties that become headers of the impulse, which are all except ids and timestamp."""
     if properties.keys() <= _EXTRACTED:
         return _NO_HEADERS
     return {name: value for name, value in properties.items() if name not in _EXTRACTED}

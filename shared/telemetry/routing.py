@@ -88,7 +88,7 @@ class ConnectionRouter:
 
 
 class _DevicePatterns:
-    """Device id patterns of several connections, tried in order; results are cached per device."""
+    """Device id patterns of several connections, tried in order; the result for each device is cached."""
 
     def __init__(self, connections: Sequence[tuple[Connection, Route]]) -> None:
         self._pointers = list(dict.fromkeys(route.layout.device_id for _, route in connections))

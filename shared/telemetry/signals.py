@@ -34,7 +34,7 @@ def build_signal_checks(signals: Iterable[SignalDefinition]) -> tuple[SignalChec
 
 
 def has_type_mismatch(checks: Sequence[SignalCheck], payload: Mapping[str, Any]) -> bool:
-    """Return whether a value of a payload does not have its declared type; missing and null values are valid."""
+    """Return whether a payload has a value of a wrong type for its signal; missing and null values are valid."""
     for check in checks:
         value = resolve_pointer(payload, check.pointer)
         if value is not None and not check.has_type(value):

@@ -1,4 +1,7 @@
-"""Telemetry messages (impulses) for hub events that match no connection or are invalid, stored as ``_unrouted``."""
+"""Impulses (telemetry messages) of events that are invalid or match no connection.
+
+Their connection is ``_unrouted``.
+"""
 
 from base64 import b64encode
 from collections.abc import Iterator

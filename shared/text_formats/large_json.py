@@ -29,7 +29,8 @@ _LEAST, _GREATEST = -(2**63), 2**64 - 1
 class LongInteger(Decimal):
     """JSON integer beyond 64 bits. It equals the ``int`` of the same value, and ``str`` returns its digits.
 
-    The conversion between the text and an ``int`` takes quadratic time, that of a decimal number linear time.
+    The conversion between text and ``int`` takes quadratic time. The conversion between text and a decimal number takes
+    linear time.
     """
 
     @override
@@ -52,7 +53,7 @@ def parse_integer(text: str) -> int | LongInteger:
 
 
 def to_int(value: Any) -> int:
-    """Convert a :class:`LongInteger` to an ``int``, as ``json.dumps`` expects from its argument ``default``.
+    """Convert a :class:`LongInteger` to an ``int``; pass this function to ``json.dumps`` as ``default``.
 
     Raises:
         TypeError: the value has another type.
@@ -63,7 +64,7 @@ def to_int(value: Any) -> int:
 
 
 def copy_long_integer(value: Any) -> orjson.Fragment:
-    """Return the JSON text of a :class:`LongInteger`, as ``orjson.dumps`` expects from its argument ``default``.
+    """Return the JSON text of a :class:`LongInteger`; pass this function to ``orjson.dumps`` as ``default``.
 
     Raises:
         TypeError: the value has another type.
@@ -74,7 +75,10 @@ def copy_long_integer(value: Any) -> orjson.Fragment:
 
 
 def may_have_long_integers(text: bytes) -> bool:
-    """Return whether a JSON text may have an integer beyond 64 bits; digits of a string or a fraction count, too."""
+    """Return False if a JSON text certainly has no integer beyond 64 bits.
+
+    Digits in strings and fractions can give True.
+    """
     return _LONG in text.translate(_ZEROS) and _BEYOND_64_BIT.search(text) is not None
 
 

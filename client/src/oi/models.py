@@ -251,7 +251,7 @@ ConnectionEventDataBefore: TypeAlias = Literal["CONNECTING", "CONNECTED", "DISCO
 
 
 class ConnectionStatistics(TypedDict):
-    """Statistics of a connection: messages received, time of the newest, and messages with values of a wrong type."""
+    """Statistics of a connection: number of received messages, time of the newest, and number of wrong types."""
 
     messagesReceived: int
     lastMessage: str | None
@@ -1165,7 +1165,7 @@ class Verdict(TypedDict):
 
 
 class VerifyBody(TypedDict):
-    """Request body that names the audit chain to verify. With a RecordID, that record is verified, too."""
+    """Request body that names the audit chain to verify. If it contains a RecordID, that record is verified, too."""
 
     ScopeKey: NotRequired[str | None]
     RecordID: NotRequired[str]
@@ -2243,7 +2243,7 @@ ChainRecord: TypeAlias = AuditEvent | Amendment | Transition
 
 
 class ConnectionBody(TypedDict):
-    """Request body that defines a connection; an omitted `enabled` keeps its value."""
+    """Request body that defines a connection; if `enabled` is omitted, the stored value stays."""
 
     name: str
     type: ConnectionType

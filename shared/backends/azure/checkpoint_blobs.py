@@ -82,7 +82,7 @@ class BlobCheckpointStore:
         await self._account.close()
 
     async def _list_names_descending(self, folder: str, digits: int) -> list[str]:
-        """Return the names of a folder's checkpoints, which consist of a fixed number of digits, highest first."""
+        """Return the names of a folder's checkpoints, highest number first; each name has a fixed number of digits."""
 
         async def list_names() -> list[str]:
             container = self._account.open_client().get_container_client(self._notes)

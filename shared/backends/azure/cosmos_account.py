@@ -78,7 +78,7 @@ class CosmosAccount:
         self._containers: dict[str, ContainerProxy] = {}
 
     async def open_container(self, name: str) -> ContainerProxy:
-        """Return the client of one of the service's own containers, whose definition is checked before its first use.
+        """Return the client of one of the service's own containers; check the container's definition at the first use.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the account does not respond, has an unsafe consistency level or several

@@ -1,4 +1,4 @@
-"""Cosmos DB items of audit chains: records, segment heads, and their partition keys."""
+"""Conversion of audit records and segment heads to Cosmos DB items and back, and the items' partition keys."""
 
 import base64
 import binascii
@@ -81,7 +81,10 @@ class SegmentHead:
     counts: HeadCounts | None = None
 
     def to_tip(self) -> Tip:
-        """Convert the head to the tip of the ChainStore port; its token encodes the attributes that a tip lacks."""
+        """Convert the head to a tip (end of a chain in the ChainStore port).
+
+        The token of the tip encodes the other attributes.
+        """
         counts = self.counts
         counted = f"{counts.first_at}|{counts.counted_from}|{counts.pending}" if counts else "||"
         token = f"{self.segment}|{self.size}|{int(self.sealed)}|{counted}|{self.etag}"
@@ -89,7 +92,10 @@ class SegmentHead:
 
     @classmethod
     def from_tip(cls, tip: Tip) -> "SegmentHead | None":
-        """Convert the tip that :meth:`to_tip` returned back to a head; None for the tip of an empty chain."""
+        """Convert a tip that :meth:`to_tip` returned back to the segment's head.
+
+        Return None for the tip of an empty chain.
+        """
         if not tip.token:
             return None
         segment, size, sealed, first_at, counted_from, pending, etag = tip.token.split("|", 6)
@@ -109,12 +115,18 @@ class SegmentHead:
 
 
 def compute_partition_key(chain: ChainKey, segment: int) -> str:
-    """Return the partition key of a segment. The scope is hashed, because it may be long and contain any characters."""
+    """Return the partition key of a segment.
+
+    It contains a hash of the scope, which may be long and have any characters.
+    """
     return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
 
 
 def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
-    """Convert a head to its Cosmos DB item, with a property ``append`` that satisfies the container's unique key."""
+    """Convert a segment's head to a Cosmos DB item.
+
+    The item has a property ``append``, which the unique key requires.
+    """
     tip = {"sequence": head.tip.sequence, "hash": head.tip.hash, "timestamp": head.tip.timestamp}
     place = {"id": HEAD_ID, "chain": compute_partition_key(chain, head.segment), "append": "", "scope": chain.scope_key}
     item = {**place, "segment": head.segment, "tip": tip, "size": head.size, "sealed": head.sealed}
@@ -149,13 +161,13 @@ def _parse_counts(members: object) -> HeadCounts | None:
 
 
 def chain_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
-    """Parse the key of a chain from a head item; None if the item is not in one of that chain's partitions."""
+    """Parse the key of a chain from a head item; return None if the item is stored in a partition of another chain."""
     chain = ChainKey(target, str(item.get("scope", "")))
     return chain if item["chain"] == compute_partition_key(chain, SegmentHead.from_item(item).segment) else None
 
 
 def compute_batch_weight(canonical: bytes) -> int:
-    """Return the maximum number of bytes that a record with this canonical form takes in a batch."""
+    """Return the maximum number of bytes that a record with this canonical JSON takes in a transactional batch."""
     return min(_measure_escaped(canonical), _measure_base64(canonical)) + _RECORD_OVERHEAD
 
 
@@ -166,10 +178,10 @@ def estimate_stored_bytes(record: ChainRecord) -> int:
 
 
 def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
-    """Convert a record to its Cosmos DB item.
+    """Convert an audit record to its Cosmos DB item.
 
-    The canonical JSON is stored as text, because Cosmos DB stores numbers as doubles. It is stored as base64 if
-    escaping makes the text too long for an item.
+    The canonical JSON is stored as text, because Cosmos DB would store its numbers as doubles. If the escaped text is
+    too long for an item, it is stored as base64.
     """
     escaped = _measure_escaped(record.canonical)
     if escaped <= _MAX_TEXT_BYTES or escaped <= _measure_base64(record.canonical):
@@ -182,7 +194,7 @@ def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
 
 
 def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
-    """Convert a Cosmos DB item to a record without validation; None if the item's id is not the id of a record."""
+    """Convert a Cosmos DB item to a record without validation; return None if the item's id is not that of a record."""
     sequence = sequence_from_record_id(item["id"])
     if sequence is None:
         return None
@@ -193,7 +205,7 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
 
 
 def project_value(value: str) -> str:
-    """Return the stored form of a filter field (copy of a record field for queries): a digest for a long value."""
+    """Return the text by which queries filter for a record field's value: the value, or its digest if it is long."""
     if not value.startswith(_DIGEST):
         if len(value) * _LONGEST_ESCAPE <= _MAX_PROJECTED_BYTES:
             return value
@@ -213,12 +225,15 @@ def _parse_canonical(item: Mapping[str, Any]) -> bytes:
 
 
 def _to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Convert filter fields (copies for queries) to text. Values of other types, which forgers store, are invalid."""
+    """Convert the filter fields of an item to texts.
+
+    A value of another type becomes a text that no valid record contains.
+    """
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
 def _restore_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
-    """Replace digests of long filter fields (copies for queries) by the record's own values, if the digests match."""
+    """Replace the digests in filter fields by the full texts of the record, if the digests match."""
     digests = [name for name, value in fields.items() if str(value).startswith(_DIGEST)]
     if not digests:
         return fields

@@ -36,7 +36,7 @@ class ContainerDefinition:
 
     @property
     def partition_member(self) -> str:
-        """Name of the property that contains an item's partition key."""
+        """Name of the item property that contains the partition key."""
         return self.partition_key_path.removeprefix("/")
 
     def build_indexing_policy(self) -> dict[str, Any]:

@@ -58,7 +58,10 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 
 
 def error_from_rejection(error: Exception) -> WorkspaceError | None:
-    """Return the error for a failed request that certainly had no effect; None if it may have had an effect."""
+    """Return the error for a failed request that certainly changed nothing.
+
+    Return None if it may have changed something.
+    """
     create_error = _CERTAIN.get(read_http_status(error) or 0)
     if create_error is not None:
         return create_error(error)
@@ -110,7 +113,7 @@ class WriteRetries:
         self._failures = 0
 
     async def wait_after(self, error: Exception, *, conditional: bool) -> None:
-        """Wait after a failed write, before the caller reads the document again.
+        """Wait after a failed write; afterwards, the caller reads the document again and retries.
 
         Args:
             error: failure of the write.
@@ -137,7 +140,7 @@ class WriteRetries:
 
 
 async def wait_with_backoff(failures: int, least_seconds: float, runtime: Runtime) -> None:
-    """Wait for at least ``least_seconds``, plus a random time that grows exponentially with the number of failures."""
+    """Wait for ``least_seconds`` plus a random time; the maximum of the random time doubles with each failure."""
     longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**failures)
     await runtime.sleep(least_seconds + runtime.uniform(0, longest))
 

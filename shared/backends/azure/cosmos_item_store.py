@@ -1,7 +1,7 @@
-"""Items in Cosmos DB. Each change is a conditional write and is applied exactly once, even if its reply is lost.
+"""Items in Cosmos DB. Each change is applied exactly once, even if the reply to a write is lost.
 
-Every write is conditional and stores its own id in the item. A write whose reply was lost is sent again under the same
-condition. If the second attempt conflicts, the ids in the item show whether the first attempt was the cause.
+Every write is conditional and stores its own id in the item. If the reply is lost, the write is sent again with the
+same condition. If the second attempt conflicts, the ids in the item show whether the first attempt caused the conflict.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -112,7 +112,9 @@ class CosmosItemStore:
     async def change(
         self, item_id: str, partition: str, change: Callable[[Item | None], Item | None], *, known: Item | None = None
     ) -> Item | None:
-        """Replace an item by the result of a function and return the stored item. No concurrent change is lost.
+        """Replace an item by the result of ``change`` and return the stored item.
+
+        Retry if another writer changed the item.
 
         Args:
             item_id: id of the item.
@@ -138,7 +140,9 @@ class CosmosItemStore:
             before = await self.read(item_id, partition)
 
     async def put(self, before: Item | None, after: Item, others: Sequence[Operation] = ()) -> Item | None:
-        """Create or replace an item; return the item, or None if another writer has changed it since the last read.
+        """Create or replace an item and return it.
+
+        Return None if another writer has changed the item since it was read.
 
         Args:
             before: the item as it was read; None to create an item.
@@ -188,7 +192,7 @@ class CosmosItemStore:
                 attempt += 1
 
     async def delete(self, item_id: str, partition: str, *, etag: str = "") -> None:
-        """Delete an item if it exists. If an ETag is given, delete only the version of the item with this ETag."""
+        """Delete an item if it exists. With an ETag, delete the item only if it still has this ETag."""
         condition = {"if_match_etag": etag} if etag else {}
         await self.commit(partition, [("delete", (item_id,), condition)])
 

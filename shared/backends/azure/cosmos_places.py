@@ -1,7 +1,8 @@
 """Reservations of live streams and jobs, which count against quotas, in Cosmos DB.
 
-Each principal has two small items, one with all stream reservations and one with all job reservations. Each is replaced
-under If-Match, because a conditional write cannot enforce a limit over several items.
+Each principal has two small items, one with all stream reservations and one with all job reservations. Each item is
+replaced with an If-Match condition. One item contains all reservations, because a condition on one item cannot enforce
+a limit over several items.
 """
 
 import hashlib

@@ -1,10 +1,10 @@
-"""Queries of Cosmos DB that never return an item twice and never wait without a limit.
+"""Queries of Cosmos DB that return no item twice and have a timeout.
 
 If the reply to a later page is 410/1002 (the partition was split), azure-cosmos 4.17 silently restarts the query and
 returns the items of the first page again. The functions of this module detect such a reply and raise an exception.
 
-For the plan of a query over several partitions, azure-cosmos 4.17 replaces the client's read timeout by none. If that
-reply were lost, the query would never end. The functions of this module pass the timeout with each query.
+Before a query over several partitions, azure-cosmos 4.17 requests the query plan without any read timeout. If the reply
+were lost, the query would never end. The functions of this module therefore pass the timeout with each query.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -16,7 +16,7 @@ from azure.cosmos.aio import ContainerProxy
 
 
 class QueryRestartedError(ConnectionError):
-    """The SDK has restarted a query and returns items a second time."""
+    """Exception raised because the SDK has restarted a query and would return items a second time."""
 
 
 class _RestartDetector:

@@ -88,7 +88,7 @@ class ReadRetries:
         self._since = runtime.monotonic()
 
     def reset(self) -> None:
-        """Set the number of failures to 0 after progress, for instance after another item of a query arrived."""
+        """Reset the number of failures to 0 after progress, for instance after the next item of a query has arrived."""
         self._failures = 0
         self._since = self._runtime.monotonic()
 
@@ -170,7 +170,7 @@ async def send(
 
 
 def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
-    """Convert the failure of a batch to ``TipMovedError``, ``OutcomeUnknownError``, or UNAVAILABLE (nothing written).
+    """Return the error for a failed batch: TipMovedError (conflict), OutcomeUnknownError, or UNAVAILABLE (not written).
 
     The batch must have been sent only once. Otherwise, its own first attempt may have caused the conflict.
     """
@@ -189,7 +189,7 @@ def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
 
 
 def read_throttle_delay(error: Exception) -> float | None:
-    """Return the seconds to wait before a throttled request is sent again; None if the request was not throttled."""
+    """Return the seconds to wait before a throttled request is sent again; return None if it was not throttled."""
     if isinstance(error, CosmosBatchOperationError):
         if error.status_code not in (HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH):
             return None

@@ -11,7 +11,7 @@ from shared.observability.tracing import get_current_span_context, open_call_spa
 
 
 def create_single_try_transport() -> AioHttpTransport:
-    """Return a transport that never repeats a request; the event loop must be running.
+    """Return an HTTP transport that never repeats a request; call this while the event loop runs.
 
     By default, aiohttp repeats a PUT or DELETE if a reused connection closes without a reply. The second request would
     conflict with the first one (412), or find that the item is already deleted (404).

@@ -88,7 +88,7 @@ class Vault:
         return sorted(found, key=lambda version: (version.created_at, version.version))
 
     async def sign(self, name: str, version: str, message: bytes) -> bytes:
-        """Let the vault sign a message; return the ES256 signature, r and s as 64 bytes.
+        """Return the ES256 signature of a message, which the vault computes: r and s as 64 bytes.
 
         Raises:
             AzureError: the vault does not respond, or denies the signature.

@@ -94,7 +94,7 @@ class FolderBlobStore:
         await self._run_in_thread(write_and_delete_file)
 
     async def close(self) -> None:
-        """Do nothing, because no file stays open."""
+        """Do nothing; the store keeps no file open."""
 
     async def _run_in_thread[T](self, work: Callable[[], T]) -> T:
         try:
@@ -177,7 +177,9 @@ def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
 
 
 def _call_with_folder[T](folder: Path, place: Callable[[], T]) -> T:
-    """Create a folder and call a function that places a file in it; repeat if the empty folder was removed meanwhile.
+    """Create a folder, and call a function that moves a file into it.
+
+    Repeat both if another process removed the folder.
 
     Raises:
         FileNotFoundError: the function fails although the folder exists, or the folder was removed each time.
@@ -208,7 +210,10 @@ def _remove_empty_folders(folder: Path, top: Path) -> None:
 
 
 def _remove_drafts(drafts: Path, at: datetime) -> None:
-    """Delete unfinished files of earlier processes; new files stay, because another process may be writing them."""
+    """Remove unfinished files that earlier processes left.
+
+    Files younger than a day stay, as a process may be writing them.
+    """
     before = at.timestamp() - _DRAFT_SECONDS
     for draft in drafts.glob("*"):
         with contextlib.suppress(FileNotFoundError):

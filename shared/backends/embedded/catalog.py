@@ -1,4 +1,4 @@
-"""Catalog (the workspace's definitions) in SQLite: its items, its version, and audit events not yet appended."""
+"""Catalog (the workspace's definitions) in SQLite: items, version number, and audit events not yet appended."""
 
 import json
 import sqlite3

@@ -6,7 +6,9 @@ from pathlib import Path
 
 
 def create_file(path: Path, temporary: Path, top: Path) -> bool:
-    """Create a file from a temporary file, which is deleted; return False if the file exists already.
+    """Move a temporary file to a new path; return False if a file exists there.
+
+    The temporary file is deleted in both cases.
 
     Args:
         path: path of the new file.
@@ -37,7 +39,7 @@ def write_temporary_file(path: Path, content: bytes, mode: int = 0o644) -> Path:
 
 
 def sync_folders(path: Path, top: Path) -> None:
-    """Flush the folders that contain a path to disk, up to the folder ``top``."""
+    """Flush all folders between a path and the folder ``top`` to disk, so that the path survives a power cut."""
     for folder in path.parents:
         _sync_folder(folder)
         if folder == top:

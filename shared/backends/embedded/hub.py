@@ -36,7 +36,10 @@ _BUSY_TIMEOUT_MS = 5_000
 
 @dataclass(slots=True)
 class _Send:
-    """Pending call of ``send``: its messages, as rows grouped by hub and partition, wait for their commit."""
+    """Pending call of ``send`` that waits for its commit.
+
+    Contains its messages as rows, grouped by hub and partition.
+    """
 
     rows: Mapping[tuple[str, str], list[tuple[str, str, bytes]]]
     done: "asyncio.Future[None]"
@@ -208,14 +211,20 @@ class HubReader:
         return events
 
     def find_last_sequence_number(self, hub: str, partition: str) -> int:
-        """Return the highest sequence number that a partition ever had, also of a deleted event; 0 if it had none."""
+        """Return the highest sequence number that the partition has ever assigned, even if its event is deleted.
+
+        0 if none.
+        """
         row = self._connection.execute(
             "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
         ).fetchone()
         return int(row[0]) if row else 0
 
     def read_offset(self, hub: str, group: str, partition: str) -> int:
-        """Return the offset of a consumer group: the last sequence number that it has read; 0 before its first read."""
+        """Return the offset of a consumer group, which is the last sequence number that the group has read.
+
+        0 before a read.
+        """
         row = self._connection.execute(
             "SELECT sequence FROM offsets WHERE hub = ? AND consumer_group = ? AND partition = ?",
             (hub, group, partition),
@@ -223,7 +232,7 @@ class HubReader:
         return int(row[0]) if row else 0
 
     def commit(self, hub: str, group: str, partition: str, sequence_number: int) -> None:
-        """Store the offset of a consumer group, unless a higher offset is stored."""
+        """Store the offset of a consumer group; do nothing if a higher offset is already stored."""
         self._connection.execute(
             "INSERT INTO offsets (hub, consumer_group, partition, sequence) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET sequence = max(sequence, excluded.sequence)",
@@ -231,7 +240,10 @@ class HubReader:
         )
 
     def has_changed(self) -> bool:
-        """Return whether another connection has written to the file since the last call; True at the first call."""
+        """Return whether another connection has written to the file since the previous call.
+
+        The first call returns True.
+        """
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         has_changed: bool = version != self._version
         self._version = version
@@ -254,7 +266,7 @@ class HubReader:
 
 
 def _group_by_place(hub: str, messages: Sequence[HubMessage]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
-    """Group the rows of messages by hub and partition; the rows of a partition stay in order."""
+    """Group the rows of messages by hub and partition; the rows of each partition keep their order."""
     rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
     by_key: dict[str, list[tuple[str, str, bytes]]] = {}
     for body, key, properties in messages:

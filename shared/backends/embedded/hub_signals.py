@@ -1,4 +1,4 @@
-"""Signals of the embedded event hub: its writers wake the readers of the same process, which then need not poll."""
+"""Signals of the embedded event hub: a writer wakes the readers in the same process, so that they need not poll."""
 
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -11,13 +11,15 @@ type OnAppend = Callable[[Collection[HubPlace]], None]
 
 
 class HubSignals:
-    """Register of the readers of hub files that want to know about appended events. All methods are thread-safe."""
+    """Register of functions that are called after events were appended to a hub file. All methods are thread-safe."""
 
     def __init__(self) -> None:
         self._subscribers: dict[Path, tuple[OnAppend, ...]] = {}
 
     def subscribe(self, path: Path, on_append: OnAppend) -> Callable[[], None]:
-        """Call a function after each append to a hub file by this process; return a function that ends this.
+        """Call a function after each append to a hub file by this process.
+
+        Return a function that ends the subscription.
 
         Args:
             path: file of the hub.
@@ -32,7 +34,7 @@ class HubSignals:
         return unsubscribe
 
     def announce(self, path: Path, places: Collection[HubPlace]) -> None:
-        """Tell the readers of a hub file that events were appended and are on disk."""
+        """Call the subscribed functions of a hub file, because events were appended and are on disk."""
         for on_append in self._subscribers.get(path.absolute(), ()):
             on_append(places)
 

@@ -40,7 +40,7 @@ class FileSecret:
         self._secret = b""
 
     async def __call__(self) -> bytes:
-        """Return the random bytes of the secret, which are read from the file."""
+        """Return the random bytes of the secret; the file is read at the first call."""
         if not self._secret:
             self._secret = await self._runtime.run_in_thread(load_or_create_secret, self._path, self._runtime)
         return self._secret

@@ -178,16 +178,19 @@ def find_chain_number(connection: sqlite3.Connection, key: ChainKey) -> int:
 
 
 def find_misplaced(connection: sqlite3.Connection, key: ChainKey) -> int | None:
-    """Find the first record with an invalid sequence number: 0, negative, a fraction or text.
+    """Find the first record of a chain whose sequence number is invalid: 0, negative, a fraction or text.
 
-    Return the next valid sequence number after that record; None if all sequence numbers are valid.
+    Return the next valid sequence number after that record; return None if all sequence numbers are valid.
     """
     row = connection.execute(MISPLACED, (find_chain_number(connection, key),)).fetchone()
     return None if row is None else int(row[0])
 
 
 def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
-    """Read the tip of a chain (last record's number, hash, time) from its head row; ``Tip()`` without a head row."""
+    """Read the tip of a chain (number, hash and time of its last record) from its head row.
+
+    ``Tip()`` if there is no row.
+    """
     sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()
     return Tip() if row is None else tip_from_row(row)
@@ -200,9 +203,9 @@ def tip_from_row(row: Sequence[Any]) -> Tip:
 
 
 def decode_leniently[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
-    """Return a function that calls ``work`` and, if a text in the file is not UTF-8, calls it again.
+    """Return a function that calls ``work``, and calls it again if a text in the file is not valid UTF-8.
 
-    In the second call, replacement characters stand for the invalid bytes.
+    In the second call, the connection returns replacement characters instead of the invalid bytes.
     """
 
     def run_with_fallback(connection: sqlite3.Connection) -> T:
@@ -257,10 +260,9 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
 
 
 def _index_amendments(connection: sqlite3.Connection, chain: int, records: Sequence[ChainRecord]) -> None:
-    """Add new pending amendments to the index, remove decided amendments, and update the summary of the chain.
+    """Add new pending amendments to the index, remove decided amendments, and update the chain's counts.
 
-    If earlier records are not counted yet, ``counted_to`` stays the number of the last counted record, from which the
-    next count continues.
+    If earlier records are not counted yet, ``counted_to`` does not change; the next count continues after this record.
     """
     pending = [(one.projection["Timestamp"], chain, one.sequence) for one in records if is_pending(one)]
     decided = [

@@ -1,8 +1,8 @@
 """SQLite files that survive power loss, are shared by several processes, and are accessed outside the event loop.
 
-Reads and writes can run in batches: calls that arrive while a batch runs form the next batch. Writes of a batch share
-one commit, and so one flush to disk. Reads of a batch share one switch between threads, because the switch costs more
-than the read of one row.
+Reads and writes can run in batches: calls that arrive while a batch runs form the next batch. The writes of a batch
+share one commit, and so one flush to disk. The reads of a batch share one switch between threads, which costs more than
+reading a row.
 """
 
 import asyncio
@@ -128,7 +128,7 @@ class SqliteDatabase:
         self._write_span = f"write {path.stem}", build_span_attributes(path, "write"), FAILURES
 
     async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function on one snapshot of the file and return its result; writers do not block it."""
+        """Run a function on a snapshot of the file and return its result; writers do not block the function."""
         with open_call_span(*self._read_span):
             return await self._reading.run(lambda connection: _run_transaction(connection, "BEGIN", work))
 
@@ -201,7 +201,7 @@ def _run_transaction[T](connection: sqlite3.Connection, begin: str, work: Callab
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Requested call of a function, which waits until its batch runs."""
+    """Function that was passed to a batcher and waits until its batch runs."""
 
     work: Work
     future: asyncio.Future[Any]

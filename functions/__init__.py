@@ -1,7 +1,8 @@
 """Azure Functions of the service, and the table of all HTTP routes.
 
-``GROUPS`` lists each HTTP operation by method and route. The module of a group declares the group's operations in full.
-It is imported at the group's first request, because imports delay a cold start. Triggers are imported at once.
+``GROUPS`` lists each HTTP operation by method and route. The module of a group, which declares its operations in full,
+is imported at the first request to the group, because imports delay a cold start. Modules of triggers are imported at
+once.
 """
 
 from functions import bundle_jobs, download_jobs, import_jobs, triggers

@@ -47,7 +47,7 @@ _LIVE = LIVE_MEMBERS | {"state", "error", "lastEvaluatedAt", "nextEvaluationAt"}
 
 
 class AlertRuleBody(AlertRuleFields, StrictBody):
-    """Request body that defines an alert rule; an omitted `enabled` keeps its value."""
+    """Request body that defines an alert rule; if `enabled` is omitted, the stored value stays."""
 
     validation_context: ClassVar[Mapping[str, Any]] = DECLARED
 

@@ -43,12 +43,12 @@ class AlertsQuery(BaseModel):
 
     @property
     def wanted(self) -> AlertFilter:
-        """Filter of the alerts that the caller requests."""
+        """Filter of the alerts, built from the query parameters."""
         return AlertFilter(self.state, self.severity, self.surface)
 
     @property
     def filters(self) -> str:
-        """Text of the filters, stored in cursors: a cursor is valid only for the same filters."""
+        """Filters as text for the cursor, because a cursor is valid only for a request with the same filters."""
         return f"{self.state or ''} {self.severity or ''} {self.surface or ''}"
 
 

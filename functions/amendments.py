@@ -39,7 +39,7 @@ GROUP = Group("amendments")
 
 
 class RejectQuery(BaseModel):
-    """Query parameters of an amendment's rejection; the request body may name the scope instead."""
+    """Query parameters of an amendment's rejection. The request body may contain the scope instead."""
 
     scope_key: RequiredScopeKey = Field(
         None,

@@ -50,7 +50,7 @@ class ScopesQuery(PageQuery):
 
     @property
     def filters(self) -> str:
-        """Text of the filters, stored in cursors: a cursor is valid only for the same filters."""
+        """Filters as text for the cursor, because a cursor is valid only for a request with the same filters."""
         return f"{self.target or ''} {self.verdict or ''}"
 
 
@@ -108,7 +108,7 @@ async def list_pending_amendments(call: Call[PageQuery]) -> Reply:
 
 
 def encode_pending_cursor(page: PendingPage) -> str | None:
-    """Return the cursor for the next page of pending amendments; None if this page is the last."""
+    """Return the cursor for the next page of pending amendments; None if there is no next page."""
     return encode_cursor(PENDING_CURSOR, page.places[-1]) if page.has_more else None
 
 

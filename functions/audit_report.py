@@ -1,6 +1,6 @@
 """Reply with the printable HTML report of the amendments of one entity.
 
-Separate from ``amendments`` because it replies with HTML instead of JSON.
+This module is separate from ``amendments`` because it replies with HTML instead of JSON.
 """
 
 import asyncio

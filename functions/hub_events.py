@@ -1,6 +1,6 @@
 """Conversion of the Functions host's Event Hub batches to hub events.
 
-Separate from ``triggers`` because it depends on the host's metadata and on internals of the SDK.
+This module is separate from ``triggers`` because it depends on the host's metadata and on internals of the SDK.
 """
 
 import json
@@ -33,9 +33,9 @@ _sdk_parse = EventHubTriggerConverter._parse_datetime  # noqa: SLF001  replaced 
 
 
 def parse_enqueued_time(text: str | None) -> datetime | None:
-    """Parse the time at which an event was enqueued, as the SDK does; None if the text is missing.
+    """Parse the time at which an event was enqueued, as the SDK does; return None if the text is None or empty.
 
-    The result has a time zone only if the text has one.
+    The result has a time zone only if the text states a time zone.
 
     Raises:
         ValueError: the text is not a valid time.
@@ -50,7 +50,10 @@ def parse_enqueued_time(text: str | None) -> datetime | None:
 
 @lru_cache(maxsize=_CACHED_TIMES)
 def _parse_enqueued_time_to_utc(text: str | None) -> datetime | None:
-    """Parse the time at which an event was enqueued as UTC; cached, because a hub stores many events at a time."""
+    """Parse the time at which an event was enqueued as UTC.
+
+    Results are cached, because many events have the same time.
+    """
     parsed = parse_enqueued_time(text)
     return parsed.replace(tzinfo=UTC) if parsed and not parsed.tzinfo else parsed
 
@@ -61,10 +64,10 @@ EventHubTriggerConverter._parse_datetime = staticmethod(parse_enqueued_time)  # 
 
 
 class TriggerBatch(Sequence[func.EventHubEvent]):
-    """Batch of an Event Hub trigger as the host sends it, from which hub events are read without the SDK's objects.
+    """Batch of an Event Hub trigger as the host sends it; hub events are read from it without the SDK's event objects.
 
-    Creating the SDK's objects takes longer than the rest of a trigger's work. They are created only for code that uses
-    the batch as a sequence.
+    The creation of the SDK's objects would take longer than all other work of a trigger. They are created only if code
+    uses the batch as a sequence.
 
     Args:
         bodies: bytes of the events.
@@ -172,7 +175,10 @@ def _read_partition(metadata: Mapping[str, Any]) -> str:
 
 
 def _read_metadata(metadata: Mapping[str, Any], name: str) -> Any:
-    """Parse an element of the trigger's metadata; some versions of the host put JSON text into a JSON string."""
+    """Parse an element of the trigger's metadata.
+
+    Some versions of the host send a JSON string that contains JSON text.
+    """
     datum = metadata.get(name)
     value = None if datum is None else datum.value
     for _ in range(2):

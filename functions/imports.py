@@ -1,4 +1,4 @@
-"""HTTP operations on imports of historical telemetry: create, preview, start, list, get, cancel."""
+"""Assignment of a file's columns (or NDJSON properties) to the time, the ids and the payload of a message."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -61,7 +61,7 @@ class MappingBody(BaseModel):
 
 
 class ImportBody(BaseModel):
-    """Request body that creates an import: format of the file with old telemetry, and mapping of its columns."""
+    """Request body that creates an import of old telemetry: format of the file, and assignment of its columns."""
 
     format: ImportFormat
     file_name: Annotated[StrictStr, Field(min_length=1, max_length=255)] = Field(
@@ -74,7 +74,10 @@ class ImportBody(BaseModel):
 
 
 class RemappingBody(BaseModel):
-    """Request body with another column mapping for a preview or for the start; without it, the import's applies."""
+    """Request body of a preview or start of an import: another column mapping, which replaces the import's.
+
+    May be empty.
+    """
 
     mapping: MappingBody | None = None
 
@@ -93,7 +96,10 @@ async def _check_import(call: Call[Any, ImportBody], faults: ValidationErrors) -
     docs=replies.CREATED,
 )
 async def create_import(call: Call[Any, ImportBody]) -> Reply:
-    """Create an import of history into a data connection; upload the file, preview it, then start the import."""
+    """Create an import of historical telemetry into a data connection.
+
+    Next: upload the file, preview it, start the import.
+    """
     body, imports = call.body, services().imports.service
 
     def build_request(until: datetime) -> ImportRequest:
@@ -121,7 +127,7 @@ async def create_import(call: Call[Any, ImportBody]) -> Reply:
     docs=replies.PREVIEWED,
 )
 async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
-    """Return the first messages of an uploaded file as they would be stored, and the problems of its first rows."""
+    """Return the first messages of an uploaded file as an import would store them, and problems of its first rows."""
     imports = services().imports
     job = await imports.service.get(call.principal, call.path["importId"])
     preview = await imports.preview.run(job, _replace_mapping(call.body, job))
@@ -136,7 +142,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     docs=replies.STARTED,
 )
 async def start_import(call: Call[Any, RemappingBody]) -> Reply:
-    """Start an import whose file is uploaded."""
+    """Start an import; its file must already be uploaded."""
     imports, job_id = services().imports.service, call.path["importId"]
     mapping = _replace_mapping(call.body, await imports.get(call.principal, job_id))
     job = await imports.start(call.principal, job_id, RUNNER, mapping)
@@ -157,7 +163,7 @@ async def list_imports(call: Call) -> Reply:
 
 @GROUP.endpoint("GET", f"{ROUTE}/{{importId}}", right=AccessRight.TELEMETRY_IMPORT, docs=replies.SHOWN)
 async def get_import(call: Call) -> Reply:
-    """Return the status of an import, with a new link to the file of rejected rows."""
+    """Return the status of an import, with a new link to the file of its rejected rows."""
     imports = services().imports.service
     job = await imports.get(call.principal, call.path["importId"])
     await imports.restart_if_stalled(job, RUNNER)
@@ -172,13 +178,13 @@ async def cancel_import(call: Call) -> Reply:
 
 
 def to_mapping(body: MappingBody) -> ImportMapping:
-    """Convert a request's mapping of file columns; missing properties get their defaults."""
+    """Convert the column mapping in a request; missing properties get their default values."""
     given = {name: value for name, value in body.model_dump().items() if value is not None}
     return ImportMapping(**given)
 
 
 def _replace_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
-    """Return the mapping of file columns that a request contains; None if it contains none.
+    """Return the column mapping in a request; None if the request contains no mapping.
 
     Raises:
         WorkspaceError: INVALID if the mapping does not fit the format of the import.

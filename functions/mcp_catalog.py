@@ -1,6 +1,6 @@
 """MCP tools that list data connections and surfaces (groups of connections), and MCP resources with definitions.
 
-Separate from ``mcp`` because this module is imported at the first MCP request.
+This module is separate from ``mcp`` because it is imported only at the first MCP request.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -139,7 +139,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
 
 
 def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str, Callable[[], Resource]]:
-    """Return builders of MCP resources, by URI: one for the definition of each warm query and surface.
+    """Return a function by URI for each MCP resource; the function builds the definition of one warm query or surface.
 
     Return no resources if the principal may not read the catalog.
     """

@@ -1,6 +1,6 @@
-"""MCP tool that lists what waits for a person's approval: drafts of warm queries, and pending amendments.
+"""MCP tool that lists the items which wait for a person's approval: drafts of warm queries, and pending amendments.
 
-Separate from ``mcp`` because this module is imported at the first MCP request.
+This module is separate from ``mcp`` because it is imported only at the first MCP request.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from shared.wiring import services
 
 
 class DecisionArguments(PageQuery):
-    """Arguments that select a page of the pending amendments; the limit is a JSON number instead of text."""
+    """Arguments that select a page of the pending amendments; the limit is a JSON number, not a text."""
 
     limit: StrictInt = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Maximum number of amendments.")
     cursor: StrictStr | None = Field(None, description="`cursor` of the previous result; the first page without it.")

@@ -2,7 +2,7 @@
 
 The tool of one query has the parameters of this query as arguments.
 
-Separate from ``mcp`` because this module is imported at the first MCP request.
+This module is separate from ``mcp`` because it is imported only at the first MCP request.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ Telemetry
 
 
 class QueryArguments(ExecuteQuery):
-    """Time range and limit of a query; the limit is a JSON number instead of text."""
+    """Time range and limit of a query; the limit is a JSON number, not a text."""
 
     limit: Limit = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
 
@@ -89,7 +89,7 @@ _NAMES: Final = _ToolNames()
 
 
 def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callable[[], Tool]]:
-    """Return the builders of the tool for all queries, and of one tool for each approved query, by name of the tool."""
+    """Return functions that build tools, by tool name: one tool runs any query, the others one approved query each."""
     builders = {name: partial(_build_tool, name, query) for name, query in _NAMES.find_queries(catalog).items()}
     return {_GENERAL: partial(_build_general_tool, execute), **builders}
 

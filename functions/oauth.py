@@ -138,7 +138,7 @@ def _get_public_client_id(client: ClientIdentification) -> str:
 async def _run_within_limits(
     call: Call[Any, RawBody], caller: Principal, parameters: Parameters, issue: _Issue
 ) -> Reply:
-    """Issue a token if the rate limit of its owner admits the request; add the rate-limit headers to every reply."""
+    """Issue a token if the owner is within the rate limit; add the rate-limit headers to every reply."""
     async with services().rate_limits.admit(caller) as decision:
         if decision.rejection is not None:
             reply = build_oauth_error(decision.rejection)
@@ -155,7 +155,7 @@ async def _run_within_limits(
 
 @asynccontextmanager
 async def _record_refusals(call: Call[Any, RawBody]) -> AsyncIterator[None]:
-    """Record every refusal of an OAuth client's request (an OAuthError) that the block raises."""
+    """Context manager: record every OAuthError that the block raises, as a refused request of an OAuth client."""
     try:
         yield
     except OAuthError as error:

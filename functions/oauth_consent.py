@@ -83,7 +83,7 @@ class DecisionBody(RequestBody):
 
 @GROUP.endpoint("GET", "oauth2/authorize", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.START_DOCS)
 async def start_authorization(call: Call) -> Reply:
-    """Lead a person from a client to the consent page (RFC 6749 section 4.1.1)."""
+    """Redirect the browser of a person from an OAuth client to the consent page (RFC 6749 section 4.1.1)."""
     if not is_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     base = get_public_url(call.request)
@@ -134,7 +134,7 @@ async def decide_authorization(call: Call[Any, DecisionBody]) -> Reply:
     docs=replies.PREVIEW_DOCS,
 )
 async def preview_authorization(call: Call[Any, RequestBody]) -> Reply:
-    """Return what the consent page shows: the client, its redirect host, and the requested access rights."""
+    """Return the content of the consent page: the client, its redirect host, and the requested access rights."""
     if not is_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     base = get_public_url(call.request)

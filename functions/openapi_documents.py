@@ -1,6 +1,6 @@
 """Serialised OpenAPI documents, built in small parts and cached for one version of the catalog.
 
-Separate from ``openapi``, because the building is pure computation that needs no request.
+This module is separate from ``openapi``, because it needs no request.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class SerializedOpenApi:
 
 @dataclass(frozen=True, slots=True)
 class OpenApiKey:
-    """Cache key of an OpenAPI document; the catalog's version and the queries' columns are compared separately.
+    """Cache key of an OpenAPI document. The catalog's version and the columns of queries are not part of the key.
 
     Attributes:
         operations: names of the operations that the caller may use.

@@ -2,7 +2,7 @@
 
 Files are cached in memory and sent with ETags and a strict Content-Security-Policy.
 
-Separate from ``oauth_consent`` because the pages are an endpoint group of their own.
+This module is separate from ``oauth_consent`` because the pages are a different endpoint group.
 """
 
 import gzip

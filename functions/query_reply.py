@@ -50,7 +50,7 @@ _COLUMNAR: Final = frozenset({PARQUET, ARROW})
 
 
 def wants_columns(request: Request, row_format: RowFormat | None) -> bool:
-    """Return whether the reply has a format that stores columns, so that its result needs no rows."""
+    """Return whether the reply's format stores columns (Parquet, Arrow); the query's result then needs no rows."""
     return _choose_media_type(request, row_format) in _COLUMNAR
 
 

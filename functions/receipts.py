@@ -41,8 +41,8 @@ RecordId = Annotated[
 class ReceiptQuery(CheckpointQuery):
     """Query parameters that select the receipt (proof) to return.
 
-    ``recordId`` requests a proof that the chain contains a record; ``from`` requests a proof that the chain has only
-    grown since an earlier checkpoint.
+    ``recordId`` requests a proof that the chain contains a record. ``from`` requests a proof that the chain was only
+    extended since an earlier checkpoint.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -77,7 +77,7 @@ async def _check_receipt(call: Call[ReceiptQuery], faults: ValidationErrors) -> 
 
 
 def _check_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
-    """Add an error if the checkpoint size does not cover the record, or the earlier size is not smaller."""
+    """Add an error if the checkpoint does not cover the record, or if the earlier checkpoint is not smaller."""
     if query.from_size is not None and query.from_size < 1:
         faults.add(invalid("from", "must be at least 1"))
     elif query.size is not None:
@@ -97,7 +97,7 @@ def _check_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
     docs=replies.RECEIPT_FILE,
 )
 async def issue_receipt(call: Call[ReceiptQuery]) -> Reply:
-    """Return a receipt (RFC 9942): that a chain contains a record, or that it has only grown since a checkpoint."""
+    """Return a receipt (RFC 9942), a proof that a chain contains a record or was only extended since a checkpoint."""
     query, receipts = call.query, services().provenance.receipts
     chain = resolve_chain_to_read(query.target, query.scope_key)
     condition = parse_read_condition(call.request)

@@ -70,7 +70,7 @@ async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
 
 
 def _list_filters(query: SignaturesQuery) -> tuple[str, str, str]:
-    """Return the filters as texts for the cursor, which is valid only for the same filters."""
+    """Return the filters as texts for the cursor; a cursor is valid only for a request with the same filters."""
     wanted = query.to_filter()
     return wanted.user_id or "", wanted.start, wanted.end
 

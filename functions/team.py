@@ -36,7 +36,7 @@ _ROUTE = "oi-api/team/{id}"
 
 
 class MemberBody(StrictBody):
-    """Request body that defines a member; an omitted `enabled` or `oid` keeps its value."""
+    """Request body that defines a member; if `enabled` or `oid` is omitted, the stored value stays."""
 
     validation_context: ClassVar[Mapping[str, Any]] = DECLARED
 

@@ -1,6 +1,6 @@
 """HTTP operations on API keys and tokens: create, list, revoke, identity, public keys.
 
-Separate from ``oauth`` because it is an endpoint group of its own.
+This module is separate from ``oauth`` because it is a different endpoint group.
 """
 
 import re
@@ -102,7 +102,7 @@ class NewKeyBody(BaseModel):
     @field_validator("connections", "devices", mode="before")
     @classmethod
     def check_null(cls, value: Any) -> Any:
-        """Reject null: a caller who wants a key without a binding, which has more rights, must omit the property."""
+        """Reject null. To create a key without a binding, which has more rights, the caller must omit the property."""
         if value is None:
             raise ValueError("must be a list; omit it for a key that is not bound")
         return value
@@ -117,7 +117,7 @@ class NewKeyBody(BaseModel):
 
     @model_validator(mode="after")
     def check_devices(self) -> Self:
-        """Reject `devices` without `connections`, and a bound key with other rights than to write telemetry."""
+        """Reject `devices` without `connections`, and a bound key with a right other than to write telemetry."""
         if self.devices is not None and self.connections is None:
             raise ValueError("`devices` requires `connections`")
         if self.connections is not None and self.rights == []:

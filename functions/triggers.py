@@ -1,7 +1,7 @@
 """Event Hub triggers (ingest, archive, live stream) and the timer trigger.
 
-An impulse is a normalised telemetry message: `ingest` makes it from a hub event, `archive` and `live` read it.
-The setting ``EVENT_HUB_SOURCES`` adds ingest triggers for the Event Hubs of connections.
+An impulse is a normalised telemetry message. `ingest` creates impulses from hub events; `archive` and `live` read
+impulses. The setting ``EVENT_HUB_SOURCES`` adds ingest triggers for the Event Hubs of connections.
 """
 
 import typing

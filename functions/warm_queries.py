@@ -1,6 +1,6 @@
 """HTTP operations that run warm queries (saved, approved KQL queries) and ad-hoc queries.
 
-Separate from ``mcp_queries`` because it is an endpoint group of its own.
+This module is separate from ``mcp_queries`` because it is a different endpoint group.
 """
 
 import re

@@ -227,7 +227,7 @@ async def _check_page(call: Call[DeliveriesQuery], faults: ValidationErrors) -> 
 
 
 def _describe_list(call: Call[DeliveriesQuery]) -> str:
-    """Return the webhook and the filter, which cursors contain: a cursor is valid only for the same list."""
+    """Return the webhook and the filter as texts for the cursor, which is valid only for the same list."""
     return f"{call.path['id']} {call.query.status or ''}"
 
 

@@ -1,6 +1,6 @@
 """Command that runs the function app locally: ``python -m local``.
 
-One process with one event loop runs the same worker library and function_app.py as the cloud, and emulators of Azure
+One process with one event loop runs the same worker library and function_app.py as Azure, and emulators of Azure
 services. docs/how-to/local-host.md lists the differences from Azure and from Core Tools.
 """
 
@@ -54,7 +54,10 @@ def _reject_unknown_exporters() -> None:
 
 
 def _build_ready_text(address: str, sign_in_link: str) -> str:
-    """Build the lines that are printed after the start; one text, because a reader may close the pipe after line 1."""
+    """Build the text that is printed after the start.
+
+    It is written in one call, because a reader may close the pipe after line 1.
+    """
     return f"ready {address}\nsign in at {sign_in_link}" if sign_in_link else f"ready {address}"
 
 
@@ -85,7 +88,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 def _build_options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOptions:
-    """Build the host's options from command line and environment, and set the app's environment variables to them."""
+    """Build the host's options from command line and environment, and set the environment variables of the app."""
     environment = os.environ
     workspace_file = parsed.workspace_file
     if workspace_file is None:

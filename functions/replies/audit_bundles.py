@@ -1,4 +1,4 @@
-"""Documented replies of the operations on audit bundles."""
+"""Documentation of the replies of the operations on audit bundles."""
 
 from datetime import datetime
 from typing import Any, Final, TypedDict

@@ -1,4 +1,4 @@
-"""Documented replies of the operations on the audit log across scopes."""
+"""Documentation of the replies of the operations on the audit log across scopes."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict

@@ -1,4 +1,4 @@
-"""Documented replies of the operations on imports."""
+"""Documentation of the replies of the operations on imports."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict

@@ -16,7 +16,7 @@ class Redirection(TypedDict):
 
 
 class ClientDescription(TypedDict):
-    """OAuth client that requests rights. A client that the workspace does not declare chooses its own name."""
+    """OAuth client that requests rights. If the workspace does not declare the client, its name is unverified."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""Documented replies of the operation that lists signatures."""
+"""Documentation of the replies of the operation that lists signatures."""
 
 from datetime import datetime
 from typing import Final, TypedDict

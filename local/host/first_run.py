@@ -1,6 +1,6 @@
 """First start of the local host: seeds the workspace and issues an API key to each team member.
 
-This module is separate because it imports the app's services, which a host without a workspace document never needs.
+This module is separate because it imports the app's services, which a host without a workspace document does not need.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ async def prepare_data_dir(settings: Settings, workspace_file: Path) -> QueryChe
         workspace_file: workspace document; it is read only if the catalog is empty.
 
     Returns:
-        The check of the workspace's queries, which the caller starts.
+        The check of the workspace's queries; the caller must start it.
 
     Raises:
         shared.catalog.problems.DocumentError: the document is invalid; nothing is stored.

@@ -46,14 +46,17 @@ class HubAccess:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self._open_reader()))
 
     def get_next_arrival(self, hub: str, partition: str) -> asyncio.Event:
-        """Return an event that is set when a partition may have new events, and at shutdown.
+        """Return an asyncio event that is set as soon as a partition may have new events, or the host stops.
 
-        Call this before reading the partition, so that no change is missed.
+        Call this method before reading the partition, so that no new event is missed.
         """
         return self._ended if self._ended.is_set() else self._arrivals.setdefault((hub, partition), asyncio.Event())
 
     async def watch_file(self, stopping: ShutdownSignal) -> None:
-        """Wake tasks that wait for events of this process or of another one, until the host stops."""
+        """Watch the hub file until the host stops.
+
+        Wake the waiting tasks after this or another process has written to it.
+        """
         loop = asyncio.get_running_loop()
 
         def wake_from_any_thread(places: Collection[HubPlace]) -> None:

@@ -74,7 +74,7 @@ class KustoProcess:
                 delay = _FIRST_DELAY
 
     def announce_events(self) -> None:
-        """Tell the process that the event hub has new events; without this it looks for them once a second."""
+        """Notify the process that the event hub has new events; otherwise it finds them up to a second later."""
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
             return

@@ -110,7 +110,10 @@ class Host:
     """Local host of a function app: HTTP server, timers, Event Hub triggers and the Kusto emulator."""
 
     def __init__(self, options: HostOptions, announce: Callable[[str, str], None]) -> None:
-        """Create a host; after its start, ``announce`` receives its address and a sign-in link or an empty text."""
+        """Create a host.
+
+        After the start, it calls ``announce`` with its address and a sign-in link (or an empty text).
+        """
         self._options = options
         self._announce = announce
         self._stopping = ShutdownSignal()
@@ -207,7 +210,10 @@ class Host:
             await self._start_query_checks(checks, stack)
 
     async def _start_query_checks(self, checks: "QueryChecks", stack: AsyncExitStack) -> None:
-        """Start the query checks in the background; in a small workspace, the first start waits for their results."""
+        """Start the query checks in the background.
+
+        At the first start with a small workspace, wait for their results.
+        """
         task = asyncio.create_task(checks.run())
         stack.callback(task.cancel)
         await asyncio.wait({task}, timeout=_FIRST_CHECKS_SECONDS if checks.delay_start else 0)
@@ -242,7 +248,10 @@ class Host:
         self._start_task(child.supervise(self._stopping))
 
     def _configure_web_pubsub(self, listener: socket.socket) -> bool:
-        """Make the app use the Web PubSub emulator, unless a real service is configured; return whether it is used."""
+        """Configure the app to use the Web PubSub emulator, unless a real service is configured.
+
+        Return whether it is used.
+        """
         if os.environ.get(_LIVE_ENDPOINT):
             return False
         os.environ[_LIVE_ENDPOINT] = build_server_url(_to_connect_address(self._options.host), listener)
@@ -275,7 +284,7 @@ class Host:
         await server.listening.wait()
 
     def _start_invoker_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start a task that invokes functions, which may call this host."""
+        """Start a task of the kind that calls functions; these may send requests to this host."""
         task = self._start_task(work)
         self._invokers.add(task)
         task.add_done_callback(self._invokers.discard)
@@ -296,7 +305,7 @@ class Host:
         self._stop_in_time()
 
     def _stop_in_time(self) -> None:
-        """Stop the host, and exit in time even if a thread of the app blocks."""
+        """Stop the host, and end the process in time even if a thread of the app still runs."""
         if not self._stopping.is_set():
             self._stopping.set()
             self._end = time.monotonic() + _END_SECONDS
@@ -315,7 +324,10 @@ class Host:
         return min(max(remaining, _MIN_CHILD_SECONDS), _MAX_CHILD_SECONDS)
 
     async def _wait_for_running_work(self) -> None:
-        """Wait for running requests and function calls; cancel late calls, whose events are delivered again."""
+        """Wait for running requests and function calls.
+
+        After the time limit, cancel function calls, whose events are repeated.
+        """
         if self._invokers:
             await asyncio.wait(self._invokers, timeout=min(_INVOKERS_SECONDS, self._compute_drain_seconds_left()))
         self._closing.set()
@@ -330,12 +342,12 @@ class Host:
 
 
 def _to_connect_address(host: str) -> str:
-    """Return the address for connections to a listening address, such as 127.0.0.1 for 0.0.0.0."""
+    """Return the address to which clients can connect for a listening address, such as 127.0.0.1 for 0.0.0.0."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  compared, not bound
 
 
 def _build_impulse_notifier(hub_file: Path, child: KustoProcess) -> Callable[[], None]:
-    """Wake the Kusto emulator for the telemetry events that this process sends; return a function that ends this."""
+    """Notify the Kusto emulator of each telemetry event that this process sends; return a function that ends this."""
     loop = asyncio.get_running_loop()
 
     def notify_child(places: Collection[HubPlace]) -> None:
@@ -346,14 +358,14 @@ def _build_impulse_notifier(hub_file: Path, child: KustoProcess) -> Callable[[],
 
 
 def _send_directly(live: LiveStreamGateway) -> None:
-    """Let the app send live messages to the emulator without HTTP, because it is in the same process."""
+    """Make the app send live messages directly to the emulator, without HTTP, because both run in the same process."""
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 
     services().live_stream.send_through(live.direct_sender)
 
 
 async def _release_stream_places() -> None:
-    """Remove the live streams of an earlier host from their users' quotas."""
+    """Remove the quota reservations for live streams of an earlier host; these streams no longer exist."""
     from shared.settings import settings  # noqa: PLC0415  the environment is complete only now
     from shared.wiring import Services  # noqa: PLC0415  as above
 

@@ -56,10 +56,10 @@ _REPLACED = frozenset({b"authorization", MOVED_HEADER.encode(), b"x-request-id"}
 
 
 class ReplayPrelude:
-    """Replay of earlier telemetry events (impulses) to a new client, as requested by ``since`` or ``windowSec``.
+    """Starter of the replay of earlier telemetry events (impulses) that a new client has requested.
 
     Args:
-        progress: waits until the readers of the event hub have caught up.
+        progress: waits until the readers of the event hub have read all current events.
     """
 
     def __init__(self, progress: IngestionProgress) -> None:
@@ -68,7 +68,10 @@ class ReplayPrelude:
     def __call__(
         self, connection: ClientConnection, query: Mapping[str, Sequence[str]]
     ) -> Coroutine[None, None, None] | None:
-        """Buffer live events for a client; return the coroutine of its replay; None if it requests no replay."""
+        """Buffer live events for a client, and return the coroutine that replays.
+
+        Return None if the client requests no replay.
+        """
         # The app validated these parameters when it accepted the client.
         filters = StreamFilters.model_validate({name: values[0] for name, values in query.items()})
         since = filters.find_replay_start(now())
@@ -86,7 +89,7 @@ class ReplayPrelude:
 
 
 class _ClientStream:
-    """Adapter of a replay's output stream to a client of the Web PubSub emulator."""
+    """Stream to which a replay sends, for a client of the Web PubSub emulator."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -98,12 +101,15 @@ class _ClientStream:
         return await self._connection.send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Send the buffered live events that the replay did not contain, then pass on live events unbuffered."""
+        """Send the buffered live events that the replay did not contain.
+
+        Afterwards, live events are no longer buffered.
+        """
         await self._connection.release(repeated)
 
 
 class HubProgress:
-    """Implementation of IngestionProgress: compares the offsets of the hub's consumer groups."""
+    """Implementation of IngestionProgress: compares offsets of consumer groups with the newest events of the hub."""
 
     def __init__(self, hub: HubAccess, stopping: ShutdownSignal) -> None:
         self._hub = hub
@@ -118,7 +124,7 @@ class HubProgress:
         await self._wait_for_group(_LIVE_GROUP)
 
     async def _wait_for_group(self, group: str) -> None:
-        """Wait until a consumer group has read all current events; after half a minute, log a warning and return."""
+        """Wait until a consumer group has read all current events; after 30 seconds, log a warning and return."""
         ends = await self._hub.run_with_reader(_read_last_numbers)
         for _ in range(int(_WAIT_SECONDS / _POLL_SECONDS)):
             read = await self._hub.run_with_reader(lambda reader: _read_committed_numbers(reader, group))
@@ -259,7 +265,7 @@ def _count_clients(change_of_count: int) -> None:
 
 
 def _to_plain_request(scope: Message, receive: Receive, send: Send) -> tuple[Message, Receive, Send]:
-    """Convert a WebSocket handshake to a plain HTTP request, for a route without WebSockets (RFC 9110 section 7.8)."""
+    """Convert a WebSocket handshake to a plain HTTP request for a route without WebSocket (RFC 9110 section 7.8)."""
     request = {**scope, "type": "http", "method": "GET", "scheme": "http"}
 
     async def receive_body() -> Message:

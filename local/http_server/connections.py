@@ -2,7 +2,7 @@
 
 Only this module depends on the internals of uvicorn's HTTP protocol.
 
-Separate from ``server`` because it limits single connections; the server only starts and stops.
+This module is separate from ``server`` because it limits single connections; the server only starts and stops.
 """
 
 import asyncio
@@ -101,7 +101,10 @@ class HttpConnection(HttpToolsProtocol):
         self._fault: WorkspaceError | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
-        """Accept a connection; at the limit, close an idle connection, or reject the new one if no other is idle."""
+        """Accept a new connection.
+
+        At the limit, close an idle connection instead, or reject the new one if none is idle.
+        """
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)
         if full and not self._close_idle_connection():
@@ -143,13 +146,16 @@ class HttpConnection(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header; drop a trailer, which must not become a header (RFC 9110 section 6.5.1)."""
+        """Count a header.
+
+        Ignore a trailer, because the app must not receive it as a header (RFC 9110 section 6.5.1).
+        """
         self._sizes.add_header(name, value)
         if self._stage is not _Stage.BODY:
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of the request body (callback of the parser)."""
+        """Pass a part of the request body to the app (callback of the parser)."""
         self._sizes.record_output()
         super().on_body(body)
 
@@ -202,7 +208,10 @@ class HttpConnection(HttpToolsProtocol):
         self._timer = self.loop.call_later(seconds, self._check_deadline)
 
     def _check_deadline(self) -> None:
-        """Close the connection if the client has exceeded its time; waiting for a response does not count."""
+        """Close the connection if the client is too slow.
+
+        Time in which the client waits for a response does not count.
+        """
         self._timer = None
         if self.transport.is_closing():
             return
@@ -245,7 +254,7 @@ class HttpConnection(HttpToolsProtocol):
     def _close_idle_connection(self) -> bool:
         """Close the connection that has been idle longest; return whether a connection was closed.
 
-        Otherwise, clients that open connections without sending requests could block all other clients.
+        Without this, clients that open connections and send no requests could block all other clients.
         """
         return any(each.close_unless_busy() for each in self._idle_order)
 

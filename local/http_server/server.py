@@ -2,7 +2,7 @@
 
 The server runs any ASGI application, so that tests of the emulators and benchmarks can use it without the host.
 
-Separate from the life cycle of the host, which does not know uvicorn.
+This module is separate from the life cycle of the host, which does not depend on uvicorn.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class Server(uvicorn.Server):
         yield
 
     async def exit_on(self, closing: ShutdownSignal, seconds_left: Callable[[], float]) -> None:
-        """Stop the server when the host stops; running requests get the remaining drain time."""
+        """Stop the server as soon as the host begins to stop; running requests get the remaining drain time."""
         await closing.wait()
         self.config.timeout_graceful_shutdown = int(seconds_left())
         self.should_exit = True

@@ -1,6 +1,6 @@
 """Checks of an alert rule against its warm query (saved KQL query): parameters, time range and columns.
 
-Separate from the operation that checks a rule, because domains do not know HTTP.
+This module is separate from the HTTP operation, because domains do not depend on HTTP.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Scheduler of alert rules: evaluates them when they are due.
+"""Scheduler that evaluates alert rules when they are due.
 
-One instance runs the scheduler at a time, under the lease of a background job. The token of a rule's record rejects the
-result of an instance that has lost the lease, so each due time of a rule has one stored evaluation.
+Only the instance with the lease of the background job runs the scheduler. If an instance loses the lease during a run,
+the store rejects its results by the token of the rule's record. So each due time of a rule has one stored evaluation.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class AlertScheduler:
         self._retry_at: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Evaluate all rules that are due. Return when no rule is due and no evaluation is running.
+        """Evaluate all rules that are due; return as soon as no rule is due and no evaluation is running.
 
         A slow query does not delay the rules that become due while it runs.
         """
@@ -90,7 +90,7 @@ class AlertScheduler:
         await self._clean_up()
 
     async def _find_due(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
-        """Return the lookups (ids in URLs) of alert rules to evaluate or end, grouped by the data that they read."""
+        """Return the lookups (ids in URLs) of the rules to evaluate or end, grouped by the data that they read."""
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_states()}
             self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS
@@ -111,9 +111,9 @@ class AlertScheduler:
         return {source: rules for source, rules in due.items() if self._retry_at.get(source, 0.0) <= now}
 
     def _find_disconnected(self, catalog: Catalog) -> set[str]:
-        """Return the absence rules (alert rules for missing telemetry) that have to end alerts of disabled connections.
+        """Return the absence rules (alert rules for missing telemetry) with alerts that must end.
 
-        These rules have open alerts and a connection that is disabled or was removed. The result is empty if the
+        These are the open alerts about connections that are disabled or were removed. The result is empty if the
         catalog has not changed since the last call.
         """
         if catalog.version == self._version:

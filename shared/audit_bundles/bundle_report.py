@@ -1,6 +1,6 @@
 """Texts for people in an audit bundle: the printable report and the README file.
 
-Separate from ``work`` because it only writes texts; the work reads chains and stores the bundle.
+This module is separate from ``work``, which reads the chains and stores the bundle.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -68,7 +68,7 @@ class _SignedState:
 
 
 class ChainSection:
-    """Writes the files of one chain into a bundle.
+    """Writer of the files of one chain into a bundle.
 
     Args:
         sources: stores and services from which the chain is read.
@@ -124,9 +124,9 @@ class ChainSection:
         }
 
     async def _sign_chain(self) -> _SignedState:
-        """Sign a checkpoint of the chain as it is now, so that it covers all records of the bundle.
+        """Sign a checkpoint of the current chain, so that it covers all records of the bundle.
 
-        A broken chain is not signed. Its bundle contains all records and its last checkpoint.
+        A broken chain is not signed: the bundle then contains all records and the last checkpoint.
         """
         checkpoints, chain = self._sources.checkpoints, self._chain
         try:
@@ -196,7 +196,7 @@ class ChainSection:
         return name
 
     async def _write_proof(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
-        """Write the inclusion proof of the last record; write one proof for each record if filters select records."""
+        """Write the inclusion proof of the last record; if filters select records, write one proof for each."""
         if not state.tree_size:
             return None
         name = f"proofs/{self._number}.json"

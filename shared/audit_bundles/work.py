@@ -31,7 +31,9 @@ _LOG = logs.get_logger("bundles")
 
 
 class BundleRunner:
-    """Builds audit bundles. A repeated build gives the same result, except for records that were added meanwhile.
+    """Builder of audit bundles.
+
+    A second build of a job gives the same result, except for records that were added meanwhile.
 
     Args:
         jobs: store of the jobs.
@@ -64,7 +66,7 @@ class BundleRunner:
         self._lane = FairScheduler(CONCURRENT_BUNDLES, CONCURRENT_BUNDLES + MAX_WAITING)
 
     async def build(self, job_id: str) -> bool:
-        """Build and store the bundle of a job, and end the job.
+        """Build and store the bundle of a job, and mark the job as completed.
 
         Returns:
             False if too many bundles of the same principal are waiting in this process; retry later.
@@ -164,14 +166,7 @@ class BundleRunner:
 
 
 class _JobWatch:
-    """Observer of a job during the build of its bundle: detects its cancellation, and stores its progress.
-
-    Args:
-        jobs: store of the jobs.
-        job_id: id of the job.
-        scratch: folder of temporary files, which must not become full.
-        runtime: clock, randomness and threads.
-    """
+    """Watch of a job during the build of its bundle: detects that the job was cancelled, and stores its progress."""
 
     def __init__(self, jobs: JobStore, job_id: str, scratch: Path, runtime: Runtime) -> None:
         self._jobs = jobs

@@ -2,7 +2,7 @@
 
 The last use of a key is recorded in the background, because a write must never delay or fail authentication.
 
-Separate from ``issuer`` because every request authenticates, and few requests issue a token.
+This module is separate from ``issuer`` because every request authenticates, and few requests issue a token.
 """
 
 import asyncio
@@ -51,7 +51,10 @@ class KeyUsageRecorder:
         self._is_failing = False
 
     def record(self, key: ApiKey, at: datetime) -> None:
-        """Record a use of an API key unless a recent use is recorded; return at once and never raise."""
+        """Store the time of an API key's use in the background, unless a recent use is stored.
+
+        Return at once and never raise.
+        """
         last = self._recorded.get(key.key_id, key.last_used_at)
         if last is not None and (at - last).total_seconds() < ACCURACY_SECONDS:
             return
@@ -101,7 +104,8 @@ class Authenticator:
     """Verifier of callers' credentials: API keys, the service's own tokens and, if configured, Entra ID tokens.
 
     Attributes:
-        lacks_entra_time: True if the newest Entra ID token of a person in this process stated no time of the sign-in.
+        lacks_entra_time: True if the last Entra ID token of a person that this process verified had no time of the
+            sign-in.
     """
 
     def __init__(
@@ -154,11 +158,11 @@ class Authenticator:
         return await self._authenticate_token(credential)
 
     async def close(self) -> None:
-        """Wait until the recorded uses of API keys are stored or their writes have failed."""
+        """Wait until the pending writes of API keys' last uses have succeeded or failed."""
         await self._key_usage.close()
 
     async def resume(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
-        """Check again that a caller who authenticated earlier with a token, such as a listener, still has access.
+        """Check that a caller who authenticated earlier with a token, such as a stream's listener, still has access.
 
         Return the caller with the member's current rights.
 

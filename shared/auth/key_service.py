@@ -1,6 +1,6 @@
 """Creation, listing and revocation of API keys; creation and revocation are audit events.
 
-Separate from ``issuer`` because the deployment's command creates keys without the libraries of tokens.
+This module is separate from ``issuer`` because the deployment's command creates keys without the libraries of tokens.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -68,9 +68,9 @@ class ApiKeys:
     ) -> IssuedKey:
         """Create an API key for the caller or, with the right to manage keys, for another member.
 
-        A key never has a right that its creator lacks, so that no member gains rights with a key. Attempts with the
-        same ``seed`` (:func:`shared.auth.api_keys.generate_key`) create one key and return the same secret. A key with
-        a ``binding`` has no other right than to write telemetry.
+        A key never has a right that its creator lacks, so that no member gains rights with a key. Calls with the same
+        ``seed`` (:func:`shared.auth.api_keys.generate_key`) create one key and return the same secret. A key with a
+        ``binding`` has only the right to write telemetry.
 
         Raises:
             WorkspaceError: FORBIDDEN, or INVALID naming ``principal`` or ``rights``; UNAUTHENTICATED
@@ -110,9 +110,9 @@ class ApiKeys:
     ) -> IssuedKey:
         """Create an API key without a check of the actor's rights; only the deployment's commands may call this.
 
-        ``actor`` and ``credential`` are the creator and the creator's credential in the audit event. ``seed`` has the
-        same meaning as for :meth:`create`. ``creators`` are the members, other than the principal, who create the
-        key; None if they are unknown.
+        ``actor`` is the creator and ``credential`` the creator's credential, both for the audit event. ``seed`` has the
+        same meaning as for :meth:`create`. ``creators`` are the members, other than the principal, who create the key;
+        None if they are unknown.
         """
         generated = api_keys.generate_key(self._runtime, seed)
         at = self._runtime.now()
@@ -180,7 +180,7 @@ class ApiKeys:
         )
 
     async def get_effective_rights(self, key: ApiKey) -> list[AccessRight]:
-        """Return the rights that an API key currently grants: those that its principal still has, sorted."""
+        """Return the rights that an API key currently grants, sorted: the key's rights that its principal still has."""
         member = (await self._directory.get_team()).members.get(key.principal)
         member_rights = member.access_rights if member is not None else frozenset[AccessRight]()
         return sorted(member_rights if key.rights is None else key.rights & member_rights)
@@ -191,7 +191,10 @@ class ApiKeys:
         return creators if creators or caller.personal else None
 
     async def _check_sign_in(self, caller: Principal) -> None:
-        """Check for a recent sign-in if signatures are required: otherwise an old token could get a key that signs."""
+        """Raise an error without a recent sign-in if signatures are required.
+
+        The reason: an old token could otherwise create a key that signs.
+        """
         max_age = (await self._directory.get_team()).max_sign_in_age
         if max_age is not None and caller.via is not CredentialKind.API_KEY:
             check_sign_in_age(caller.sign_in, max_age, self._runtime.now())
@@ -239,7 +242,7 @@ def _select_rights(
 
 
 def _describe_lack(right: AccessRight, caller: Principal, owner: TeamMember) -> str:
-    """Describe who lacks a right, the caller or the key's principal; empty if both have it."""
+    """Return which party lacks a right: the caller or the key's principal; an empty text if both have the right."""
     lacks = right not in caller.rights, right not in owner.access_rights
     match lacks:
         case True, True:

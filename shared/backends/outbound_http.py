@@ -30,7 +30,7 @@ type Lookup = Callable[[str], Sequence[str]]
 
 
 def look_up(host: str) -> Sequence[str]:
-    """Look up the IP addresses of a host name; the call blocks the thread.
+    """Return the IP addresses of a host name; the call blocks the thread.
 
     Raises:
         OSError: the name does not resolve.
@@ -116,9 +116,9 @@ class CheckedHttp:
 
 
 class _NameLookups:
-    """Looks up host names in separate threads; simultaneous look-ups of one name share one thread.
+    """Resolver of host names in its own threads; simultaneous look-ups of the same name share one thread.
 
-    A slow name server therefore occupies one thread for each name, and none of the threads for other work.
+    A slow name server therefore blocks at most one thread for each name, and no thread that does other work.
     """
 
     def __init__(self, look_up: Lookup, runtime: Runtime) -> None:
@@ -156,7 +156,7 @@ class _NameLookups:
 
 
 class _CheckingResolver(AbstractResolver):
-    """Resolver of aiohttp connections that rejects host names with an IP address that the rules forbid.
+    """Resolver for aiohttp that rejects a host name if the rules forbid one of its IP addresses.
 
     aiohttp connects to the returned addresses, so a second answer of the name server cannot replace a checked address.
     """
@@ -193,7 +193,7 @@ class _CheckingResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Do nothing: :class:`CheckedHttp` owns the threads for DNS look-ups and closes them."""
+        """Do nothing; :class:`CheckedHttp` owns the threads for DNS look-ups and closes them."""
 
 
 async def _read_reply(request: OutboundRequest, response: aiohttp.ClientResponse) -> OutboundReply:

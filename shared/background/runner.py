@@ -1,6 +1,6 @@
 """Runner of background jobs: starts each job when it is due, on one instance at a time.
 
-It is separate from ``ports``, because the stores of leases need no runner.
+This module is separate from ``ports``, because the stores of leases need no runner.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ class BackgroundRunner:
         self._runtime = runtime
 
     async def tick(self) -> None:
-        """Start every job that is due; return when all have ended, but after at most ``WAIT_SECONDS``."""
+        """Start every job that is due; return as soon as all have ended, but at the latest after ``WAIT_SECONDS``."""
         at = self._runtime.now()
         if self._last_tick_at is not None and at < self._last_tick_at - CLOCK_TOLERANCE:
             # The clock was set back, so the next attempts lie too far ahead.
@@ -141,7 +141,7 @@ class BackgroundRunner:
             _LOG.warning("a background job's lease was not released and will expire: %s", error, extra=fields(job=job))
 
     async def _extend_lease_while_running(self, job: str, work: asyncio.Future[object]) -> None:
-        """Extend a job's lease while the job runs; cancel the job if another instance has taken the lease over."""
+        """Extend the lease of a job while the job runs; cancel the job if the lease is lost to another instance."""
         while True:
             await self._runtime.sleep(LEASE.total_seconds() / 3)
             try:

@@ -1,7 +1,7 @@
 """Parser and validation of workspace documents; reports every problem with its line and column.
 
 pydantic holds the interpreter lock while it validates. One call for a large document would delay other requests, so
-each call validates a limited number of items.
+each call of pydantic validates a limited number of items.
 """
 
 import json
@@ -31,7 +31,7 @@ ITEMS_AT_ONCE: Final = 100
 
 
 def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDetails]]:
-    """Validate the JSON values of a document; return the document and no errors, or None and pydantic's errors."""
+    """Validate the JSON values of a document; return the document and an empty list, or None and pydantic's errors."""
     fields = data if isinstance(data, dict) else {}
     errors: list[ErrorDetails] = []
     lists: dict[str, tuple[Any, ...]] = {}
@@ -56,7 +56,7 @@ def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDe
 
 
 def _limit_unknown_fields(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Copy a document's top-level fields, but at most ``MAX_PROBLEMS`` unknown ones, to limit the number of errors."""
+    """Copy the top-level fields of a document, but at most ``MAX_PROBLEMS`` unknown fields, to limit errors."""
     known = {field.alias or name for name, field in WorkspaceDocument.model_fields.items()}
     unknown = islice((name for name in fields if name not in known), MAX_PROBLEMS)
     kept = known | set(unknown)
@@ -124,7 +124,7 @@ class LoadedDocument:
     values: LocatedValues
 
     def locate(self, findings: Iterable[tuple[Path, str]], code: str = "") -> DocumentError:
-        """Build an error with positions in the text for violations that were found after the document was loaded.
+        """Build an error, with positions in the text, from rule violations that were found after loading the document.
 
         Args:
             findings: at least one pair of a path in the document and an error message.
@@ -206,7 +206,7 @@ def load_located_document(
 def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
     """Convert pydantic's errors to problems with positions.
 
-    Only one problem of each path is returned, because each branch of a union reports the same value.
+    Only one problem of each path is returned, because each type of a union reports the same value.
     """
     messages: dict[Path, list[str]] = {}
     unknown = {located.drop_missing_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}
@@ -223,7 +223,7 @@ def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> 
 
 
 def _remove_redundant_errors(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Drop "too short" errors of lists in which an item is itself invalid."""
+    """Remove the errors that a list is too short if an item of the list is itself invalid."""
     parents = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
     return [detail for detail in errors if detail["type"] != "too_short" or detail["loc"] not in parents]
 

@@ -1,9 +1,9 @@
 """JSON parser that keeps the position of every value; it has the same size limits as the YAML parser.
 
 The parser of the standard library holds the interpreter lock for a whole array, so a text of several megabytes would
-delay all other requests. This parser is written in Python; only strings are parsed by the library.
+delay all other requests. This parser is written in Python; it uses the library only for strings.
 
-Separate from ``document`` because it parses any JSON text, not only workspace documents.
+This module is separate from ``document`` because it parses any JSON text, not only workspace documents.
 """
 
 import re

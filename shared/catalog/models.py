@@ -286,7 +286,7 @@ class QueryParameter(Model):
 
 
 class Approval(SignedDecision):
-    """Approval of a saved query: who approved it, and when."""
+    """Approval of a saved query: the member who approved it, and the time."""
 
     approved_by: Name = Field(alias="approvedBy")
     approved_at: Instant = Field(alias="approvedAt")
@@ -312,7 +312,7 @@ class WarmQuery(Model):
 
 
 class Rejection(SignedDecision):
-    """Rejection of a saved query: who rejected it, when and why."""
+    """Rejection of a saved query: the member who rejected it, the time, and the reason."""
 
     rejected_by: Name = Field(alias="rejectedBy")
     rejected_at: Instant = Field(alias="rejectedAt")

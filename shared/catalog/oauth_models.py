@@ -1,6 +1,6 @@
 """Models of the OAuth clients that a workspace document declares.
 
-It is separate from ``models``, as the models of alert rules and signals are: one file for each subject.
+This module is separate from ``models``, because each subject with several models has its own module.
 """
 
 from typing import Annotated

@@ -97,7 +97,7 @@ def build_item(
 
 @dataclass(frozen=True, slots=True)
 class AuditContext:
-    """Workspace data that the audit events of a catalog change need, as of after the change.
+    """Workspace data after a catalog change, for the audit events of the change.
 
     Attributes:
         workspace: id of the workspace; empty before the first document is applied.
@@ -119,7 +119,7 @@ class AuditContext:
 def _add_announcement_data(
     event: PendingEvent, change: ItemChange, editors: Mapping[ItemId, str], at: datetime, head: AuditContext
 ) -> PendingEvent:
-    """Add editor and time to the audit event of a changed saved query, for the announcement of the change."""
+    """Add the editor and the time of a saved query's change to its audit event, from which the change is announced."""
     if change.kind != ItemKind.WARM_QUERY:
         return event
     context = {"editedBy": editors.get((change.kind, change.key), event.user_id), "changedAt": rfc3339(at)}
@@ -157,7 +157,7 @@ _ITEM_SIZE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class CommittedPlan:
-    """Committed changes to the catalog, and the catalog after them.
+    """Committed changes to the catalog, and the catalog after the changes.
 
     Attributes:
         plan: the changes.
@@ -299,7 +299,10 @@ class CatalogService:
     async def _try_save_changes(
         self, changes: Sequence[ItemChange], stored: StoredCatalog, actor: str, origin: ItemOrigin
     ) -> StoredCatalog | None:
-        """Save changes with their audit events; return the new catalog, or None if another change was saved first."""
+        """Save changes with their audit events; return the new catalog.
+
+        Return None, and save nothing, if another change was saved first.
+        """
         size = _estimate_catalog_size(stored) + len(changes) * _ITEM_SIZE
         build = partial(build_commit, changes, stored, actor, origin, self._runtime)
         commit = await self._runtime.run_in_worker(size, build)

@@ -88,8 +88,9 @@ class Archive:
     async def run(self, events: Sequence[HubEvent]) -> None:
         """Store the telemetry messages of an event batch; return after all of them are stored.
 
-        An event without a valid message is stored under ``_unrouted`` with the reason. If an event is delivered
-        again in the same batch, nothing changes. In another batch, its row is stored again and readers drop the copy.
+        An event without a valid message is stored under ``_unrouted`` with the reason. If the same batch is delivered
+        again, nothing changes. If an event is delivered again in another batch, its row is stored again, and readers
+        drop the second row.
 
         Args:
             events: batch in which the sequence numbers of each partition ascend without gaps.
@@ -161,7 +162,7 @@ _COMPACTION_LOGGER = get_logger("cold_data.compaction")
 
 
 class Compaction:
-    """Merges the small blobs of a telemetry archive into one blob per hour.
+    """Job that merges the small blobs of a telemetry archive into one blob per hour and connection.
 
     Args:
         store: container of the archive's blobs.
@@ -180,7 +181,9 @@ class Compaction:
         self._runtime = runtime
 
     async def run(self, at: datetime) -> int:
-        """Merge the blobs of each hour that is due, or delete merged ones; return the number of merged hours.
+        """Merge the blobs of each hour that is due, or delete blobs that were merged.
+
+        Return the number of merged hours.
 
         An hour that cannot be merged is logged and remains unchanged.
 
@@ -199,7 +202,10 @@ class Compaction:
         return merged
 
     async def _list_folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
-        """Yield the folder and the blobs of each connection and hour; a listing has the blobs of a folder together."""
+        """Yield the folder of each connection and hour with its blobs.
+
+        This works because a listing is sorted by folder.
+        """
         folder: str = ""
         blobs: list[Blob] = []
         async for blob in self._store.list(f"{ROOT}/"):
@@ -242,7 +248,7 @@ class Compaction:
 
 
 def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
-    """Merge the rows of several Parquet files to one sorted file without repeated rows."""
+    """Merge the rows of several Parquet files into one sorted file; a row that occurs several times is written once."""
     summary = BlobSummary(
         rows=0,
         size=0,
@@ -277,7 +283,10 @@ def _merge_short_rows(
 def _merge_long_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Merge the files of an hour with rows too long for DuckDB's memory limit; DuckDB only sorts references to them."""
+    """Merge the files of an hour with rows that are too long for DuckDB's memory.
+
+    DuckDB sorts references to these rows.
+    """
     columns_in_table = long_texts.UNSPILLED_COLUMNS
     with long_texts.LongTextSpill(engine, target.parent, LONG, columns_in_table) as spill:
         for file in files:

@@ -1,6 +1,6 @@
 """HTTPS client of a service's workspace document, for the command ``shared.commands.workspace`` with ``--url``.
 
-Separate from ``workspace`` because the command also changes stores directly, without HTTPS.
+This module is separate from ``workspace`` because that command can also change stores directly, without HTTPS.
 """
 
 import json

@@ -30,8 +30,8 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
 
     Args:
         arguments: command-line arguments without the program's name.
-        services: returns the services of the app, or an object with the attributes that this command uses; None for
-            the services of the process.
+        services: returns the services of the app, or a test's object with the same attributes; None for the services of
+            the process.
     """
     parser = _build_parser()
     options = parser.parse_args(arguments)
@@ -237,7 +237,7 @@ def _format_change(change: "ItemChange") -> Iterator[str]:
 
 
 def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Compare two definitions; yield the dotted name, old value and new value of each field that differs."""
+    """Yield the dotted name, the old value and the new value of each field in which two definitions differ."""
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         if before != after:
             yield at, before, after

@@ -3,11 +3,11 @@
 Rows are record batches with ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
 Equal batches produce equal bytes.
 
-CSV (RFC 4180) has a header and a column per leaf of the JSON payload, named by its keys joined with dots. Names and
-cells with text that a spreadsheet would run as a formula get a leading apostrophe. Numbers remain unchanged, including
-negative ones.
+CSV (RFC 4180) has a header and a column per leaf of the JSON payload, named by its keys joined with dots. Names, and
+cells with text, that a spreadsheet would run as a formula get a leading apostrophe. Numbers do not change, even if they
+are negative.
 
-Separate from ``work`` because it converts rows and knows nothing of jobs, quotas or blobs.
+This module is separate from ``work``, which manages jobs, quotas and blobs.
 """
 
 import json
@@ -45,7 +45,7 @@ _SPECIAL_CHARACTERS: Final = (b'"', b",", b"\r", b"\n")
 def write_files(
     file_format: DownloadFormat, connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath]
 ) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
-    """Write the download files of a connection; return the files and the payload paths that have CSV columns.
+    """Write the download files of a connection; return the files, and the payload paths that became CSV columns.
 
     Args:
         file_format: format of the files.
@@ -72,10 +72,12 @@ def write_files(
 def write_csv(
     connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath], limit: int = FILE_BYTES
 ) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
-    """Write CSV files with a column for each known payload path and each path in the rows; return files and paths.
+    """Write CSV files with a column for each known payload path and each path in the rows.
 
-    Usually all rows have the paths of the first rows, and one pass suffices. Otherwise all rows are scanned for paths
-    before a second pass.
+    Return the files and the paths.
+
+    Usually, all rows have the same paths as the first rows, and the rows are read once. Otherwise, all rows are read to
+    find their paths, and then read again.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
@@ -133,7 +135,7 @@ class EncodedRows:
 
 
 class FlattenerPool:
-    """Pool of ``Flattener`` objects (JSON payloads to columns): one for each concurrent thread."""
+    """Pool of ``Flattener`` objects, which convert JSON payloads to columns; each thread borrows its own."""
 
     def __init__(self) -> None:
         self._idle: SimpleQueue[Flattener] = SimpleQueue()
@@ -166,7 +168,7 @@ class FlattenerPool:
 def _write_csv_or_none(
     flatteners: FlattenerPool, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[KeyPath], limit: int
 ) -> tuple[WrittenFile, ...] | None:
-    """Write the CSV files; return None if a payload has a value without a column."""
+    """Write the CSV files; return None if a payload has a path for which there is no column."""
     columns = build_column_names(leaves)
     head = format_header([name for name, _ in columns])
     paths = [path for _, path in columns]
@@ -202,7 +204,7 @@ def _write_bytes(file: HashingFile, data: bytes) -> None:
 
 
 def build_column_names(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
-    """Return unique column names for payload paths, each with its path, in the order of the columns."""
+    """Return a unique column name for each payload path, with the path, in the order of the columns."""
     named: dict[str, KeyPath] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):
         name = escape_formula(".".join(path))

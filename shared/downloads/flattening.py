@@ -1,9 +1,9 @@
-"""Flattening of JSON payloads to the values at their leaves, for many rows at a time.
+"""Flattening of JSON payloads: extracts the values at their leaves, for many rows at a time.
 
 A leaf is a path whose value is not an object with properties: a scalar, null, an empty object, or an array. Arrays are
 not divided further.
 
-Separate from ``conversion`` because it splits payloads and knows nothing of file formats.
+This module is separate from ``conversion``, which writes file formats.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ type KeyPath = tuple[str, ...]
 
 
 def check_column_count(paths: Collection[KeyPath]) -> None:
-    """Check that payloads do not have too many different keys for the columns of a CSV file.
+    """Check that the payloads do not have more different keys than a CSV file may have columns.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
@@ -94,7 +94,9 @@ class Flattener:
         return frozenset(found | objects)
 
     def extract_values(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
-        """Return the texts at the given leaves, a list per payload; None if a payload has a leaf not in ``paths``.
+        """Return a list of the texts at the given leaves for each payload.
+
+        Return None if a payload has a leaf not in ``paths``.
 
         Strings are unquoted, null and missing values are null, all other values are JSON text.
 
@@ -205,7 +207,7 @@ def find_leaves_singly(payloads: pa.Array) -> frozenset[KeyPath]:
 
 
 def read_values_singly(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
-    """Parse payloads one by one; return the texts at given leaves, or None if a payload has a leaf not in ``paths``.
+    """Return what :meth:`Flattener.extract_values` returns, but parse the payloads one by one.
 
     Strings are unquoted, null and missing values are null, all other values are JSON text.
 

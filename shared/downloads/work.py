@@ -1,6 +1,6 @@
 """Work of a download job: plan, convert, finish. Each step can be repeated with the same result.
 
-Separate from ``service`` because it loads pyarrow, which requests for downloads do not need.
+This module is separate from ``service`` because it loads pyarrow, which requests about downloads do not need.
 """
 
 import asyncio
@@ -51,7 +51,10 @@ _LOG = logs.get_logger("downloads")
 def plan_parts(
     connection: str, start: datetime, end: datetime, file_format: DownloadFormat, hours: Sequence[HourSummary]
 ) -> list[Part]:
-    """Split the download of one connection into parts: one part, unless the rows certainly need several files."""
+    """Split the download of one connection into parts.
+
+    Return a single part unless the rows certainly need several files.
+    """
     sizes = [max(hour.size, hour.rows * _ROW_BYTES[file_format]) for hour in hours]
     parts = [Part(connection=connection, start=start, end=end)]
     splits = sum(sizes) > FILE_BYTES
@@ -67,7 +70,7 @@ def plan_parts(
 
 
 async def ignore_ended_job(job: Job) -> None:
-    """Do nothing; the default for ``on_end`` of ``DownloadRunner``."""
+    """Do nothing; this is the default of the argument ``on_end`` of ``DownloadRunner``."""
 
 
 class DownloadRunner:

@@ -1,6 +1,6 @@
 """Cache of parsed and validated GraphQL documents.
 
-Separate from ``service`` because parsing and validation depend on no caller and no data.
+This module is separate from ``service`` because parsing and validation depend on no caller and no data.
 """
 
 from collections import OrderedDict
@@ -133,7 +133,7 @@ def _reword_error(error: GraphQLError) -> GraphQLError:
 
 
 def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
-    """Return an equivalent GraphQL document in which each selection set has no repeated selections.
+    """Return an equivalent GraphQL document in which no selection set contains the same selection twice.
 
     Raises:
         RecursionError: if the document is nested too deeply.
@@ -143,7 +143,10 @@ def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
 
 
 class _SelectionMerger:
-    """Merges repeated GraphQL selections. Equal selections get equal numbers, so that they are easy to compare."""
+    """Merger of repeated GraphQL selections.
+
+    It gives equal selections equal numbers, so that they are quickly compared.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -169,7 +172,7 @@ class _SelectionMerger:
 
 
 def _build_selection_key(node: Any) -> tuple[object, ...]:
-    """Return a key that identifies a selection: its name, alias, arguments and directives, not its subselections."""
+    """Return a key that identifies a selection by name, alias, arguments and directives, not by subselections."""
     directives = tuple(print_ast(each) for each in getattr(node, "directives", None) or ())
     if isinstance(node, FieldNode):
         arguments = tuple(print_ast(each) for each in node.arguments or ())

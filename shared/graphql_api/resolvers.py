@@ -2,7 +2,8 @@
 
 All resolvers except those of executeQuery and schema are synchronous functions of one catalog snapshot.
 
-Separate from ``service``, which runs a request, because the resolvers mirror the schema.
+This module is separate from ``service``, which runs requests, because it contains one function for each field of the
+schema.
 """
 
 import math
@@ -178,7 +179,7 @@ def find_surface(_: Any, info: Info, *, id: str) -> CatalogEntry[Surface] | None
 
 @QUERY.field("workspace")
 def describe_workspace(_: Any, info: Info) -> dict[str, Any]:
-    """Resolve ``workspace``: return the workspace's id, name and description, and how many items it has."""
+    """Resolve ``workspace``: return the workspace's id, name and description, and the number of its items."""
     catalog = _require_catalog_read(info).catalog
     if catalog.workspace is None:
         raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet.")
@@ -241,9 +242,11 @@ def _to_execution_result(run: QueryResult) -> dict[str, Any]:
 
 
 async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
-    """Resolve ``schema``: return a query's result columns; if unknown, return an empty list and record an error.
+    """Resolve ``schema``: return a query's result columns.
 
-    A null would propagate to the enclosing list.
+    If they are unknown, return an empty list and record an error.
+
+    The result must not be null, because GraphQL would then set the enclosing list to null.
     """
     try:
         known: tuple[Column, ...] = await info.context.columns.load(stored.value.lookup)

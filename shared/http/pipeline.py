@@ -70,7 +70,7 @@ class LimitDecision(Protocol):
 
 
 class RateLimits(Protocol):
-    """Function that counts a caller's request against the rate limit, and admits or rejects the request."""
+    """Function that counts a caller's request against the rate limit, and decides whether the request is admitted."""
 
     def __call__(self, caller: Principal) -> AbstractAsyncContextManager[LimitDecision]:
         """Count a request until its reply is complete; yield the decision to admit or reject it."""

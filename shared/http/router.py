@@ -1,6 +1,6 @@
 """Router that finds the operation for a method and path.
 
-Separate from ``pipeline`` because it only matches methods and paths, and handles no request.
+This module is separate from ``pipeline``, which handles the requests.
 """
 
 import re
@@ -50,11 +50,11 @@ class UnmatchedRequestError(WorkspaceError):
 
     @property
     def is_versioned(self) -> bool:
-        """True if the path belongs to a versioned API; error replies for it state the API version."""
+        """True if the path belongs to a versioned API; the error reply then states the API version."""
         return self._endpoint is None or self._endpoint.is_versioned
 
     def find_error_reply_builder(self) -> ErrorReplyBuilder:
-        """Return the builder of the error reply: that of the endpoint group to which the path belongs.
+        """Return the function that builds the error reply for the endpoint group to which the path belongs.
 
         The group's module is imported only if the group has its own error format.
         """
@@ -66,8 +66,8 @@ class UnmatchedRequestError(WorkspaceError):
 class Router:
     """Table of endpoints by route template.
 
-    If several templates match a path, a literal segment takes precedence over a parameter ``{name}``, and this over
-    a parameter ``{*name}`` for the rest of the path.
+    If several templates match a path, a literal segment takes precedence over a parameter ``{name}``, and ``{name}``
+    over a parameter ``{*name}`` for the rest of the path.
     """
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:

@@ -84,7 +84,7 @@ class _Decoder(Protocol):
 
 
 def read_encodings(request: Request) -> list[str]:
-    """Return the content encodings of a request's body in the order of their application, without ``identity``."""
+    """Return the content encodings of a request's body in the order of their application, except ``identity``."""
     names = (name.strip().lower() for name in request.headers.get("content-encoding", "").split(","))
     return [name for name in names if name not in {"", "identity"}]
 

@@ -1,4 +1,4 @@
-"""Validation of a request: parses its parts into models, or raises one error that lists every invalid field."""
+"""Validation of requests: parses a request's parts into models, or raises one error that lists all invalid fields."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -46,13 +46,14 @@ async def read_call(
 ) -> Call[Any, Any]:
     """Validate a request and build the call for the operation's handler.
 
-    The operation declares whether unknown parameters and properties are rejected. An empty body counts as an empty
-    JSON object.
+    The operation declares whether unknown parameters and properties are rejected. An empty body counts as an empty JSON
+    object.
 
     Raises:
         WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID ``BODY_NOT_DECODABLE``; or INVALID with
-            a list of all invalid parameters and properties. The code of the last is ``BODY_NOT_JSON`` if the body is
-            not JSON, ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's check.
+            a list of all invalid parameters and properties. The code of the INVALID error is ``BODY_NOT_JSON`` if the
+                body is not JSON, ``INVALID_REQUEST`` if a model rejects the request, and else the code of the
+                operation's check.
     """
     limit = dict(operation.form_limits).get(request.media_type, operation.body_limit)
     if len(request.body) > limit:
@@ -113,7 +114,7 @@ async def _parse_body(operation: Operation, request: Request, faults: Validation
 
 
 def _read_query(operation: Operation, request: Request, faults: ValidationErrors) -> tuple[Any, list[str]]:
-    """Split the query parameters of a request into known ones, by name, and the names of unknown ones."""
+    """Return the known query parameters of a request by name, and the names of the unknown parameters."""
     if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
         if request.has_many_parameters():
             rule = f"more than {MAX_PARAMETERS} parameters are not allowed"
@@ -152,7 +153,7 @@ def _split_parameters(
 
 
 def _find_unknown_members(model: Any, sent: Any) -> list[str]:
-    """Find the names of unknown properties at the top level of a request body."""
+    """Return the names of unknown properties at the top level of a request body."""
     known = list_accepted_names(model)
     return [name for name in sent if name not in known] if isinstance(sent, dict) else []
 
@@ -160,10 +161,10 @@ def _find_unknown_members(model: Any, sent: Any) -> list[str]:
 async def _remove_server_managed_properties(
     operation: Operation, path: Mapping[str, str], sent: Any, request: Request, faults: ValidationErrors
 ) -> Any:
-    """Return a body without the properties that the service sets; collect an error for each value that is outdated.
+    """Return a body without the properties that the service sets; collect an error for each value that is not current.
 
-    If the If-Match of the request does not match, the values are not compared: they belong to the version that the
-    client has read, and the reply is 412.
+    If the request has an If-Match header that does not match, the values are not compared: they belong to an older
+    version, and the reply is 412.
     """
     owned = operation.server_set
     if owned is None or not isinstance(sent, dict) or owned.names.isdisjoint(sent):
@@ -184,7 +185,7 @@ async def _remove_server_managed_properties(
 
 
 def _is_outdated(request: Request, etag: Any) -> bool:
-    """Return whether the If-Match of a request does not match the ETag of the stored item."""
+    """Return whether the request has an If-Match header that does not match the ETag of the stored item."""
     try:
         condition = condition_from_headers(request.headers.get("if-match"), None)
     except WorkspaceError:
@@ -193,7 +194,7 @@ def _is_outdated(request: Request, etag: Any) -> bool:
 
 
 def _is_equal(sent: Any, current: Any) -> bool:
-    """Return whether two JSON values are equal; texts of the same time and numbers such as 60 and 60.0 are equal."""
+    """Return whether two JSON values are equal; two texts of the same time are equal, and so are 60 and 60.0."""
     if isinstance(sent, dict) and isinstance(current, dict):
         return sent.keys() == current.keys() and all(_is_equal(sent[name], current[name]) for name in sent)
     if isinstance(sent, str) and isinstance(current, str) and sent != current:
@@ -258,7 +259,7 @@ def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) 
 
 
 def _build_valid_part(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
-    """Build a model instance from the valid fields only, so that further rules can be checked on these fields."""
+    """Build a model instance from the valid fields only, so that rules about these fields can still be checked."""
     partial_model, known = _make_optional(model), list_accepted_names(model)
     try:
         valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid(name)}

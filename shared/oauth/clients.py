@@ -207,7 +207,7 @@ class FetchedClientDocuments:
         return _Cached(error, self._runtime.monotonic() + FAILURE_SECONDS)
 
     def _count_fetch(self, host: str) -> None:
-        """Count a request for a metadata document, and reject it if its host or the service exceeds a limit.
+        """Count a request for a metadata document; reject it if there were too many requests to its host or in total.
 
         Raises:
             WorkspaceError: THROTTLED ``RATE_LIMITED``.

@@ -100,7 +100,10 @@ _LOG = logs.get_logger("oauth")
 
 @dataclass(slots=True)
 class _Refusals:
-    """Refused requests of a client since its last audit event, counted by OAuth error, and the hour of that event."""
+    """Refused requests of a client since its last audit event, counted by OAuth error.
+
+    And the hour of this audit event.
+    """
 
     hour: str = ""
     counts: Counter[str] = field(default_factory=Counter)
@@ -122,7 +125,9 @@ class RefusalRecorder:
         self._clients: dict[str, _Refusals] = {}
 
     async def record(self, client_id: str, error: OAuthErrorCode) -> None:
-        """Count a refused request. If the audit log is unreachable, the next refusal records the event.
+        """Count a refused request, and append the audit event if it is due.
+
+        After a failure, the next refusal appends it.
 
         Args:
             client_id: id of the client; empty for an unknown client.

@@ -170,10 +170,10 @@ def _build_components(schemas: SchemaRegistry) -> dict[str, Any]:
 
 
 class PathItems:
-    """Path Items (operations by URL path) of a document; each Path Item is converted when added, and then discarded.
+    """Path Items (operations by URL path) of a document; only the converted form of each Path Item is stored.
 
-    The document of a workspace with thousands of queries would otherwise consist of a million objects, whose garbage
-    collection blocks the event loop although the document is built in another thread.
+    Otherwise, the document of a workspace with thousands of queries would consist of a million objects. Their garbage
+    collection would block the event loop, although the document is built in another thread.
 
     Args:
         convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
@@ -189,7 +189,7 @@ class PathItems:
         self.tags: set[str] = set()
 
     def add(self, path: str, methods: Mapping[str, Schema]) -> None:
-        """Add a Path Item: Operation Objects by lower-case method."""
+        """Convert and store a Path Item, given as Operation Objects by lower-case method."""
         for operation_object in methods.values():
             self.tags.update(operation_object["tags"])
         self.converted[path] = self._convert(methods)
@@ -326,7 +326,7 @@ def _build_table_operation(
 
 
 def _adjust_parameter(parameter: Schema, operation: Operation, container: Container) -> Schema:
-    """Return a parameter; ``partitionKey`` is marked as required if the service cannot derive its value."""
+    """Return the parameter; mark ``partitionKey`` as required if the service cannot derive its value."""
     single = "{documentId}" in operation.route
     is_derived = container.partition_key_path == "/id" or operation.method == "PUT"
     return {**parameter, "required": True} if parameter["name"] == _KEY and single and not is_derived else parameter

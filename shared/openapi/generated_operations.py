@@ -209,7 +209,7 @@ def _add_signals(schema: Schema, connection: Connection) -> Schema:
 
 
 def _list_members(connection: Connection) -> list[SignalDefinition]:
-    """List the connection's signals, except those that are elements of arrays, which a schema cannot describe."""
+    """List the connection's signals, except those in elements of arrays, which a JSON schema cannot describe."""
     return [
         signal
         for signal in connection.signals

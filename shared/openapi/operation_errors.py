@@ -1,6 +1,6 @@
 """Error codes of each operation: those of the request pipeline, and those of the operation's own rules.
 
-Separate from ``responses`` because it is a table that tests compare with the code of the operations.
+This module is separate from ``responses`` because it is a table that tests compare with the code of the operations.
 """
 
 from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ from shared.openapi.schemas import Schema, SchemaRegistry
 
 
 def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
-    """Build the Responses Object of an operation: its successful replies, and a reply for each error status."""
+    """Build the Responses Object of an operation: its successful replies, and one reply for each error status."""
     known = operation.access is not Access.PUBLIC
     errors = list_error_statuses(operation)
     own = {reply.status for reply in operation.docs.replies}
@@ -34,7 +34,7 @@ def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
 
 
 def build_error_response(operation: Operation, status: int, schemas: SchemaRegistry) -> Schema:
-    """Build the Response Object of an error: a shared problem document, or the operation's own form of errors."""
+    """Build the Response Object of an error: a shared problem document, or the operation's own error format."""
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return {"$ref": schemas.register_problem(status, list_error_codes(operation, status))}
     shape, example = operation.docs.errors
@@ -93,7 +93,10 @@ def _build_problem_form(status: int, codes: Sequence[str]) -> Schema:
 
 
 def build_example_name(code: str, status: int) -> str:
-    """Return the name of an error's example under ``components``; it has the status if the code has several."""
+    """Return the name of an error's example under ``components``.
+
+    It contains the status if the code has several statuses.
+    """
     return code if status == ERROR_CODES[code].statuses[0] else f"{code}.{status}"
 
 

@@ -1,8 +1,9 @@
 """Verification of all audit chains in the background, in runs of limited length.
 
-A run verifies the chains that have grown since their last verification, the longest unverified first. A broken chain is
-verified in each period, because it may have been repaired. Only complete results are stored, and a verification always
-begins at the first record: a stored intermediate state could be forged, so that changed records would look valid.
+A run verifies the chains that have grown since their last verification, beginning with the chain whose verification is
+oldest. A broken chain is verified in each period, because it may have been repaired. A verification always begins at
+the first record, and only complete results are stored: with a forged intermediate state, changed records would look
+valid.
 """
 
 from collections.abc import Awaitable, Callable
@@ -56,9 +57,9 @@ class BackgroundVerification:
         self._unfinished: VerificationRun | None = None
 
     async def run(self) -> bool:
-        """Verify the audit chains that are due until the time limit; return whether all of them are verified.
+        """Verify the audit chains that are due, until the time limit; return whether no chain remains.
 
-        If the result is False, call the method again soon: the next run verifies the remaining chains.
+        If the result is False, call this method again soon: it then verifies the remaining chains.
         """
         deadline = self._runtime.monotonic() + self._seconds
         self._period_start = self._period_start or rfc3339(self._runtime.now())
@@ -72,7 +73,7 @@ class BackgroundVerification:
         return True
 
     async def _list_due(self) -> list[ChainKey]:
-        """List the chains that must be verified, the longest unverified first."""
+        """Return the chains that must be verified, sorted by the time of their last verification, oldest first."""
         due: list[tuple[str, ChainKey]] = []
         after: ChainKey | None = None
         while page := await self._overview.list_chains(None, after, _PAGE):
@@ -90,7 +91,8 @@ class BackgroundVerification:
     async def _verify_until(self, chain: ChainKey, deadline: float) -> bool:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
 
-        An error is logged, so that other chains are still verified; this chain is due again in the next period.
+        If the verification fails with an error, it is logged and the result is True, so that the other chains are
+        verified. The chain is due again in the next period.
         """
         try:
             run, self._unfinished = self._unfinished, None

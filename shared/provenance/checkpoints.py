@@ -49,7 +49,10 @@ class CurrentCheckpoint:
 
 
 def build_name_prefix(chain: ChainKey) -> str:
-    """Return the prefix of the names of a chain's checkpoints. The scope is hashed, because it may be any text."""
+    """Return the prefix of the names of a chain's checkpoints.
+
+    It contains a hash of the scope, which may be any text.
+    """
     scope = hashlib.sha256(chain.scope_key.encode()).hexdigest()[:40] if chain.scope_key else "workspace"
     return f"{chain.target}/{scope}/"
 
@@ -60,7 +63,7 @@ def build_checkpoint_name(chain: ChainKey, size: int) -> str:
 
 
 class RetrySchedule:
-    """Schedule of the chains whose checkpoint failed: retried in the next sweep, then after 2, 4, 8, ... sweeps.
+    """Schedule of retries for chains whose checkpoint failed: in the next sweep, then after 2, 4, 8, ... sweeps.
 
     A sweep is one run of the job that creates checkpoints.
     """
@@ -88,7 +91,7 @@ class RetrySchedule:
 
 
 class Checkpoints:
-    """Creates, reads and verifies checkpoints.
+    """Service that creates, reads and verifies checkpoints.
 
     Args:
         store: store of the chains.
@@ -138,7 +141,10 @@ class Checkpoints:
         return await self._notes.find_newest(build_name_prefix(chain))
 
     async def find_newest_size(self, chain: ChainKey) -> int:
-        """Return how many records a chain's newest checkpoint covers, as its name states; 0 without a checkpoint."""
+        """Return the number of records that a chain's newest checkpoint covers, from the checkpoint's name.
+
+        0 without a checkpoint.
+        """
         stored = await self.find_newest(chain)
         return 0 if stored is None else sequence_from_record_id(stored.name.rpartition("/")[2]) or 0
 
@@ -179,8 +185,8 @@ class Checkpoints:
     async def create(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Sign and store a new checkpoint of a chain; return None if the chain has not grown since its last checkpoint.
 
-        The new records are verified first, and the tree of the older records is compared with the last checkpoint. A
-        chain that is inconsistent with its last checkpoint is never signed.
+        The new records are verified before. The Merkle tree of the older records is compared with the last checkpoint;
+        if they differ, the chain is not signed.
 
         Raises:
             WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain differs from its last checkpoint or a record's
@@ -227,8 +233,8 @@ class Checkpoints:
     async def create_all(self) -> int:
         """Create a checkpoint of each chain that has grown; return the number of new checkpoints.
 
-        A failure does not stop the other chains; the failed chain is retried at growing intervals. Only chains that
-        changed since the last sweep are read.
+        If a chain fails, the other chains are still processed, and the failed chain is retried at growing intervals.
+        Only chains that have changed since the last sweep are read.
         """
         started = self._runtime.now()
         grew = [chain async for chain, tip in self._store.list_tips(self._swept_from) if self._has_grown(chain, tip)]
@@ -268,7 +274,10 @@ class Checkpoints:
         return await self._notes.get(name)
 
     async def _save_sizes(self) -> None:
-        """Store the sizes of new checkpoints for the list of all chains; the next call retries sizes that failed."""
+        """Store the sizes of new checkpoints for the list of all chains.
+
+        A size that could not be stored is stored next time.
+        """
         if self._overview is None or not self._unsaved:
             return
         sizes, self._unsaved = self._unsaved, {}

@@ -1,6 +1,6 @@
 """Keys that sign the workspace's checkpoints: the current key, and retired keys whose signatures remain valid.
 
-The COSE signatures over the Merkle roots of checkpoints are also here. Each is created once.
+This module also contains the COSE signatures over the Merkle roots of checkpoints; each root is signed once.
 
 This module is separate from ``notes``, which the offline verifier imports without the rest of the service.
 """
@@ -27,7 +27,9 @@ _COORDINATE: Final = 32
 
 
 class NoteKeys:
-    """Signs checkpoints (signed notes of C2SP) with the current key, and finds the key that signed a checkpoint.
+    """Keys of the workspace: the current key signs checkpoints (signed notes of C2SP).
+
+    The retired keys verify older ones.
 
     Args:
         signer: port of the signing keys.
@@ -59,7 +61,9 @@ class NoteKeys:
         return [VerifierKey(name, spki) for spki in await self._signer.load_trusted_keys(reload=reload)]
 
     async def find_key(self, note: bytes) -> VerifierKey:
-        """Return the key of the workspace, current or retired, whose signature line a note contains.
+        """Return the workspace key (current or retired) that has a signature line in a note.
+
+        The signature is not verified.
 
         Raises:
             NoteError: if the note has no signature line of a workspace key, or the bytes are not a note.
@@ -161,8 +165,8 @@ class RootSignatures:
     async def load_or_create(self, name: str, checkpoint: CheckpointContent) -> RootSignature:
         """Return the stored signature over the root of a checkpoint; sign the root if there is no signature yet.
 
-        The signature is missing if an earlier version of the service created the checkpoint, or if the process ended
-        between the two writes.
+        There is no signature if an earlier version of the service created the checkpoint, or if the process ended after
+        storing the checkpoint.
 
         Args:
             name: name of the checkpoint in the store.

@@ -1,4 +1,4 @@
-"""Receipts (RFC 9942): files with which any COSE tool verifies that a chain contains a record, or has only grown."""
+"""Receipts (RFC 9942): COSE files that prove that a chain contains a record, or that it was only extended."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ _LOG = get_logger("provenance")
 
 
 class Receipts:
-    """Issues receipts. A receipt contains a stored signature, so it costs no key operation.
+    """Issuer of receipts. A receipt contains a stored signature, so that no key must sign it.
 
     Args:
         store: store of the chains.
@@ -104,7 +104,7 @@ class Receipts:
         return root.signature.encode_inclusion_receipt(proof.size, proof.leaf_index, proof.hashes)
 
     async def prove_covered(self, chain: ChainKey, records: Iterable[ChainRecord]) -> dict[str, bytes]:
-        """Issue receipts for those records of a page that the newest checkpoint covers.
+        """Issue a receipt for each record of a page that the newest checkpoint covers.
 
         The result is empty for a chain that is broken, has no trusted checkpoint, or whose checkpoints cannot be read.
 
@@ -152,7 +152,7 @@ class Receipts:
         return bytes.fromhex(await self._runtime.run_in_worker(len(canonical), compute_digest, canonical))
 
     async def prove_growth(self, chain: ChainKey, old: int, size: int | None) -> tuple[bytes, int]:
-        """Issue a receipt, which proves that a checkpoint begins with all records of an earlier checkpoint.
+        """Issue a receipt, which proves that a checkpoint covers all records of an earlier checkpoint unchanged.
 
         Args:
             chain: chain of the checkpoints.
@@ -196,7 +196,7 @@ def _require_valid(verdict: StoredVerdict | None) -> None:
 
 
 def _convert_error(error: WorkspaceError) -> WorkspaceError:
-    """Convert an error in creating a proof: invalid stored hashes mean that the chain of the receipt is broken."""
+    """Convert an error in the creation of a proof: invalid stored hashes become CONFLICT ``CHAIN_BROKEN``."""
     return _build_broken_error("a stored Hash is invalid") if error.kind is Kind.CONFLICT else error
 
 

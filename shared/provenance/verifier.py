@@ -82,7 +82,7 @@ class VerificationRun:
         started_at: start of the verification, RFC 3339 in UTC with microseconds.
         newest: newest checkpoint of the chain; None if it has none.
         checkpoint_content: content of this checkpoint; None if it is not trusted.
-        error: reason for which the checkpoint is not trusted; None if it is.
+        error: reason why the checkpoint is not trusted; None if it is trusted.
         tip: number and hash of the chain's last record at the start, as its head item states them.
         verification: state of the verification of the records.
         misplaced: lowest valid sequence number after the first record with an invalid sequence number; the verification
@@ -170,7 +170,10 @@ class ChainVerifier:
         return await self._runtime.run_in_worker(len(record.canonical), add_record_verdict, verdict, record)
 
     async def _store_result(self, run: VerificationRun, verdict: ChainVerdict) -> None:
-        """Store a result; if the store fails, only log it, because the caller gets the result in any case."""
+        """Store the result of a verification.
+
+        A failure of the store is only logged, because the caller gets the result anyway.
+        """
         if self._overview is None:
             return
         try:
@@ -179,7 +182,9 @@ class ChainVerifier:
             _LOG.warning("the result of a verification could not be stored", exc_info=True)
 
     async def start(self, chain: ChainKey) -> VerificationRun:
-        """Start a verification without a time limit; :meth:`advance` continues it, and :meth:`finish` ends it.
+        """Start a verification that has no time limit.
+
+        Continue it with :meth:`advance`, and end it with :meth:`finish`.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond.
@@ -264,7 +269,10 @@ class ChainVerifier:
     async def _check_fork(
         self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
     ) -> ChainFault | None:
-        """Return the fault of a fork if the faulty record continues an earlier record than the last, else ``fault``."""
+        """Return the fault of a fork if the faulty record follows a record before the last valid one.
+
+        In all other cases, return ``fault``.
+        """
         if fault is None or not fault.previous_hash:
             return fault
         after = 0
@@ -281,8 +289,8 @@ class ChainVerifier:
     ) -> ChainFault | None:
         """Return the first fault at the end of a chain, or None.
 
-        Checked are the head item, records after it, misplaced records (with an invalid sequence number), and orphans
-        (records that cannot be reached from the head item).
+        This method checks the head item, records after the last record that it states, misplaced records (with an
+        invalid sequence number), and orphans (records that no head item includes).
         """
         if misplaced is not None and verification.sequence + 1 == misplaced <= tip.sequence:
             return _build_misplaced_fault(misplaced)
@@ -322,7 +330,10 @@ def _build_misplaced_fault(following: int) -> ChainFault:
 
 
 def _build_past_head_fault(record: ChainRecord, last_hash: str) -> ChainFault:
-    """Build the fault of a record after the head item, with the record's PreviousHash if it may be a fork."""
+    """Build the fault of a record after the chain's stated end.
+
+    It contains the record's PreviousHash if it may be a fork.
+    """
     here = format_record_id(record.sequence)
     value = parse_if_canonical(record.canonical)
     predecessor = value.get("PreviousHash") if type(value) is dict else None
@@ -367,11 +378,11 @@ def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count
 
 
 def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdict:
-    """Check one record that the caller requested, and add the result to that of its chain's verification.
+    """Check the record that the caller requested, and add the result to the verdict of the chain.
 
-    The record's Hash must be the digest of its canonical form.
+    The record is valid if its Hash is the digest of its canonical form.
 
-    The record is returned as in queries: a placeholder replaces a record without a canonical form.
+    The verdict contains the record as queries return it: a placeholder replaces a record without a canonical form.
     """
     form = canonicalise_record(record.canonical)
     recomputed = None if form is None else compute_digest(form)

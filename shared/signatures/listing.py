@@ -1,7 +1,7 @@
 """List of all signatures of the workspace, and its index, which is derived from the audit chains.
 
-A run adds the signatures of new records to the index. It also finds the records of earlier runs that were interrupted,
-and those that were stored before the index existed. Only records whose content matches their stored hash are added.
+A run adds the signatures of new records to the index. It also adds those that interrupted runs have missed, and those
+that were stored before the index existed. Only records whose content matches their stored hash are added.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class SignatureList:
             seconds: time limit in seconds.
 
         Raises:
-            WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the rest.
+            WorkspaceError: UNAVAILABLE if a store does not respond; the next run continues.
         """
         deadline = self._runtime.monotonic() + seconds
         async with self._indexing:
@@ -120,7 +120,10 @@ class SignatureList:
             return True
 
     async def _index_chain(self, chain: ChainKey, last: int, deadline: float) -> bool:
-        """Add the signatures of a chain up to a sequence number; return False if the deadline was reached."""
+        """Add the signatures of a chain, up to a sequence number, to the index.
+
+        Return False if the deadline was reached.
+        """
         first = self._progress.get(chain, 0)
         if first >= last:
             return True
@@ -135,7 +138,7 @@ class SignatureList:
         return True
 
     async def _read_signatures(self, chain: ChainKey, after: int, last: int) -> tuple[int, list[IndexedSignature]]:
-        """Return the signatures of the next records, and the sequence number of the last record that was searched."""
+        """Return the signatures of the next records of a chain, and the number of the last record that was searched."""
         end = last
         records: list[ChainRecord] = []
         for equal in _DECISIONS[chain.target]:

@@ -168,7 +168,7 @@ class TelemetryService:
 def to_hub_messages(
     connection: Connection, body: object, received_at: datetime, runtime: Runtime = SYSTEM_RUNTIME
 ) -> list[HubMessage]:
-    """Convert the JSON body of a request to hub messages: ``parse_messages``, then ``build_hub_messages``."""
+    """Convert the JSON body of a request to hub messages: call ``parse_messages``, then ``build_hub_messages``."""
     messages = parse_messages(body, layout_from_source(connection.source))
     return build_hub_messages(connection, messages, received_at, runtime)
 
@@ -176,7 +176,7 @@ def to_hub_messages(
 def build_hub_messages(
     connection: Connection, messages: Sequence[AcceptedMessage], received_at: datetime, runtime: Runtime
 ) -> list[HubMessage]:
-    """Build hub messages from a connection's messages; the connection is the partition key, to preserve their order.
+    """Build hub messages from telemetry messages; the partition key is the connection, which preserves the order.
 
     Args:
         connection: connection of the messages.

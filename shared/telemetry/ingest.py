@@ -4,7 +4,7 @@ Events that this service has accepted over HTTP, or from a simulator, have a fas
 impulse's ids and time, and their body is the payload, so their texts are copied. The module ``normalisation`` converts
 all other events; for accepted events, both conversions have the same result.
 
-Separate from ``acceptance`` because triggers ingest batches, and requests only send messages.
+This module is separate from ``acceptance``, because triggers ingest batches, and requests only send messages.
 """
 
 from collections import Counter, defaultdict
@@ -76,7 +76,7 @@ _LOGGER = get_logger("telemetry.ingest")
 class _ProcessedEvent(NamedTuple):
     """Result of processing a hub event: its telemetry messages as JSON texts, and their connection.
 
-    It is a tuple, because creating a frozen dataclass takes three times as long.
+    The class is a tuple, because the creation of a frozen dataclass takes three times as long.
 
     Attributes:
         reason: text that says why the event could not be routed to a connection; else empty.
@@ -199,7 +199,7 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
 
 
 def _get_payload_text(event: HubEvent) -> bytes | None:
-    """Return the body of an event if it is exactly the payload as compact JSON, which this service has written."""
+    """Return the body of an event if this service wrote it as exactly the payload in compact JSON; else None."""
     known = is_accepted_by_service(event.properties) and has_all_metadata(event.properties) and not event.device_id
     return event.body if known else None
 

@@ -1,6 +1,6 @@
 """Event sender decorator that records OpenTelemetry spans.
 
-Separate from the adapters because it traces each of them in the same way.
+This module is separate from the adapters, because it traces every adapter in the same way.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class ClosableSender(EventSender, Protocol):
 
 
 class InstrumentedSender:
-    """Event sender that records a span with the number of messages for each send of another sender.
+    """Event sender that passes each call to another sender, and records a trace span with the number of messages.
 
     Args:
         sender: wrapped sender.

@@ -104,7 +104,7 @@ class _Field:
             self.high = value if self.high is None else max(self.high, value)
 
     def choose_type(self) -> SignalType:
-        """Choose the signal type for the counted values: the most frequent one, or one that fits a mixture of types."""
+        """Return the signal type for the counted values: the most frequent type, or a type that includes all."""
         types = Counter(self.types)
         for narrow, wide in ((SignalType.LONG, SignalType.REAL), (SignalType.DATETIME, SignalType.STRING)):
             if types[wide]:

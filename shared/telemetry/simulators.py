@@ -4,7 +4,7 @@ A value is a function of the tick (time), the device and the seed. Random number
 key, which names a stream of numbers, and an index. Simulators can therefore restart at any tick and produce the same
 values again.
 
-Separate from ``ingest`` because simulated messages pass through the hub like the messages of real devices.
+This module is separate from ``ingest`` because simulated messages pass through the hub like those of real devices.
 """
 
 import math
@@ -69,8 +69,8 @@ class RandomWalk:
     """Random walk whose position at any tick can be computed without all earlier steps.
 
     The walk is built by bisection (Paul Lévy's construction of Brownian motion): the end of the day is drawn first,
-    then each midpoint from its two neighbours. At whole ticks this is exactly a walk of independent normal steps. A
-    position costs at most 20 draws after a restart, and two on average from one tick to the next.
+    then each midpoint from its two neighbours. At whole ticks this is exactly a walk of independent normal steps. To
+    compute a position, at most 20 random numbers are drawn after a restart, and two on average at the next tick.
 
     Attributes:
         key: key of the stream of random numbers; the same key gives the same walk.
@@ -106,7 +106,7 @@ class RandomWalk:
 
 
 def reflect_into_range(value: float, low: float, high: float) -> float:
-    """Reflect a value at the ends of a range until the value is inside; return ``low`` if the range is empty."""
+    """Reflect a value at the ends of a range until it lies inside the range; return ``low`` if the range is empty."""
     span = high - low
     if span <= 0:
         return low
@@ -198,7 +198,7 @@ def _generate_count(variable: CounterVariable, tick: Tick) -> int:
 
 
 def _count_values_before_restart(start: int, wrap: int, step: int) -> int:
-    """Return the number of values that a simulated counter has before it restarts, at least one."""
+    """Return the number of values that a simulated counter produces before it restarts; at least one."""
     return max(1, -(-abs(wrap - start) // abs(step))) if step else 1
 
 
@@ -260,7 +260,7 @@ _LOGGER = get_logger("telemetry.simulators")
 
 
 class SimulatedConnection:
-    """Devices of one simulated connection. A message depends only on its tick (time), so a repeated send is harmless.
+    """Devices of one simulated connection. A message depends only on its tick (time), so a second send is a duplicate.
 
     Args:
         connection: a connection with a simulator.

@@ -1,4 +1,4 @@
-"""Strict JSON parser (RFC 8259), which rejects texts that two parsers could read differently."""
+"""Strict JSON parser (RFC 8259); it rejects texts that two JSON parsers could read differently."""
 
 import json
 import math
@@ -53,10 +53,10 @@ def parse_json(body: bytes, *, copies_long_integers: bool = False) -> Any:
 
 
 def _parse_fast(body: bytes) -> Any:
-    """Parse a usual JSON body with orjson, which takes a third of the time; return ``_UNDECIDED`` for all others.
+    """Parse a JSON body with orjson, which takes a third of the time; return ``_UNDECIDED`` if this is not reliable.
 
-    orjson keeps the last of two equal keys. A lost member has at least the quotation marks of its key, so the same text
-    written again then has fewer of them.
+    Of two members with the same key, orjson keeps the last. Such a body is detected by the number of quotation marks:
+    if the parsed value is written again, it has fewer.
     """
     if len(body) > _FAST_BYTES or body.count(b"[") + body.count(b"{") > MAX_CONTAINERS or b"\\u" in body:
         return _UNDECIDED
@@ -105,8 +105,8 @@ def _parse_slowly(body: bytes, parse_int: Callable[[str], Any]) -> Any:
 def find_invalid_element(body: bytes) -> int | None:
     """Return the index of the first element of a JSON array that breaks a rule of :func:`parse_json`.
 
-    Return None if the text is not an array, has too many arrays and objects, or is not JSON: the error then has a
-    position or does not belong to an element.
+    Return None if the text is not JSON, is not an array, or has too many arrays and objects. The caller then needs no
+    index, because the error has a position or concerns the whole text.
     """
     try:
         text = body.decode("utf-8")
@@ -134,7 +134,7 @@ def _skip_space(text: str, start: int) -> int:
 
 
 def _limit_containers(text: str) -> None:
-    """Reject a text with too many brackets before it is parsed; brackets inside strings do not count."""
+    """Reject a text with too many opening brackets before it is parsed; brackets inside strings are not counted."""
     if _count_brackets(text) > MAX_CONTAINERS and count_containers(text) > MAX_CONTAINERS:
         raise ValueError(f"more than {MAX_CONTAINERS} arrays and objects")
 

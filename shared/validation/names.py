@@ -71,14 +71,14 @@ Name = Annotated[
 def find_scripts(text: str) -> list[str]:
     """Return the scripts, such as LATIN, of the letters and digits of a text, sorted; ASCII digits are ignored.
 
-    A script is named by the first word of Unicode's character names. Chinese, Japanese and Korean texts mix several
-    scripts, which count as one.
+    The name of a script is the first word of Unicode's character names. The scripts of Chinese, Japanese and Korean
+    texts count as one script.
     """
     return sorted({_find_script(character) for character in text if _has_script(character)})
 
 
 def to_identity_key(text: str) -> str:
-    """Return the form of an id that is compared: ids that differ only in case or width have the same form."""
+    """Convert an id to the form by which ids are compared: ids that differ only in case or width become equal."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -110,7 +110,7 @@ def find_nearest_name(misspelt: str, known: Iterable[str]) -> str | None:
 def find_nearest_names(misspelt: str, known: Iterable[str]) -> list[str]:
     """Return up to three known names, the most similar to a misspelt name first.
 
-    Letter case, underscores and hyphens are ignored. Thousands of names take a tenth of a second.
+    Letter case, underscores and hyphens are ignored. A search in thousands of names takes a tenth of a second.
     """
     folded = {_normalise_name(name): name for name in known}
     close = get_close_matches(_normalise_name(misspelt[:MAX_COMPARED]), folded, n=_MAX_NEAREST, cutoff=_MIN_SIMILARITY)

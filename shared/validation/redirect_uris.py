@@ -54,6 +54,6 @@ def is_redirect_allowed(requested: str, declared: str) -> bool:
 
 
 def describe_redirect_host(uri: str) -> str:
-    """Return the destination of a valid redirect URI, to show it to users: host and port, or the scheme of an app."""
+    """Return the destination of a valid redirect URI for display: host and port, or the scheme of an app."""
     parts = urlsplit(uri)
     return parts.netloc or f"{parts.scheme}:"

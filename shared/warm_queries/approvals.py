@@ -42,7 +42,7 @@ class SignedChange:
 
 
 class BuildChanges(Protocol):
-    """Function that checks a decision about a query, and returns its change; no change if nothing is to be decided."""
+    """Function that checks a decision about a query and returns the change; None if the decision is stored already."""
 
     def __call__(self, stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
         """Build the catalog change for a decision about a query, given the stored catalog."""
@@ -88,7 +88,7 @@ def build_decision(item: CatalogItem, after: dict[str, Any], verb: str, signed: 
 def derive_event_id(append_id: str, item: CatalogItem) -> str:
     """Return the id of the audit event of a signed decision about one version of a query.
 
-    A retry has the same id, unless the query was edited meanwhile: the decision about the edited query is another one.
+    A retry has the same id, unless the query was edited meanwhile, because the decision is then about another version.
 
     Args:
         append_id: id of the request; the same in each retry.

@@ -62,7 +62,7 @@ class _CacheEntry:
 class QueryColumns:
     """Cache of the result columns of KQL queries, by text and parameters of the query.
 
-    The cache holds up to ``MIN_CACHED`` entries, or twice as many as the longest list of queries has.
+    The cache has space for ``MIN_CACHED`` entries, or for twice the number of queries in the longest list.
     """
 
     def __init__(self, engine: QueryEngine, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
@@ -95,7 +95,7 @@ class QueryColumns:
         return reply.columns
 
     def find_approximations(self, query: WarmQuery) -> tuple[str, ...]:
-        """Return name and mark of each approximate function of a KQL query whose columns are cached."""
+        """Return the name and mark of each approximate function of a KQL query; empty if the query is not cached."""
         entry = self._cache.get(_build_cache_key(query))
         return () if entry is None else entry.approximations
 
@@ -107,7 +107,8 @@ class QueryColumns:
     async def resolve_or_error(self, query: WarmQuery) -> Result:
         """Return the result columns of a KQL query, or the error of the query engine; wait only a few seconds.
 
-        The request to the engine continues after the timeout. Until it ends, other callers do not wait.
+        After the timeout, the request to the engine continues. Other callers then get the timeout error at once until
+        it ends.
         """
         [result] = await self.resolve_all([query])
         return result
@@ -141,7 +142,7 @@ class QueryColumns:
         return result if isinstance(result, WorkspaceError) else None
 
     def reserve(self, queries: int) -> None:
-        """Enlarge the cache of result columns to twice this number of queries, so that changed queries fit, too."""
+        """Enlarge the cache to twice this number of queries, so that it also has space for changed queries."""
         self._capacity = max(self._capacity, 2 * queries)
 
     def _find_cached(self, key: _Key) -> Result | None:

@@ -1,6 +1,6 @@
 """Management of warm queries (saved KQL queries): create, change, approve and delete, each with an audit event.
 
-Separate from ``service`` because many requests run queries, and few change them.
+This module is separate from ``service`` because many requests run queries, and few change queries.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -146,9 +146,9 @@ class QueryDefinitions:
         return await self._commit_decision(lookup, approver, build_changes, signer, append_id)
 
     async def _find_engine_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
-        """Check a draft with the query engine; return its KQL text, and the engine's error if it rejects the text.
+        """Check a draft with the query engine; return its KQL text, and the engine's error or None.
 
-        The draft can come from a workspace with another engine, so that it was never checked by this one.
+        The draft may come from a workspace with another engine, so this engine may never have checked it.
         """
         item = _find_query_item(await self._catalog.load(), lookup)
         query = None if item is None else StoredWarmQuery.model_validate(item.definition)

@@ -11,9 +11,9 @@ from typing import Any
 
 
 class DisconnectWatch:
-    """Watch of the client's connection, which cancels the request during a query if the client disconnects.
+    """Watch of the client's connection: cancels the request if the client disconnects during a query.
 
-    Other work, such as writing, is never cancelled. Created in the task that processes the request.
+    Other work, such as writing, is never cancelled. Create this object in the task that processes the request.
 
     Args:
         wait_for_disconnect: function that returns when the client has disconnected.
@@ -55,7 +55,7 @@ _watch: ContextVar[DisconnectWatch | None] = ContextVar("disconnect_watch", defa
 
 @contextmanager
 def watch_client(wait_for_disconnect: Callable[[], Awaitable[None]]) -> Iterator[DisconnectWatch]:
-    """Context manager: queries that the block runs are cancelled when the client of the request disconnects.
+    """Context manager: if the client of the request disconnects, queries that the block executes are cancelled.
 
     Args:
         wait_for_disconnect: function that returns when the client has disconnected.
@@ -86,7 +86,7 @@ def is_cancelled_by_client() -> bool:
 
 
 def create_shared_task[T](work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Start a task whose result several requests await; it does not end with the client of one of them."""
+    """Start a task whose result several requests await; the task continues if the client of one request disconnects."""
     context = copy_context()
     context.run(_watch.set, None)
     return asyncio.create_task(work, context=context)

@@ -1,4 +1,4 @@
-"""Decorator of the KQL query engine that shares the engine fairly between principals (users and services)."""
+"""KQL query engine that limits the concurrent queries of each principal (user or service) of another engine."""
 
 import asyncio
 from collections import Counter
@@ -18,10 +18,10 @@ _RETRY_AFTER_SECONDS: Final = 5
 
 
 class FairEngine:
-    """Query engine that runs a limited number of queries of each principal at once; the others wait in order.
+    """Query engine that runs a limited number of queries of each principal at once; further queries wait in order.
 
-    All running queries share the processors of the engine. Without the limit, a principal with many heavy queries
-    would get nearly all of their time. Queries outside of a request, for instance of alert rules, are not limited. A
+    All running queries share the processors of the engine. Without the limit, a principal with many heavy queries would
+    get nearly all of the processor time. Queries outside of a request, for instance of alert rules, are not limited. A
     query ends when its client disconnects, if the host detects it.
 
     Args:

@@ -1,6 +1,6 @@
 """Decorator of the KQL query engine that records OpenTelemetry spans and durations.
 
-Separate from the adapters because it measures each of them in the same way.
+This module is separate from the adapters, because it measures every adapter in the same way.
 """
 
 from typing import Protocol
@@ -21,7 +21,7 @@ class ClosableEngine(QueryEngine, Protocol):
 
 
 class InstrumentedEngine:
-    """Query engine that records a span and a duration by outcome for each query of another engine.
+    """Query engine that passes each query to another engine, and records a trace span and the duration by outcome.
 
     Args:
         engine: engine that executes the queries.

@@ -42,7 +42,7 @@ class ResultCache:
         self._rows = 0
 
     def find(self, key: Hashable, max_age: timedelta, at: datetime) -> QueryResult | None:
-        """Return the cached query result with this key if it is at most ``max_age`` old, else None."""
+        """Return the cached query result with this key; None if there is none or it is older than ``max_age``."""
         result = self._results.get(key)
         if result is None:
             return None
@@ -228,7 +228,7 @@ class WarmQueries:
 
 @dataclass(frozen=True, slots=True)
 class _AdHocQuery:
-    """KQL text that a caller sent, with the attributes of a stored query."""
+    """KQL text that a caller sent, with the same attributes as a stored query."""
 
     kql: str
     name: str = AD_HOC

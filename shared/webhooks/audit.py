@@ -9,7 +9,7 @@ ENTITY_TYPE: Final = "Webhook"
 
 
 def describe_for_audit(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    """Return the definition of a webhook endpoint for an audit event: without secrets and without the full URL."""
+    """Return the definition of a webhook endpoint for an audit event; it contains no secrets and not the full URL."""
     definition = endpoint.to_definition()
     try:
         url = parse_outbound_url(definition.pop("url"))
@@ -27,7 +27,7 @@ def add_audit(
     user_id: str,
     append_id: str,
 ) -> EndpointList:
-    """Add a pending audit event about a change of an endpoint to the list of endpoints; return the new list.
+    """Return the list of endpoints with one more pending audit event, which describes a change of an endpoint.
 
     Args:
         listed: all endpoints after the change, with their pending audit events.

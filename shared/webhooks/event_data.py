@@ -33,7 +33,7 @@ class ConnectionEventData(TypedDict):
 
 
 class AmendmentEventData(TypedDict):
-    """An amendment that waits for a decision, was approved or rejected; `decidedBy` is null without approval."""
+    """An amendment that is pending, was approved or rejected; `decidedBy` is null if no approval is required."""
 
     scopeKey: str
     recordId: str
@@ -65,7 +65,7 @@ class DownloadEventData(TypedDict):
 
 
 class BrokenChainEventData(TypedDict):
-    """An audit chain that the verification in the background found broken."""
+    """An audit chain in which the background verification found a fault."""
 
     target: str
     scopeKey: str | None

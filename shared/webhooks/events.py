@@ -33,7 +33,7 @@ class WebhookEvent:
             so the key must be the same when a change is published again after a crash.
         type: type of the event.
         at: time of the change. An endpoint receives only events after it subscribed to their type.
-        data: ids and values by which a person can judge the change; JSON values without secrets.
+        data: ids and values that describe the change to a person; JSON values without secrets.
         surfaces: lookups (ids in URLs) of the surfaces (groups of connections) that the change concerns; None if it
             concerns none.
         connections: lookups (ids in URLs) of the connections that the change concerns; None if it concerns none.
@@ -52,12 +52,12 @@ class WebhookEvent:
 class EventOutbox(Protocol):
     """Port through which other parts of the service publish webhook events.
 
-    The caller stores its change together with a mark that the event is not yet published. It then publishes the event
-    and removes the mark. After a crash it publishes the event again with the same key, which changes nothing.
+    The caller stores its change with a mark: the event is not yet published. It then publishes the event and removes
+    the mark. After a crash, it publishes the event again with the same key, and the second publication changes nothing.
     """
 
     async def publish(self, events: Sequence[WebhookEvent]) -> None:
-        """Store the deliveries of events durably and return; the deliveries are sent in the background.
+        """Store a delivery of each event for each subscribed endpoint; the deliveries are sent in the background.
 
         Events for which no enabled endpoint has subscribed are dropped.
 

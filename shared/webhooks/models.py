@@ -40,7 +40,10 @@ class _Record(BaseModel):
 
 
 class EventFilter(_Record):
-    """Filter of an endpoint's events by surface (group of connections), connection and severity; None for all."""
+    """Filter of an endpoint's events by surface (group of connections), connection and severity.
+
+    None accepts all values.
+    """
 
     surfaces: tuple[str, ...] | None = None
     connections: tuple[str, ...] | None = None
@@ -118,7 +121,7 @@ class WebhookEndpoint(_Record):
 
 
 class PendingAudit(_Record):
-    """Audit event of an endpoint change that may not be appended to its audit chain yet."""
+    """Audit event of an endpoint change that is possibly not yet appended to its audit chain."""
 
     append_id: str
     user_id: str
@@ -126,7 +129,10 @@ class PendingAudit(_Record):
 
 
 class EndpointList(_Record):
-    """All endpoints and their pending audit events; stored as one document, so that each change is one write."""
+    """All endpoints and their pending audit events.
+
+    They are stored as one document, so each change is a single write.
+    """
 
     endpoints: Mapping[str, WebhookEndpoint] = {}
     audit: tuple[PendingAudit, ...] = ()
@@ -178,11 +184,17 @@ class Delivery(_Record):
     lease: str = ""
 
     def reschedule(self, at: datetime) -> "Delivery":
-        """Return a copy of the delivery with a new time for its next attempt; a claimed delivery stays claimed."""
+        """Return a copy of the delivery whose next attempt has another time.
+
+        The lease of a claimed delivery does not change.
+        """
         return self.model_copy(update={"next_attempt_at": at, "scheduled_at": at})
 
     def add_attempt(self, attempt: Attempt, **changes: Any) -> "Delivery":
-        """Return a copy of the delivery with one more attempt and no lease; ``changes`` replace other attributes."""
+        """Return a copy of the delivery with one more attempt and without a lease.
+
+        ``changes`` are further new attribute values.
+        """
         attempts = (*self.attempts, attempt)[-MAX_SHOWN_ATTEMPTS:]
         return self.model_copy(update={"attempts": attempts, "lease": "", **changes})
 

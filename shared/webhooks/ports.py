@@ -35,17 +35,21 @@ class WebhookStore(Protocol):
         ...
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
-        """Store new webhook deliveries; a delivery that is already stored, by its id, does not change."""
+        """Store new webhook deliveries; do nothing for a delivery whose id is already stored."""
         ...
 
     async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
-        """Return the id of an endpoint that has a due delivery and is not excluded; None if no endpoint has one."""
+        """Return the id of an endpoint that has a due delivery and is not in the excluded ids.
+
+        Return None if there is none.
+        """
         ...
 
     async def claim(self, endpoint: str, at: datetime, until: datetime, lease: str, limit: int) -> Sequence[Delivery]:
-        """Claim due deliveries of an endpoint for this process; those that became due first come first.
+        """Claim due deliveries of an endpoint for this process, in the order in which they became due.
 
-        No other caller gets them before ``until``; then they are due again, in case this process has died.
+        No other caller gets these deliveries before ``until``. Then they are due again, because this process may have
+        died.
         """
         ...
 
@@ -55,7 +59,8 @@ class WebhookStore(Protocol):
         Args:
             at: current time, from which waiting deliveries are due.
             until: time from which claimed deliveries are due again; the claims stay.
-            scheduled_after: time in the future. Only clocks that were set back since explain a later one.
+            scheduled_after: time in the future; a delivery is only scheduled after this time if the clock was set back
+                later.
             limit: maximum number of deliveries.
         """
         ...
@@ -71,7 +76,9 @@ class WebhookStore(Protocol):
     async def change(
         self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:
-        """Atomically replace a delivery by the result of ``change``; a worker that has claimed it loses the claim.
+        """Atomically replace a delivery by the result of ``change``.
+
+        If a worker has claimed the delivery, it loses the claim.
 
         Args:
             endpoint: id of the webhook endpoint.

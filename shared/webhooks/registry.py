@@ -16,10 +16,11 @@ type IsAudited = Callable[[], Awaitable[bool]]
 
 
 class EndpointRegistry:
-    """Reads and changes the stored webhook endpoints.
+    """Storage of webhook endpoints with the audit events of their changes.
 
-    A change and its audit event are stored together, so no crash separates them. The event is appended to the chain
-    afterwards by :func:`shared.catalog.outbox.flush_outbox`, for which this class is the store of pending events.
+    A change and its audit event are stored in one write, so a crash loses neither. Afterwards,
+    :func:`shared.catalog.outbox.flush_outbox` appends the event to the chain; this class is its store of pending
+    events.
 
     Args:
         store: storage of webhooks.
@@ -54,7 +55,7 @@ class EndpointRegistry:
         return _parse_endpoints(await self._store.change_document(DOCUMENT, change_text))
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
-        """Return the audit events whose append is not yet confirmed, oldest first."""
+        """Return the audit events that must still be appended to their chain, oldest first."""
         pending = (await self.load()).audit
         return [PendingEvent(one.append_id, Target.PLATFORM_CONFIG, one.user_id, dict(one.event)) for one in pending]
 
@@ -69,7 +70,10 @@ class EndpointRegistry:
 
 
 def put_endpoint(listed: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:
-    """Return the list with one endpoint added or replaced; ``changes`` replace other attributes of the list."""
+    """Return the endpoint list with one endpoint added or replaced.
+
+    ``changes`` are further new attribute values of the list.
+    """
     return listed.model_copy(update={"endpoints": {**listed.endpoints, endpoint.id: endpoint}, **changes})
 
 

@@ -59,7 +59,7 @@ def render_body(body: str, message_format: MessageFormat, base_url: str) -> byte
 
 
 def build_title(event: Mapping[str, Any]) -> str:
-    """Build the title of a chat message about a webhook event."""
+    """Build the title line of a chat message (Teams or Slack) about a webhook event."""
     data = {name: _to_text(value) for name, value in event["data"].items()}
     try:
         return TITLES[event["type"]].format_map(data)
@@ -73,7 +73,7 @@ def _build_link(event: Mapping[str, Any], base_url: str) -> str:
 
 
 def _list_labels_and_values(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the label and the value of each property that a chat message shows of a webhook event."""
+    """Yield the label and the value of each event property that a chat message shows."""
     yield "time", event["timestamp"]
     for name, value in list(event["data"].items())[:MAX_VALUES]:
         if value not in (None, "", [], {}):
@@ -113,7 +113,7 @@ def _render_teams(event: Mapping[str, Any], link: str) -> dict[str, Any]:
 
 
 def _escape_markdown(text: str) -> str:
-    """Escape the characters with which Teams would begin a link, an emphasis or a list."""
+    """Escape the characters that begin a link, an emphasis or a list in Teams."""
     return "".join(f"\\{each}" if each in "\\`*_[]" else each for each in text)
 
 
@@ -179,7 +179,7 @@ class DeliverySender:
         self._runtime = runtime
 
     async def send(self, endpoint: WebhookEndpoint, delivery: Delivery) -> SendResult:
-        """Send a delivery once. A failure is part of the result, never an exception."""
+        """Send a delivery once and return the result; a failure is also a result, and raises no exception."""
         at, started = self._runtime.now(), self._runtime.monotonic()
         reply: OutboundReply | None = None
         error: str | None = None

@@ -36,7 +36,7 @@ _LOG = get_logger("webhooks")
 
 @dataclass(frozen=True, slots=True)
 class EndpointDefinition:
-    """Definition of a webhook endpoint from a caller; if ``enabled`` is None, a stored endpoint keeps its value."""
+    """Definition of a webhook endpoint from a caller; if ``enabled`` is None, the stored value does not change."""
 
     url: str
     event_types: tuple[WebhookEventType, ...]
@@ -55,7 +55,7 @@ class EndpointSecret:
 
 
 async def ignore_subscription() -> None:
-    """Do nothing; the default for ``on_subscribe`` of ``WebhookService``."""
+    """Do nothing; this is the default of the argument ``on_subscribe`` of ``WebhookService``."""
 
 
 class WebhookService:
@@ -233,7 +233,7 @@ class WebhookService:
         return await self._decrypt_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
 
     async def send_test(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
-        """Store a test event for one endpoint, whatever its event types, and return the delivery.
+        """Store a test event for an endpoint, even if the endpoint does not subscribe to it, and return the delivery.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; CONFLICT ``WEBHOOK_DISABLED``.
@@ -307,7 +307,10 @@ def check_enabled(endpoint: WebhookEndpoint) -> None:
 
 
 def _get_endpoint(listed: EndpointList, endpoint_id: str, condition: Condition = UNCONDITIONAL) -> WebhookEndpoint:
-    """Return a webhook endpoint by its id; an unknown id is an error: 412 for a request with If-Match, else 404."""
+    """Return a webhook endpoint by its id.
+
+    An unknown id is an error: PRECONDITION_FAILED (412) for a request with If-Match, else NOT_FOUND (404).
+    """
     if endpoint_id not in listed.endpoints:
         if condition.match is not None:
             raise item_missing_error()

@@ -68,7 +68,7 @@ class DeliveryWorker:
             self._loop = asyncio.get_running_loop().create_task(self._run_until_idle(), context=contextvars.Context())
 
     async def reschedule_after_setback(self) -> None:
-        """Make deliveries due that were scheduled before the clocks were set back; they would wait much too long.
+        """Make deliveries due that were scheduled before the clock was set back; otherwise, they would wait too long.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.
@@ -91,7 +91,7 @@ class DeliveryWorker:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run_until_idle(self) -> None:
-        """Start due deliveries whenever deliveries have ended or were stored; return when no due delivery is left."""
+        """Start due deliveries each time deliveries have ended or were stored; return as soon as no delivery is due."""
         try:
             while True:
                 self._woken.clear()
@@ -148,7 +148,7 @@ class DeliveryWorker:
             _LOG.exception("a webhook delivery failed", extra=fields(webhook=delivery.endpoint, delivery=delivery.id))
 
     async def _end_unsent(self, delivery: Delivery, lease: str, reason: str) -> None:
-        """Mark a claimed delivery as ended without sending it, because its endpoint no longer receives events."""
+        """Mark a claimed delivery as ended without sending it, because its endpoint is disabled or deleted."""
         attempt = Attempt(at=self._runtime.now(), error=f"Not sent, because the endpoint is {reason}.")
         failed = delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
         await self._store.save(failed, lease)
@@ -189,7 +189,10 @@ class DeliveryWorker:
         self._woken.set()
 
     async def _record_health(self, endpoint: WebhookEndpoint, attempt: Attempt, *, is_delivered: bool) -> None:
-        """Record since when an endpoint has failed; disable an endpoint that replied 410 or failed for too long."""
+        """Store the time since which an endpoint fails.
+
+        Disable an endpoint that replied 410 or has failed for too long.
+        """
         reason = None
         if attempt.http_status == _GONE:
             reason = "The endpoint replied with status 410 (Gone)."

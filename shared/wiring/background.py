@@ -134,7 +134,7 @@ class BackgroundServices:
         return None if await self._provenance.background_verification.run() else UNFINISHED
 
     async def _compact_archive(self) -> None:
-        """Merge the telemetry archive's blobs of each past hour."""
+        """Merge the archive's blobs of each past hour into one blob."""
         if merged := await self._cold_data.compaction.run(self._backends.runtime.now()):
             _LOG.info("merged hours of the archive", extra=fields(hours=merged))
 

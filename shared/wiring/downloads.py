@@ -98,7 +98,7 @@ class DownloadServices:
 
     @cached_property
     def archive_progress(self) -> "ArchiveProgress":
-        """Progress of the archive with the messages of the event hub."""
+        """Progress of the telemetry archive in reading the messages of the event hub."""
         if self._backends.on_azure:
             from shared.downloads.ports import UnknownArchiveProgress
 

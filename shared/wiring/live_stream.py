@@ -100,7 +100,10 @@ class LiveStreamServices:
         return SqlitePlaceStore(self._backends.limits_file)
 
     async def release_places(self) -> None:
-        """Remove all streams from the quotas; a local host calls this when it starts, because no stream is open."""
+        """Remove all streams from the quotas.
+
+        A local host calls this when it starts, because no stream is open then.
+        """
         if not self._backends.on_azure:
             from shared.fair_use.ports import Purpose
 

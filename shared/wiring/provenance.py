@@ -151,14 +151,14 @@ class ProvenanceServices:
 
     @cached_property
     def proofs(self) -> "Proofs":
-        """Service that creates Merkle proofs: that a checkpoint covers a record, or an earlier checkpoint."""
+        """Service that creates Merkle proofs: a checkpoint covers a record, or covers an earlier checkpoint."""
         from shared.provenance.chain_trees import Proofs
 
         return Proofs(self.chain_store, self.checkpoints.trees)
 
     @cached_property
     def receipts(self) -> "Receipts":
-        """Service that issues receipts: proofs that a chain contains a record, or that it has only grown."""
+        """Service that issues receipts: proofs that a chain contains a record, or that it was only extended."""
         from shared.provenance.receipts import Receipts
 
         return Receipts(

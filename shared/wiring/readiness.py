@@ -31,7 +31,10 @@ class ReadinessProbes:
         self._cold_data = cold_data
 
     def build(self) -> "dict[str, Probe]":
-        """Return the readiness checks by name; the store of rate limits has none, as its outage blocks no request."""
+        """Return the readiness checks by name.
+
+        The store of rate limits has no check, because its outage blocks no request.
+        """
         probes: dict[str, Probe] = {
             "query engine": self._queries.engine.ping,
             "audit log": self._check_audit_log,
@@ -40,7 +43,10 @@ class ReadinessProbes:
         return probes | (self._build_azure_probes() if self._backends.on_azure else self._build_file_probes())
 
     def _build_file_probes(self) -> "dict[str, Probe]":
-        """Return checks that the embedded SQLite files can be locked; one check also writes, to test the disk."""
+        """Return checks that the embedded SQLite files can be locked.
+
+        One of the checks also writes, to test the disk.
+        """
         from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
 
         folder = self._backends.settings.data_dir

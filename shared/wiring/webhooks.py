@@ -39,7 +39,7 @@ class WebhookServices:
         self._nudge_sources: Callable[[], None] | None = None
 
     def set_source_nudge(self, nudge: "Callable[[], None]") -> None:
-        """Set the function that makes the sources of events look for new events; the sources are created later."""
+        """Set the function that runs the sources of webhook events; the sources are created after this service."""
         self._nudge_sources = nudge
 
     def nudge(self) -> None:

@@ -113,7 +113,7 @@ ApiVersion: TypeAlias = Literal["2026-12-01"]
 
 
 class Signature(TypedDict):
-    """Signature of a decision with a meaning: `rejection` for a rejection, any other allowed one for an approval."""
+    """Signature of a decision. Its meaning is `rejection` for a rejection, another allowed text for an approval."""
 
     meaning: str
     """
@@ -251,7 +251,7 @@ ConnectionEventDataBefore: TypeAlias = Literal["CONNECTING", "CONNECTED", "DISCO
 
 
 class ConnectionStatistics(TypedDict):
-    """Statistics of a connection: number of received messages, time of the newest, and number of wrong types."""
+    """Statistics of a connection: number of messages, time of the newest, and number of messages with wrong types."""
 
     messagesReceived: int
     lastMessage: str | None
@@ -1068,9 +1068,10 @@ class SuspiciousSignatureEventData(TypedDict):
 
 Target: TypeAlias = Literal["PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments"]
 """
-Kinds of audit chains, stored in one container each.
+Kinds of audit chains; each kind is stored in its own container.
 
-The first two have one chain for the workspace, all others one chain for each scope, such as a production line.
+The first two kinds have one chain for the whole workspace. All other kinds have one chain for each scope, such as a
+production line.
 """
 
 

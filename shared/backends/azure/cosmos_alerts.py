@@ -32,10 +32,9 @@ _LAST: Final = "~"
 
 
 class CosmosAlertStore:
-    """Implementation of AlertStore: stores alerts and the states of alert rules in Cosmos DB.
+    """Split the changes of alerts into transactions.
 
-    Args:
-        account: Cosmos DB account of the workspace.
+    The last transaction also replaces the state, and may have no alerts.
     """
 
     def __init__(self, account: CosmosAccount) -> None:

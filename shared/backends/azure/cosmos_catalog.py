@@ -1,10 +1,10 @@
 """Catalog (the workspace's definitions) in Cosmos DB.
 
 The head item lists the items and the pending audit events of the current version. All items are in one logical
-partition. Items and events never change: a new version creates them under new ids and lists them in a new head item. A
-reader of a head item and of the listed items therefore sees one version. The head item is replaced under If-Match, in
-one transactional batch with the new items. Items that do not fit into that batch are stored before it; they take effect
-when the head item lists them.
+partition. Items and events never change: a new version of the catalog creates items with new ids and lists them in a
+new head item. A reader of a head item and of its listed items therefore sees exactly one version. The head item is
+replaced under If-Match, in one transactional batch with the new items. Items that do not fit into the batch are stored
+before; they become visible when the head item lists them.
 """
 
 import json
@@ -107,9 +107,9 @@ class CosmosCatalogStore:
         return await self._store.read(HEAD, SCOPE)
 
     async def _load_listed(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
-        """Return the catalog's head item, and the catalog items whose ids ``list_ids`` selects from the head item.
+        """Return the catalog's head item, and the items with the ids that ``list_ids`` returns for this head item.
 
-        If another version of the catalog is stored meanwhile, the head item and the items are read again.
+        If another version of the catalog is stored meanwhile, both are read again.
         """
         for _ in range(READ_ATTEMPTS):
             head = await self._read_head()
@@ -123,7 +123,7 @@ class CosmosCatalogStore:
         raise self._store.unavailable_error()
 
     async def _store_staged_items(self, items: Sequence[Item]) -> int:
-        """Store the catalog items that do not fit into the batch of the head item; return their number."""
+        """Store, before the batch of the head item, the catalog items that do not fit into it; return their number."""
         first = 0
         while not self._fits_in_batch(items[first:]):
             size, count = 0, 0
@@ -144,7 +144,7 @@ class CosmosCatalogStore:
         return len(items) < MAX_OPERATIONS and sum(map(_measure_size, items)) <= self._batch_bytes
 
     async def _delete_unlisted(self, before: Item | None, after: Item) -> None:
-        """Delete the catalog items that the current version no longer lists, and abandoned items of other writers."""
+        """Delete the catalog items that the current version does not list, also those that other writers abandoned."""
         listed = {*after["items"].values(), *after["events"].values(), HEAD}
         old = {*before["items"].values(), *before["events"].values()} if before else set()
         oldest = self._runtime.now().timestamp() - ABANDONED_SECONDS
@@ -157,7 +157,10 @@ class CosmosCatalogStore:
             _LOG.warning("cannot delete replaced items of the catalog; a later change deletes them", exc_info=True)
 
     async def _delete_items(self, ids: Iterable[str]) -> None:
-        """Delete catalog items that the head item does not list; after a failure, a later change deletes them."""
+        """Delete catalog items that the head item does not list.
+
+        If this fails, a later change of the catalog deletes them.
+        """
         for batch in batched(ids, MAX_OPERATIONS, strict=False):
             try:
                 await self._store.commit(SCOPE, [("delete", (item_id,), {}) for item_id in batch])
@@ -177,7 +180,10 @@ class _Draft:
         self.items += [_build_stored_event(place, event) for place, event in pending]
 
     def build_next_head(self, head: Item | None, deletes: Sequence[tuple[str, str]]) -> Item | None:
-        """Build the head item of the next catalog version; None if an audit event of the change is already pending."""
+        """Build the head item of the next catalog version.
+
+        Return None if an audit event of this change is already pending.
+        """
         before = head or {"id": HEAD, "scope": SCOPE, "version": 0, "items": {}, "events": {}, "order": []}
         items = before["items"] | self._items
         for kind, key in deletes:

@@ -172,7 +172,7 @@ class CosmosChainStore:
         return total
 
     async def read_newest_head(self, chain: ChainKey) -> SegmentHead | None:
-        """Read the head item of the chain's newest segment; None for an empty chain."""
+        """Read the head item of the chain's newest segment; return None for an empty chain."""
         return SegmentHead.from_tip(await self.read_tip(chain))
 
     async def replace_counts(self, chain: ChainKey, head: SegmentHead, counts: HeadCounts) -> None:
@@ -191,7 +191,7 @@ class CosmosChainStore:
         await self._account.close()
 
     def _compute_head_after(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
-        """Compute the head of a segment after an append; Cosmos DB has not assigned its ETag yet."""
+        """Compute the head of a segment after an append; its ETag is empty, because Cosmos DB assigns it later."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
         segment, size = 1, 0
@@ -244,9 +244,9 @@ def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequen
 
 
 def _build_pending_operation(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
-    """Return the operation that adds the pending amendments among the records to their index.
+    """Return the operation that adds the pending amendments among the records to the index.
 
-    The records of a batch have the same time, so one item is enough.
+    One item is enough, because the records of a batch have the same time.
     """
     sequences = [record.sequence for record in records if is_pending(record)]
     if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:
@@ -265,7 +265,7 @@ def _compute_counts(before: SegmentHead | None, records: Sequence[ChainRecord]) 
 
 
 class _PageReader:
-    """Reads one page of matching records from several segments.
+    """Reader of one page of matching records from several segments.
 
     Args:
         offset: number of matching records to skip.
@@ -290,7 +290,10 @@ class _PageReader:
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
     async def _skip_offset(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
-        """Restrict a query to the records after its offset; None if the offset skips all matches of the partition."""
+        """Restrict a query to the records after the offset.
+
+        Return None if the partition has no match after the offset.
+        """
         if not self._offset or query.low > query.high:
             return query
         first = await partition.find_after_skipping(query, self._offset)

@@ -1,7 +1,7 @@
 """Status and message counts of the workspace's data connections in Cosmos DB.
 
-The message counts of each event hub partition are one item, because only one instance reads a partition at a time. A
-batch of messages costs one write for any number of connections, and instances do not compete for an item.
+One item contains the message counts of one event hub partition, because only one instance reads a partition at a time.
+A batch of messages therefore costs one write for any number of connections, and instances do not write the same item.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ class CosmosConnectionStates:
         self._known: dict[str, Item] = {}
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count the messages whose sequence number is higher than that of every counted message.
+        """Count the messages with sequence numbers above those that are already counted.
 
         Messages that arrive from a partition while its item is being written are counted by the next write. A failed
-        call may have counted some messages; a repeated call with the same messages counts only the others.
+        call may have counted some of the messages. A second call with the same messages counts only the others.
         """
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:

@@ -109,7 +109,10 @@ class CosmosCredentialStore:
         return [token for token in found.values() if token.expires_at >= at]
 
     async def _revoke_key_and_tokens(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
-        """Revoke a key and tokens in batches, and increase the version with each batch; stored revocations are kept."""
+        """Revoke a key and tokens in batches, and increase the version with each batch.
+
+        Earlier revocations stay unchanged.
+        """
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
             stored = {item["id"]: item for item in await self._items.find(_ALL, SCOPE, scope=SCOPE)}

@@ -1,8 +1,10 @@
-"""Containers of document stores, through Azure Resource Manager, because Cosmos DB's own API needs the account's key.
+"""Containers of document stores.
+
+They are managed through Azure Resource Manager: Cosmos DB's API needs the account key.
 
 Tested with the genuine SDK against a test server; never run against Azure.
 
-Separate from ``cosmos_documents`` because requests for documents do not need the management SDK.
+This module is separate from ``cosmos_documents`` because requests for documents do not need the management SDK.
 """
 
 import asyncio

@@ -171,7 +171,7 @@ class CosmosDocumentStore:
     ) -> str:
         """Write a document to Cosmos DB, with retries, and return the result of the write.
 
-        Each retry uses the ETag of a version that does not contain the write, so that no write is applied twice.
+        Each retry requires the ETag of a version that does not contain the write, so that no write is applied twice.
 
         Args:
             container: container of the document.

@@ -88,7 +88,7 @@ class CosmosReplyStore:
             await self._items.delete(item_id, item_id, etag=item["_etag"])
 
     async def _change_leased(self, name: str, lease: str, change: Callable[[dict[str, Any]], Item]) -> bool:
-        """Change a stored reply if the caller still has the lease on it; return whether the caller had the lease."""
+        """Change a stored reply if the caller still has the lease; return False if it has lost the lease."""
         item_id, has_lease = f"answer-{name}", False
 
         def change_if_leased(before: Item | None) -> Item | None:

@@ -143,7 +143,7 @@ class CosmosChainOverview:
         await self._change_status(chain, store_verdict)
 
     async def close(self) -> None:
-        """Do nothing: the owner of the account closes the account."""
+        """Do nothing; the owner of the account closes the account."""
 
     async def _list_target(self, target: Target, last: str | None, limit: int) -> list[ChainSummary]:
         found: list[ChainSummary] = []
@@ -185,7 +185,7 @@ class CosmosChainOverview:
     async def _query_items(
         self, target: Target, text: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
     ) -> list[Item]:
-        """Return the items of a query over all partitions, up to the first item for which ``is_enough`` is True."""
+        """Return the items of a query over all partitions; the last item is the first with ``is_enough`` True."""
         usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
         parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
         while True:
@@ -214,7 +214,7 @@ class CosmosChainOverview:
         return page.records[0].projection.get("Timestamp", "-") if page.records else "-"
 
     async def _index_amendments(self, chain: ChainKey, last: int) -> int:
-        """Add pending amendments among a chain's first records, up to record ``last``, to the index.
+        """Add the pending amendments among a chain's records, from the first record to ``last``, to the index.
 
         Return the number of amendments minus the number of decisions, both counted in these records.
         """
@@ -247,7 +247,7 @@ class CosmosChainOverview:
     ) -> None:
         """Add the counts of a chain's first records to the chain's head item; retry after concurrent appends.
 
-        Do nothing if another process has added these counts, or has counted up to another record.
+        Do nothing if another process has already added these counts, or the counts of other first records.
         """
         runtime = self._account.runtime
         deadline = runtime.monotonic() + CHANGE_SECONDS
@@ -290,9 +290,9 @@ class CosmosChainOverview:
 
 
 def _build_size_change(size: int) -> Callable[[Item], Item | None]:
-    """Return a function that changes a status item: it raises the size of the newest checkpoint.
+    """Return a function that returns a status item with a higher size of the newest checkpoint.
 
-    The function returns None if the stored size is not lower.
+    The function returns None if the stored size is not lower than the new one.
     """
     return lambda item: {**item, "checkpointSize": size} if item.get("checkpointSize", -1) < size else None
 

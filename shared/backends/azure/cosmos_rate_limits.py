@@ -72,8 +72,8 @@ class CosmosLeaseStore:
 class _PrincipalBudget:
     """Stored usage of one principal's rate budget.
 
-    The usage of ended leases is added up for each second, so that the item remains small under any load. Times are
-    rounded up: usage counts for up to one second longer than necessary, never shorter.
+    The usage of ended leases is summed per second, so that the item remains small under any load. Times are rounded up,
+    so usage may count for up to one second too long, but never too short.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class _PrincipalBudget:
     def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
         """Parse the usage of a budget from a Cosmos DB item, without leases that no longer count.
 
-        Times in the future were stored before the clock was set back; they are replaced by the latest possible ones.
+        Times in the future were stored before the clock was set back; each is replaced by the latest possible time.
         """
         if item is None:
             return cls({}, {}, {})

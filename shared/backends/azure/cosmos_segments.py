@@ -1,6 +1,6 @@
 """Reads of an audit chain's records in Cosmos DB. A chain has several segments, each in one partition.
 
-This module is separate from ``cosmos_chain``, because it needs neither head items nor appends.
+This module is separate from ``cosmos_chain``, because reads need no head items.
 """
 
 from bisect import bisect_left
@@ -94,7 +94,10 @@ class RecordPartition:
         self._runtime = runtime
 
     async def items(self, query: RecordQuery) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the items that match a query, in order; after a transient failure, continue where it stopped."""
+        """Yield the items that match a query, in order.
+
+        After a transient failure, continue after the last yielded item.
+        """
         retries = ReadRetries(self._usage, self._runtime)
         while query.low <= query.high:
             try:
@@ -183,11 +186,11 @@ KNOWN_CHAINS: Final = 10_000
 
 
 class Segments:
-    """Finds the segments (partitions) of chains by their records only, because head items may be forged.
+    """Finder of the segments (partitions) of chains; it reads only records, because head items may be forged.
 
     The last sequence number of a full segment never changes and is cached. A record belongs to a segment if its
-    sequence number is higher than the last one of the previous segment. Other records, which only a forger writes, are
-    ignored.
+    sequence number is higher than the last sequence number of the previous segment. All other records are forged, and
+    are ignored.
 
     Args:
         container: returns the Cosmos DB container of a target (kind of audit chain).
@@ -206,9 +209,9 @@ class Segments:
     async def split_query(
         self, chain: ChainKey, query: RecordQuery
     ) -> AsyncIterator[tuple[RecordPartition, RecordQuery]]:
-        """Yield the partitions that a query must read, in its order, each with the query for that partition.
+        """Yield the partitions that a query must read, in the query's order, each with the query for this partition.
 
-        The existence of another segment is checked before the last known segment is read. Otherwise records that are
+        Before the last known segment is read, the existence of a next segment is checked. Otherwise, records that are
         appended between these two steps could be missed.
         """
         if query.descending:
@@ -229,7 +232,10 @@ class Segments:
             low, index = max(low, lasts[index] + 1), index + 1
 
     async def _find_last_sequences(self, chain: ChainKey, sequence: int) -> list[int]:
-        """Return the last sequence number of each full segment before the segment that contains ``sequence``."""
+        """Return the last sequence number of each full segment, in order.
+
+        Stop at the segment that contains ``sequence``.
+        """
         lasts = self._lasts.get(chain, [])
         while not lasts or lasts[-1] < sequence:
             last = await self._find_last_sequence(chain, lasts)
@@ -242,7 +248,7 @@ class Segments:
         return lasts
 
     async def _find_last_sequence(self, chain: ChainKey, lasts: list[int]) -> int | None:
-        """Return the last sequence number of the segment after the segments ``lasts``; None while it may still grow.
+        """Return the last sequence number of the next segment after ``lasts``; None if that segment is not full yet.
 
         Args:
             chain: key of the chain.

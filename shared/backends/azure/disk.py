@@ -1,4 +1,4 @@
-"""Disk of the Azure stores, which the service cannot fill."""
+"""Disk of the Azure stores. Azure does not limit it, so the service cannot fill it."""
 
 
 class UnlimitedDisk:

@@ -1,4 +1,4 @@
-"""Query engine over the SDK azure-kusto-data: Azure Data Explorer, or its local emulator."""
+"""Query engine that uses the SDK azure-kusto-data: Azure Data Explorer, or its local emulator."""
 
 import asyncio
 from datetime import timedelta
@@ -60,7 +60,7 @@ because it makes queries fail on tables with row-level security.
 
 
 def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
-    """Create a class of HTTP replies that parse their JSON in a worker thread, because a reply may have 64 MiB."""
+    """Create a class of HTTP replies whose JSON is parsed in a worker thread, because a reply may have 64 MiB."""
 
     class WorkerParsedReply(aiohttp.ClientResponse):
         """HTTP reply whose JSON is parsed in a worker thread."""
@@ -79,8 +79,8 @@ def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
 class _StrictKustoClient(KustoClient):
     """Client of the SDK that also raises the failures that the engine reports at the end of a reply.
 
-    The frame DataSetCompletion contains them; the SDK ignores this frame and would return the reply as a success.
-    Replies are parsed in worker threads.
+    The frame DataSetCompletion contains these failures. The SDK ignores this frame and would treat the reply as a
+    success. Replies are parsed in worker threads.
     """
 
     def __init__(self, connection: KustoConnectionStringBuilder, runtime: Runtime) -> None:

@@ -1,6 +1,6 @@
 """Conversion of failures that the SDK azure-kusto-data raises to errors of the service.
 
-Separate from the adapter, because the codes of failures change with the engine and not with the queries.
+This module is separate from the adapter, because the failure codes change with the engine and not with the queries.
 """
 
 import re

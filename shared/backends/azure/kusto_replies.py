@@ -1,6 +1,6 @@
 """Contents of a Kusto reply besides its rows: partial failures, times, and the annotation of ``render``.
 
-Separate from the adapter, because the form of replies changes with the engine and not with the queries.
+This module is separate from the adapter, because the form of replies changes with the engine, not with the queries.
 """
 
 import json

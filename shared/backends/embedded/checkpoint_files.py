@@ -77,7 +77,7 @@ class FileCheckpointStore:
 
 
 def _list_names_descending(folder: Path, digits: int) -> list[str]:
-    """Return the names of a folder's checkpoints, which consist of a fixed number of digits, highest first."""
+    """Return the names of a folder's checkpoints, highest number first; each name has a fixed number of digits."""
     try:
         names = os.listdir(folder)  # noqa: PTH208  names alone
     except (FileNotFoundError, NotADirectoryError):

@@ -74,7 +74,10 @@ class SqliteConnectionStates:
         await self._database.close()
 
     def _read_states(self, database: sqlite3.Connection) -> Mapping[str, ConnectionState]:
-        """Read the states of all connections; an unchanged state is the same object as before, which saves time."""
+        """Read the states of all connections.
+
+        For an unchanged state, the previous object is returned again, which saves time.
+        """
         before, states = self._last_read, dict[str, tuple[_Row, ConnectionState]]()
         rows: list[_Row] = database.execute(_READ).fetchall()
         for row in rows:

@@ -1,6 +1,6 @@
 """Progress of the telemetry archive: whether all messages of the embedded event hub are archived.
 
-Separate from ``hub`` because it implements a port of downloads, which the hub does not know.
+This module is separate from ``hub`` because it implements a port of downloads, which the hub does not depend on.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ _LOGGER = get_logger("hub_arrivals")
 
 
 class HubArchiveProgress:
-    """Implementation of ArchiveProgress: reads the progress of archiving, also by another process, from the hub's file.
+    """Implementation of ArchiveProgress: reads the archive's offset from the hub's file; any process may archive.
 
     Args:
         path: file of the embedded event hub.

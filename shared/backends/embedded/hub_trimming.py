@@ -1,6 +1,6 @@
 """Deletion of old events from the embedded event hub, without blocking senders for long.
 
-Separate from the hub's reader and writer, because it also returns the space of deleted events to the file system.
+This module is separate from the hub's reader and writer, because it also returns space to the file system.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -17,7 +17,7 @@ _CHUNK = 5_000
 
 
 class HubTrimmer:
-    """Deletes old events from the file of an embedded event hub. Only one thread may use it at a time.
+    """Deleter of old events from the file of an embedded event hub. Only one thread may use this object at a time.
 
     Several processes may trim one file at the same time.
 
@@ -80,7 +80,7 @@ class HubTrimmer:
         return self._delete_range(first, newer[0] - 1 if newer else last)
 
     def _delete_range(self, first: int, last: int) -> int:
-        """Delete the events of a range of ids in chunks, so that senders do not wait long for the file."""
+        """Delete the events of a range of ids in small parts, so that senders do not wait long for the file."""
         deleted, count = 0, _CHUNK
         while count == _CHUNK:
             count = self._yield_after(lambda: self._delete_chunk(first, last))
@@ -94,7 +94,7 @@ class HubTrimmer:
         ).rowcount
 
     def _yield_after[T](self, write: Callable[[], T]) -> T:
-        """Call a function that writes, then pause for as long as it took, so that other writers get the file.
+        """Call a function that writes, then pause as long as the call took, so that other writers can lock the file.
 
         SQLite's lock is not fair: without the pause, a sender could wait until its timeout.
         """

@@ -140,9 +140,9 @@ class SqliteChainStore:
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Start a process that verifies windows (ranges of records) of a chain.
+        """Return a context manager that runs a process for verifying windows (ranges of records) of a chain.
 
-        Only one process runs at a time, so that requests get processor time.
+        Only one such process runs at a time, so that requests get processor time.
 
         Raises:
             VerifierUnavailableError: another chain is being verified.
@@ -204,9 +204,9 @@ class SqliteChainStore:
         return await self._read_in_thread(select_records) if values else []
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the decisions about amendments by two indexes: of the signed content and of the filter field.
+        """Find the decisions about amendments with two indexes: one of the signed content, and one of the filter field.
 
-        The filter field is a copy of the content for queries, and a forger may have changed the copy only.
+        The filter field is a copy of the content for queries. A forger may have changed only the copy.
         """
 
         def select_decisions(connection: sqlite3.Connection) -> list[ChainRecord]:

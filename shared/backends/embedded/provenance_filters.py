@@ -1,6 +1,6 @@
 """SQL queries for the records of an audit chain that match filters.
 
-Separate from ``provenance`` because it only builds SQL text and opens no file.
+This module is separate from ``provenance`` because it only builds SQL text and opens no file.
 """
 
 import sqlite3
@@ -110,7 +110,7 @@ def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Fi
 
 
 def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
-    """Return the sequence number of the first record at or after a time, or only after that time if ``strict``.
+    """Return the sequence number of the first record whose time is not before ``time``; if ``strict``, after ``time``.
 
     If there is no such record, return the last sequence number + 1.
     """
@@ -135,8 +135,8 @@ def _find_next_time(connection: sqlite3.Connection, chain: int, sequence: int) -
     """Find the first record, at or after a sequence number, whose content has a valid time.
 
     Return the sequence number and the time of the record; None if there is no such record. The time is read from the
-    signed content and not from its copy for queries, because a tampered copy must not hide records. The sequence number
-    may be higher than requested, because a tampered chain may have gaps.
+    signed content and not from the copy for queries, because a forged copy must not hide records. The record may follow
+    later in the chain, because a tampered chain may have gaps.
     """
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
     with closing(connection.execute(sql, (chain, sequence))) as rows:

@@ -26,9 +26,9 @@ _NICENESS: Final = 5
 
 
 class VerifierProcess:
-    """Context manager that runs a process, which verifies windows (ranges of records) of audit chains.
+    """Context manager that runs a process for verifying windows (ranges of records) of audit chains.
 
-    The process ends when the context is left or the service ends.
+    The process ends if the block or the service ends.
 
     Args:
         path: SQLite file of the chains.

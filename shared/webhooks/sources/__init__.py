@@ -1,1 +1,1 @@
-"""Sources of webhook events: each derives events from stored changes, so that a crash loses no event."""
+"""Sources of webhook events. Each source derives events from stored changes, so that a crash loses no event."""

@@ -125,7 +125,7 @@ def parse_records(records: Iterable[ChainRecord]) -> Iterator[dict[str, Any]]:
 
 
 def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEvent | None:
-    """Build the webhook event about a new amendment: pending, or decided if the policy requires no approval."""
+    """Build the webhook event about a new amendment: pending, or approved if the policy requires no approval."""
     is_pending = content.get("Status") == "pending"
     kind = WebhookEventType.AMENDMENT_PENDING if is_pending else WebhookEventType.AMENDMENT_DECIDED
     data = _describe_amendment(scope_key, content) | {"status": content.get("Status"), "decidedBy": None}

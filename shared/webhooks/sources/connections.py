@@ -22,10 +22,10 @@ type Reported = dict[str, Any]
 
 
 class ConnectionEvents:
-    """Publishes a webhook event for each change of a connection's status.
+    """Source that publishes a webhook event for each change of a connection's status.
 
-    The new statuses and their changes are stored in one write, then the changes are published. After a crash between
-    the two, the next run publishes the same changes under the same keys.
+    The new statuses and the unpublished changes are stored in one write, and then the changes are published. After a
+    crash in between, the next run publishes the same changes with the same keys.
 
     Args:
         load_catalog: returns the current workspace catalog.
@@ -59,8 +59,8 @@ class ConnectionEvents:
     async def run(self) -> None:
         """Publish the changes of connection statuses since the last run.
 
-        While no endpoint subscribes to these changes, no status is read, and stored statuses are deleted. A later
-        endpoint gets only changes after its subscription.
+        While no endpoint subscribes to these changes, no status is read, and the stored statuses are deleted. An
+        endpoint that subscribes later gets only later changes.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.

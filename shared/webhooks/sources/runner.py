@@ -1,4 +1,7 @@
-"""Runner of all sources of webhook events, started by the background timer and directly after changes."""
+"""Runner of all sources of webhook events.
+
+The background timer starts it, and also each change that can cause an event.
+"""
 
 import asyncio
 import contextvars
@@ -28,7 +31,7 @@ class EventSources:
         self._is_closed = False
 
     async def run(self) -> None:
-        """Run each source once; a failure of one does not stop the others, and the next run repeats its work."""
+        """Run each source once. If a source fails, the others still run, and the next run repeats the failed work."""
         for name, source in self._sources.items():
             try:
                 await source()
@@ -40,7 +43,10 @@ class EventSources:
         self._wake()
 
     def nudge(self) -> None:
-        """Run the sources soon, without waiting for the timer; several calls during a run cause one further run."""
+        """Run the sources soon, without waiting for the timer.
+
+        Several calls during a run cause only one further run.
+        """
         self._is_requested = True
         if not self._is_closed and (self._task is None or self._task.done()):
             # The task serves many requests, so it must not inherit the log context of the first one.

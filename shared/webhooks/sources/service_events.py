@@ -17,7 +17,10 @@ def build_download_event(job: Job, at: datetime) -> WebhookEvent:
 
 
 def build_broken_chain_event(chain: ChainKey, broken_at: str, reason: str, at: datetime) -> WebhookEvent:
-    """Build the webhook event about a broken audit chain; its key changes daily, so it is reported once a day."""
+    """Build the webhook event about a broken audit chain.
+
+    Its key contains the day, so a broken chain is reported daily.
+    """
     kind = WebhookEventType.AUDIT_CHAIN_BROKEN
     data = {
         "target": chain.target.value,

@@ -109,7 +109,7 @@ def _parse_cursor(query: AlertsQuery) -> AlertPlace | None:
     except ValueError as error:
         raise invalid("cursor", str(error)) from error
     if filters != query.filters:
-        raise invalid("cursor", "belongs to a list with other filters; omit it to begin with the first page")
+        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
     return AlertPlace(started_at, alert_id)
 
 

@@ -138,7 +138,7 @@ def parse_scopes_cursor(query: ScopesQuery) -> ChainKey | None:
     except ValueError as error:
         raise invalid("cursor", str(error)) from error
     if filtered != query.filters:
-        raise invalid("cursor", "belongs to a list with other filters; omit it to begin with the first page")
+        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
     return after
 
 

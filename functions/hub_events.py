@@ -125,7 +125,9 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
     places = _read_metadata(events.metadata, "SystemPropertiesArray") or ()
     properties = _read_metadata(events.metadata, "PropertiesArray") or [{}] * len(events)
     if not len(events) == len(places) == len(properties):
-        raise ValueError("the metadata of the Event Hub batch describe another number of events")
+        raise ValueError(
+            "the metadata of the Event Hub batch describe a different number of events than the batch contains"
+        )
     return list(
         map(
             HubEvent,

@@ -88,5 +88,5 @@ def _parse_cursor(query: SignaturesQuery) -> str:
     except ValueError as error:
         raise invalid("cursor", str(error)) from error
     if tuple(filters) != _list_filters(query):
-        raise invalid("cursor", "belongs to a list with other filters; omit it to begin with the first page")
+        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
     return place

@@ -239,7 +239,7 @@ def _parse_cursor(call: Call[DeliveriesQuery]) -> DeliveryPlace | None:
     except ValueError as error:
         raise invalid("cursor", str(error)) from error
     if listed != _describe_list(call):
-        raise invalid("cursor", "belongs to a list with other filters; omit it to begin with the first page")
+        raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
     return DeliveryPlace(created_at, delivery_id)
 
 

@@ -186,7 +186,7 @@ class _Upload:
             return 0
         others = [path for path in self._blocks.glob("*") if path.name != replaced]
         if len(others) >= MAX_BLOCKS:
-            raise invalid("blockid", f"names one block too many; a file has at most {MAX_BLOCKS} blocks")
+            raise invalid("blockid", f"exceeds the limit of blocks; a file has at most {MAX_BLOCKS} blocks")
         return sum(path.stat().st_size for path in others)
 
 

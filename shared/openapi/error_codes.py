@@ -23,7 +23,7 @@ def _build_error_code(detail: str, *statuses: int) -> ErrorCode:
 
 
 ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
-    "INVALID_REQUEST": _build_error_code("A parameter or member breaks its rule.", 400),
+    "INVALID_REQUEST": _build_error_code("A parameter or property is invalid.", 400),
     "BODY_NOT_YAML": _build_error_code(
         "A workspace document in YAML cannot be parsed, is empty, or exceeds a limit.", 400
     ),
@@ -31,13 +31,13 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The body is not strict JSON (RFC 8259).",
         400,
     ),
-    "VERSION_UNKNOWN": _build_error_code("The header `Oi-Version` names no version of the service.", 400),
+    "VERSION_UNKNOWN": _build_error_code("The service does not support the version in the header `Oi-Version`.", 400),
     "UNAUTHENTICATED": _build_error_code(
         "The credential is missing, invalid, expired, revoked, or belongs to a disabled member.", 401
     ),
     "ACCESS_RIGHT_MISSING": _build_error_code("The credential lacks a right.", 403),
     "ROUTE_NOT_FOUND": _build_error_code("No operation has this address.", 404),
-    "METHOD_NOT_ALLOWED": _build_error_code("The address supports other methods.", 405),
+    "METHOD_NOT_ALLOWED": _build_error_code("This address does not support the method of the request.", 405),
     "PROTOCOL_REFUSED": _build_error_code(
         "The MCP server rejects the Content-Type, Host or Origin of the request.",
         400,
@@ -46,16 +46,20 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         421,
     ),
     "BODY_TOO_LARGE": _build_error_code("The body is larger than the limit of the route.", 413),
-    "BODY_NOT_DECODABLE": _build_error_code("The body does not have its `Content-Encoding`, or ends too early.", 400),
+    "BODY_NOT_DECODABLE": _build_error_code(
+        "The body cannot be decoded with its `Content-Encoding`, or ends too early.", 400
+    ),
     "CONTENT_ENCODING_UNSUPPORTED": _build_error_code("The operation does not accept this `Content-Encoding`.", 415),
     "URI_TOO_LONG": _build_error_code("Path and query are longer than 32,768 bytes.", 414),
-    "HEADERS_TOO_LARGE": _build_error_code("More than 100 headers, or more than 128 KiB of them.", 431),
+    "HEADERS_TOO_LARGE": _build_error_code(
+        "The request has more than 100 headers, or headers of more than 128 KiB.", 431
+    ),
     "INTERNAL_ERROR": _build_error_code("The service failed; its log has the reason under the `traceId`.", 500),
     "THROTTLED": _build_error_code(
         "The engine, the hub or a data store is throttled, or queries of the principal wait; see `Retry-After`.", 429
     ),
     "RATE_LIMITED": _build_error_code(
-        "More requests in a minute, or at once, than the workspace's tier allows a principal.", 429
+        "The principal has sent more requests in a minute, or at once, than the workspace's tier allows.", 429
     ),
     "OVERLOADED": _build_error_code("The instance is overloaded.", 503),
     "TOO_MANY_STREAMS": _build_error_code("The principal has reached its limit of open live streams; close one.", 429),
@@ -67,8 +71,10 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "QUOTAS_UNAVAILABLE": _build_error_code("The store that counts streams and jobs does not answer.", 503),
     "RATE_LIMITS_UNAVAILABLE": _build_error_code("The store of rate limits does not answer.", 503),
-    "FILE_NOT_FOUND": _build_error_code("A browser page has no such file, or the file of a link was removed.", 404),
-    "OTHER_WORKSPACE": _build_error_code("The GraphQL address names another workspace.", 403),
+    "FILE_NOT_FOUND": _build_error_code(
+        "The web page has no file with this name, or the file of a download link was deleted.", 404
+    ),
+    "OTHER_WORKSPACE": _build_error_code("The workspace in the GraphQL URL is not the caller's workspace.", 403),
     "TOKEN_NOT_FOUND": _build_error_code("No active token has this id.", 404),
     "DELEGATED_TOKEN": _build_error_code(
         "A token that an OAuth client received by consent cannot sign, create credentials or approve clients.", 403
@@ -79,11 +85,15 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         401,
     ),
     "SIGNATURE_REQUIRED": _build_error_code("The policy `signatures` requires a signature for this decision.", 400),
-    "SIGNATURE_MEANING_INVALID": _build_error_code("The meaning of the signature is not one of this decision.", 400),
+    "SIGNATURE_MEANING_INVALID": _build_error_code(
+        "The meaning of the signature is not allowed for this decision.", 400
+    ),
     "SIGNATURE_NOT_PERSONAL": _build_error_code(
         "The token descends from an API key that another person created, so it cannot sign.", 403
     ),
-    "SIGNATURE_TOKEN_USED": _build_error_code("The sign-in has signed already; sign in again for this signature.", 409),
+    "SIGNATURE_TOKEN_USED": _build_error_code(
+        "The sign-in was already used for a signature; sign in again for this signature.", 409
+    ),
     "SIGNATURE_LOCKED": _build_error_code(
         "Too many signatures of the member were refused; retry after `Retry-After`.", 429
     ),
@@ -92,7 +102,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "No OAuth client has this `client_id`, or its metadata document cannot be used.", 400
     ),
     "REDIRECT_URI_MISMATCH": _build_error_code(
-        "The redirect URI of an authorization request is not one of its client.", 400
+        "The redirect URI of the authorization request does not belong to the client.", 400
     ),
     "GRANT_NOT_FOUND": _build_error_code("No consent to an OAuth client has this id.", 404),
     "CREDENTIAL_BOUND": _build_error_code(
@@ -129,10 +139,12 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "WARM_QUERY_PATH_TAKEN": _build_error_code("Another query has this API path or lookup.", 409),
     "QUERY_INVALID": _build_error_code(
-        "The KQL does not parse or bind, or a dynamic value of its result has more than 200 levels.", 400
+        "The KQL text is invalid, or a dynamic value of its result has more than 200 levels.", 400
     ),
     "QUERY_NOT_READ_ONLY": _build_error_code("The query contains a control command.", 400),
-    "QUERY_TOO_LARGE": _build_error_code("The query needs more memory or rows than allowed.", 400),
+    "QUERY_TOO_LARGE": _build_error_code(
+        "The query needs more memory, or returns more rows, than the engine allows.", 400
+    ),
     "TIME_RANGE_NOT_APPLICABLE": _build_error_code(
         "The query reads telemetry that `timeRange`, or `from` and `to`, cannot filter.", 400
     ),
@@ -156,10 +168,12 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "CATALOG_UNAVAILABLE": _build_error_code("The workspace's catalog cannot be read.", 503),
     "CATALOG_CHANGED": _build_error_code("The catalog changed repeatedly meanwhile; retry.", 409),
     "PARTITION_KEY_IMMUTABLE": _build_error_code("The partition key path of a container cannot be changed.", 409),
-    "WORKSPACE_ID_FIXED": _build_error_code("The document has another workspace id than the one applied before.", 409),
+    "WORKSPACE_ID_FIXED": _build_error_code(
+        "The workspace id in the document differs from the id of the stored workspace.", 409
+    ),
     "MEMBER_NOT_FOUND": _build_error_code("The team has no member with this id.", 404),
     "RIGHT_NOT_HELD": _build_error_code(
-        "The change gives rights that the caller lacks, or concerns a member who has them.", 403
+        "The changed member has, before or after the change, rights that the caller lacks.", 403
     ),
     "SELF_LOCKOUT": _build_error_code(
         "Members cannot disable or remove themselves, and cannot remove their own `Workspace.Team.Manage`.", 409
@@ -193,41 +207,47 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "RECORD_DAMAGED": _build_error_code("The amendment was changed in the store and cannot be decided.", 409),
     "RECORD_NOT_FOUND": _build_error_code("The chain has no record with this RecordID.", 404),
     "TARGET_UNKNOWN": _build_error_code("`target` must be one of the four targets.", 400),
-    "TARGET_SCOPE_MISMATCH": _build_error_code("A workspace target with a scope, or a domain target without one.", 400),
+    "TARGET_SCOPE_MISMATCH": _build_error_code(
+        "A workspace target must not have a scope, and a domain target must have one.", 400
+    ),
     "TARGET_READ_ONLY": _build_error_code(
         "Events cannot be appended to DomainAmendments; use the routes for amendments.", 400
     ),
     "SCOPE_KEY_REQUIRED": _build_error_code("The scope is missing or empty.", 400),
-    "VERIFY_TIMEOUT": _build_error_code("Verification took over 200 s and has no result.", 504),
-    "CHECKPOINT_NOT_FOUND": _build_error_code("The chain has no signed checkpoint yet, or none of this size.", 404),
+    "VERIFY_TIMEOUT": _build_error_code("The verification was ended without a result after 200 seconds.", 504),
+    "CHECKPOINT_NOT_FOUND": _build_error_code(
+        "The chain has no signed checkpoint yet, or no checkpoint of this size.", 404
+    ),
     "RECEIPT_NOT_READY": _build_error_code("No checkpoint covers the record yet; retry after `Retry-After`.", 404),
     "CHAIN_BROKEN": _build_error_code("The chain is broken, so it gets no receipts: verify the chain.", 409),
     "CHECKPOINT_REFUSED": _build_error_code("The chain differs from its last checkpoint: verify the chain.", 409),
     "CHECKPOINTS_UNAVAILABLE": _build_error_code("The store of checkpoints does not answer.", 503),
     "AMENDMENT_NOT_FOUND": _build_error_code("No amendment in this scope has this id.", 404),
-    "AMENDMENT_NOT_PENDING": _build_error_code("The amendment has a decision.", 409),
-    "REASON_CATEGORY_UNKNOWN": _build_error_code("The reason is not on the workspace's list.", 400),
+    "AMENDMENT_NOT_PENDING": _build_error_code("The amendment was already approved or rejected.", 409),
+    "REASON_CATEGORY_UNKNOWN": _build_error_code("The reason category is not one of the workspace's categories.", 400),
     "DOWNLOAD_NOT_FOUND": _build_error_code(
-        "No download with this id, or it has expired.",
+        "The download does not exist or has expired.",
         404,
     ),
     "DOWNLOAD_ENDED": _build_error_code("The download has ended and cannot be cancelled.", 409),
     "BUNDLE_NOT_FOUND": _build_error_code(
-        "No audit bundle with this id, or it has expired.",
+        "The audit bundle does not exist or has expired.",
         404,
     ),
     "BUNDLE_ENDED": _build_error_code("The audit bundle has ended and cannot be cancelled.", 409),
     "DOWNLOADS_UNAVAILABLE": _build_error_code("Downloads cannot be stored or started at the moment.", 503),
-    "DATABASE_NOT_FOUND": _build_error_code("No database with this lookup in the workspace.", 404),
-    "DATABASE_NOT_IN_STORE": _build_error_code("The database is not owned by the store in the address.", 404),
-    "TABLE_NOT_FOUND": _build_error_code("No such table in that database, or a record without a container.", 404),
-    "TABLE_NOT_EXPOSED": _build_error_code("The container publishes nothing.", 404),
-    "OPERATION_NOT_EXPOSED": _build_error_code("The container does not publish this operation.", 403),
-    "PARTITION_KEY_REQUIRED": _build_error_code(
-        "A call for a single document, or a new document, without the partition key.", 400
+    "DATABASE_NOT_FOUND": _build_error_code("The workspace has no database with this lookup.", 404),
+    "DATABASE_NOT_IN_STORE": _build_error_code("The data store in the URL does not have this database.", 404),
+    "TABLE_NOT_FOUND": _build_error_code(
+        "The database has no table with this name, or the container of the table does not exist.", 404
     ),
-    "DATA_PLANE_FORBIDDEN": _build_error_code("The account exists, but access to its documents was not granted.", 403),
-    "DOCUMENT_NOT_FOUND": _build_error_code("No document with this id and partition key.", 404),
+    "TABLE_NOT_EXPOSED": _build_error_code("The container exposes no operation.", 404),
+    "OPERATION_NOT_EXPOSED": _build_error_code("The container does not expose this operation.", 403),
+    "PARTITION_KEY_REQUIRED": _build_error_code("The request does not contain the partition key of the document.", 400),
+    "DATA_PLANE_FORBIDDEN": _build_error_code(
+        "The account exists, but the service has no access to its documents.", 403
+    ),
+    "DOCUMENT_NOT_FOUND": _build_error_code("The table has no document with this id and partition key.", 404),
     "DOCUMENT_EXISTS": _build_error_code("A document with this id and partition key exists.", 409),
     "DOCUMENT_TOO_LARGE": _build_error_code("The document is over 2,000,000 bytes.", 413),
     "PRECONDITION_REQUIRED": _build_error_code(
@@ -242,18 +262,18 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "CONTAINER_NOT_FOUND": _build_error_code("The database has neither a container nor a record of this name.", 404),
     "CONTAINER_PROVISIONED": _build_error_code("The container exists in the account.", 409),
     "CONTAINER_NOT_DECLARED": _build_error_code(
-        "The container exists in the account without a record that could be removed.", 409
+        "The container exists in the account, but the workspace has no record of it to remove.", 409
     ),
     "DATA_CLASS_REFUSED": _build_error_code("Containers cannot have the data class `evidence`.", 400),
-    "STORE_NOT_AVAILABLE": _build_error_code("The deployment names a store that has no adapter yet.", 503),
+    "STORE_NOT_AVAILABLE": _build_error_code("The configured store is not supported yet.", 503),
     "NOT_READY": _build_error_code("A store or the query engine does not answer (`/readyz`).", 503),
-    "IMPORT_NOT_FOUND": _build_error_code("No import with this id, or it has expired.", 404),
+    "IMPORT_NOT_FOUND": _build_error_code("The import does not exist or has expired.", 404),
     "IMPORT_NOT_UPLOADED": _build_error_code(
         "The import has no file yet, or the file does not have the announced size.", 409
     ),
     "IMPORT_TOO_LARGE": _build_error_code("The uploaded file has more bytes than an import takes.", 413),
     "IMPORT_ENDED": _build_error_code("The import has ended and can be neither started nor cancelled.", 409),
-    "WEBHOOK_NOT_FOUND": _build_error_code("No webhook with this id.", 404),
+    "WEBHOOK_NOT_FOUND": _build_error_code("The workspace has no webhook with this id.", 404),
     "DELIVERY_NOT_FOUND": _build_error_code(
         "The webhook has no delivery with this id, or it is older than 30 days.", 404
     ),

@@ -262,7 +262,7 @@ class Checkpoints:
         if covered is None or not _has_same_root(covered, last):
             covered = await ChainTrees(self._store, runtime=self._runtime).build_signed_tree(chain, last.size)
         if not _has_same_root(covered, last):
-            detail = "The last checkpoint of the chain was signed for other records than these."
+            detail = "The last checkpoint of the chain was signed for other records than those in the store."
             raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)
         return covered
 

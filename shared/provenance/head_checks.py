@@ -112,12 +112,12 @@ async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Ti
             here = format_record_id(record.sequence)
             if tip.sequence:
                 return ChainFault(record.hash, describe_fork(1))
-            return ChainFault(here, f"{here} exists without a head item of this chain")
+            return ChainFault(here, f"{here} is stored, but this chain has no head item")
     for record in orphans:
         if not tip.sequence and not _is_first_record(record) and _can_belong_to(chain, record):
             here = format_record_id(record.sequence)
             return ChainFault(
-                here, f"{here} exists without a head item and a first record, and may belong to this chain"
+                here, f"{here} is stored and may belong to this chain, which has no head item and no first record"
             )
     return None
 

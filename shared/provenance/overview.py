@@ -154,7 +154,7 @@ class AuditOverview:
         async with self._counting:
             while chains := await self._index.list_uncounted(1):
                 if self._runtime.monotonic() > deadline:
-                    detail = "Amendments of an earlier version are being counted; retry after the stated time."
+                    detail = "Amendments of an earlier service version are being counted; retry after the stated time."
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=10)
                 await self._index.complete_counts(chains[0])
             self._checked_at = self._runtime.monotonic()

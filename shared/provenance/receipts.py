@@ -92,7 +92,7 @@ class Receipts:
             root: signed Merkle root of a checkpoint that covers the record.
 
         Raises:
-            WorkspaceError: CONFLICT ``CHAIN_BROKEN`` if the stored hashes do not lead to the signed root.
+            WorkspaceError: CONFLICT ``CHAIN_BROKEN`` if the root of the stored hashes differs from the signed root.
         """
         checkpoint = root.checkpoint
         try:
@@ -100,7 +100,7 @@ class Receipts:
         except WorkspaceError as error:
             raise _convert_error(error) from error
         if not is_included(digest, proof.leaf_index, proof.size, proof.hashes, checkpoint.root):
-            raise _build_broken_error("the stored hashes do not lead to the signed root")
+            raise _build_broken_error("the Merkle root of the stored hashes differs from the signed root")
         return root.signature.encode_inclusion_receipt(proof.size, proof.leaf_index, proof.hashes)
 
     async def prove_covered(self, chain: ChainKey, records: Iterable[ChainRecord]) -> dict[str, bytes]:
@@ -177,7 +177,7 @@ class Receipts:
         except WorkspaceError as error:
             raise _convert_error(error) from error
         if not is_consistent(old, checkpoint.size, older.root, checkpoint.root, proof.hashes):
-            raise _build_broken_error("the stored hashes do not lead to the signed roots")
+            raise _build_broken_error("the Merkle roots of the stored hashes differ from the signed roots")
         return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
 
     async def _resolve_size(self, chain: ChainKey, size: int | None) -> int:

@@ -368,7 +368,7 @@ def _find_checkpoint_fault(
         missing = format_record_id(verification.sequence + 1)
         return ChainFault(missing, f"{missing} is missing: checkpoint {newest.name} counts {signed.size} records")
     if verification.tree.compute_root() != signed.root:
-        return ChainFault(newest.name, f"checkpoint {newest.name} was signed for other records than these")
+        return ChainFault(newest.name, f"checkpoint {newest.name} was signed for other records than those in the store")
     return None
 
 

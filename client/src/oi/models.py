@@ -157,7 +157,7 @@ AuditScopeLastVerdict: TypeAlias = Literal["valid", "broken"]
 
 
 class BrokenChainEventData(TypedDict):
-    """An audit chain that the verification in the background found broken."""
+    """An audit chain in which the background verification found a fault."""
 
     target: str
     scopeKey: str | None
@@ -231,7 +231,7 @@ class ChoiceVariable(TypedDict):
 
 
 class ClientDescription(TypedDict):
-    """OAuth client that requests rights. A client that the workspace does not declare chooses its own name."""
+    """OAuth client that requests rights. If the workspace does not declare the client, its name is unverified."""
 
     id: str
     name: str
@@ -1384,7 +1384,7 @@ AlertRuleBody = TypedDict(
         "updatedAt": NotRequired[Any],
     },
 )
-"""Request body that defines an alert rule; an omitted `enabled` keeps its value."""
+"""Request body that defines an alert rule; if `enabled` is omitted, the stored value stays."""
 
 
 AlertRuleDefinition = TypedDict(
@@ -1469,7 +1469,7 @@ class AmendmentBody(TypedDict):
 
 
 class AmendmentEventData(TypedDict):
-    """An amendment that waits for a decision, was approved or rejected; `decidedBy` is null without approval."""
+    """An amendment that is pending, was approved or rejected; `decidedBy` is null if no approval is required."""
 
     scopeKey: str
     recordId: str
@@ -1820,7 +1820,7 @@ class MappingBody(TypedDict):
 
 
 class MemberBody(TypedDict):
-    """Request body that defines a member; an omitted `enabled` or `oid` keeps its value."""
+    """Request body that defines a member; if `enabled` or `oid` is omitted, the stored value stays."""
 
     name: str
     role: Role
@@ -2004,7 +2004,10 @@ class QueryList(TypedDict):
 
 
 class RemappingBody(TypedDict):
-    """Request body with another column mapping for a preview or for the start; without it, the import's applies."""
+    """Request body of a preview or start of an import: another column mapping, which replaces the import's.
+
+    May be empty.
+    """
 
     mapping: NotRequired[MappingBody | None]
 
@@ -2385,7 +2388,7 @@ class Import(TypedDict):
 
 
 class ImportBody(TypedDict):
-    """Request body that creates an import: format of the file with old telemetry, and mapping of its columns."""
+    """Request body that creates an import of old telemetry: format of the file, and assignment of its columns."""
 
     format: ImportFormat
     fileName: str

@@ -316,7 +316,7 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
         )
     assert main(verify[:-2]) == 0
     assert main(verify) == 1
-    assert "the checkpoint was signed for other records than these" in capsys.readouterr().out
+    assert "the checkpoint was signed for other records than those in the export" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("ledger")

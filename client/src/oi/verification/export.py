@@ -242,4 +242,4 @@ def _compare_checkpoint(tree: CompactRange, checkpoint: CheckpointContent) -> No
         missing = format_record_id(tree.size + 1)
         raise BrokenError(missing, f"{missing} is missing: the checkpoint counts {checkpoint.size} records")
     if tree.compute_root() != checkpoint.root:
-        raise BrokenError("checkpoint", "the checkpoint was signed for other records than these")
+        raise BrokenError("checkpoint", "the checkpoint was signed for other records than those in the export")

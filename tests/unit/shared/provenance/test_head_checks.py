@@ -108,7 +108,7 @@ async def test_records_without_head_are_found(ledger: Ledger, tampering: str) ->
     change_head(ledger, tampering)
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
-    assert verdict.reason == f"{format_record_id(1)} exists without a head item of this chain"
+    assert verdict.reason == f"{format_record_id(1)} is stored, but this chain has no head item"
     assert (await ledger.verify(BATCH)).chain_valid
     assert (await ledger.verify(OTHER)).empty
 
@@ -155,7 +155,7 @@ async def test_records_without_head_and_first_record_are_found(ledger: Ledger, g
     for chain in (PLATFORM, OTHER):
         verdict = await ledger.verify(chain)
         assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(gone + 1))
-        assert "without a head item and a first record" in verdict.reason
+        assert "has no head item and no first record" in verdict.reason
     assert (await ledger.verify(BATCH)).chain_valid
     assert (await ledger.verify(ChainKey(Target.DOMAIN_AMENDMENTS, "other"))).empty
 

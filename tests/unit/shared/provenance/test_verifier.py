@@ -387,12 +387,12 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
     "rewritten whole": (
         reseal_records(1, lambda value: value.update(UserID="nobody")),
         None,
-        "was signed for other records than these",
+        "was signed for other records than those in the store",
     ),
     "rewritten from the middle": (
         reseal_records(5, lambda value: value.update(UserID="nobody")),
         None,
-        "was signed for other records than these",
+        "was signed for other records than those in the store",
     ),
 }
 

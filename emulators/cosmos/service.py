@@ -6,10 +6,9 @@ from collections.abc import Callable
 from email.utils import formatdate
 
 from emulators.cosmos import data_plane
-from emulators.cosmos.account import AccountOptions, authenticate
+from emulators.cosmos.account import AccountOptions, ThroughputBudget, authenticate
 from emulators.cosmos.control_plane import ControlPlane
 from emulators.cosmos.faults import FaultKind, InjectedFault
-from emulators.cosmos.throughput import ThroughputBudget
 from emulators.cosmos.wire import (
     ITEM_WRITES,
     MAX_BYTES,

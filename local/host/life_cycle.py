@@ -23,9 +23,8 @@ from local.errors import StartError
 from local.host import worker
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
-from local.host.kusto_process import KustoProcess
 from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, load_access_key
-from local.host.running_hosts import claim_data_dir, record_host
+from local.host.processes import KustoProcess, claim_data_dir, record_host
 from local.host.shutdown import ShutdownSignal
 from local.host.timers import Timer, TimerStatusFile, delete_hourly
 from local.host.triggers import (
@@ -53,7 +52,7 @@ from shared.settings import EMBEDDED_ENGINE
 from shared.telemetry.models import IMPULSES_HUB
 
 if TYPE_CHECKING:
-    from local.host.query_checks import QueryChecks
+    from local.host.first_run import QueryChecks
 
 _LOGGER = get_logger("local.host")
 _DRAIN_SECONDS = 3.5

@@ -1,23 +1,323 @@
-"""HTTP server of the local host: uvicorn without signal handlers, and its listening socket.
+"""HTTP server of the local host: its listening socket, its client connections and their limits.
 
-The server runs any ASGI application, so that tests of the emulators and benchmarks can use it without the host.
-
-This module is separate from the life cycle of the host, which does not depend on uvicorn.
+The server runs any ASGI application, so that tests of the emulators and benchmarks can use it without the host. It is
+separate from the life cycle of the host, which does not depend on uvicorn. Only this module depends on the internals of
+uvicorn's HTTP protocol. It limits the number of connections and the time for a request.
 """
 
 import asyncio
 import contextlib
+import resource
 import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, cast
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from emulators.web_pubsub.sockets import MAX_MESSAGE_BYTES, PING_SECONDS, FrameSocket
 from local.errors import StartError
 from local.host.shutdown import ShutdownSignal
 from local.http_server.application import Message, Receive, Send
-from local.http_server.connections import ConnectionLimits, HttpConnection, LimitedConfig
+from local.http_server.error_replies import (
+    RawHeaders,
+    build_error_reply,
+    build_timeout_reply,
+    check_protocol,
+    choose_request_id,
+    describe_parse_failure,
+    serialize_reply,
+)
+from local.http_server.request_head import HeadSizeCounter, split_target
+from shared.errors import Kind, WorkspaceError
+from shared.http.messages import Reply
+from shared.observability.logs import fields, get_logger
+
+_LOGGER = get_logger("local.connections")
+_MAX_CONNECTIONS = 1000
+_STREAMS_SHARE = 0.8
+"""Maximum share of all connections that may be live streams; the others are reserved for requests."""
+_LINGER_SECONDS = 1.0
+"""Delay in seconds of the close after an error reply; an immediate close would reset the connection."""
+
+
+def _compute_connection_limit() -> int:
+    """Return the maximum number of connections: at most half of the files that the process may open."""
+    return min(_MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits on the number of connections, and on the time in which a request must arrive.
+
+    Attributes:
+        connections: maximum number of open connections.
+        seconds: maximum time in seconds for all headers of a request, between two parts of its body, and before the
+            first request of a connection.
+    """
+
+    connections: int = field(default_factory=_compute_connection_limit)
+    seconds: float = 30.0
+
+    @property
+    def streams(self) -> int:
+        """Maximum number of open WebSockets."""
+        return int(self.connections * _STREAMS_SHARE)
+
+
+class LimitedConfig(uvicorn.Config):
+    """Options of the uvicorn server, with connection limits."""
+
+    limits: ConnectionLimits
+    idle_order: "OrderedDict[HttpConnection, None]"
+    """Connections without WebSockets, longest idle first."""
+
+
+class _Stage(Enum):
+    """Part of a request that a connection expects next."""
+
+    NOTHING = auto()
+    HEADERS = auto()
+    BODY = auto()
+
+
+class HttpConnection(HttpToolsProtocol):
+    """uvicorn connection that closes when a request does not arrive completely in time."""
+
+    def __init__(
+        self,
+        config: LimitedConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = config.limits
+        self._idle_order = config.idle_order
+        self._stage = _Stage.NOTHING
+        self._begun = self._heard = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_rejected = False
+        self._upgraded = False
+        self._sizes = HeadSizeCounter()
+        self._data = b""
+        self._fault: WorkspaceError | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
+        """Accept a new connection.
+
+        At the limit, close an idle connection instead, or reject the new one if none is idle.
+        """
+        full = len(self.connections) >= self._limits.connections
+        super().connection_made(transport)
+        if full and not self._close_idle_connection():
+            self._reject_connection()
+            return
+        self._idle_order[self] = None
+        self._start_timer(self._limits.seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Remove a closed connection from the counted connections."""
+        self._idle_order.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse received bytes; reject a request whose head is invalid or too large."""
+        if self._is_rejected:
+            return
+        self._heard = self.loop.time()
+        self._idle_order.move_to_end(self)
+        self._data = data
+        super().data_received(data)
+        if not self._sizes.add_data(len(data)):
+            self._reject_head()
+        if self._timer is None and not self._upgraded and not self.transport.is_closing():
+            self._start_timer(self._limits.seconds)
+
+    def on_message_begin(self) -> None:
+        """Record that a request has begun (callback of the parser)."""
+        self._stage = _Stage.HEADERS
+        self._begun = self._heard
+        self._sizes.begin_request()
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Count a part of the request target (callback of the parser)."""
+        self._sizes.add_target(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a header.
+
+        Ignore a trailer, because the app must not receive it as a header (RFC 9110 section 6.5.1).
+        """
+        self._sizes.add_header(name, value)
+        if self._stage is not _Stage.BODY:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Pass a part of the request body to the app (callback of the parser)."""
+        self._sizes.record_output()
+        super().on_body(body)
+
+    def on_headers_complete(self) -> None:
+        """Check the headers; a host in the request target replaces the Host header (RFC 9112 section 3.2.2)."""
+        try:
+            check_protocol(self.parser.get_http_version(), self.headers)
+            host, self.url = split_target(self.url)
+        except WorkspaceError as error:
+            # The parser replaces this error by one of its own.
+            self._fault = error
+            raise
+        if host is not None:
+            self.headers[:] = [(name, host if name == b"host" else value) for name, value in self.headers]
+        super().on_headers_complete()
+        self._stage = _Stage.BODY
+
+    def on_message_complete(self) -> None:
+        """Record that a request is complete (callback of the parser)."""
+        self._sizes.record_output()
+        self._stage = _Stage.NOTHING
+        super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        """Switch to the WebSocket protocol, unless the limit of open WebSockets is reached."""
+        if sum(not isinstance(each, HttpConnection) for each in self.connections) >= self._limits.streams:
+            self._reject_stream()
+            return
+        self._idle_order.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._upgraded = True
+        super().handle_websocket_upgrade()
+
+    def send_400_response(self, msg: str) -> None:
+        """Send an error reply to an invalid request, unless an earlier request still waits for its response."""
+        begun = b"" if self._stage is _Stage.BODY else self._data
+        error = self._fault or self._sizes.error or describe_parse_failure(begun, msg.rstrip("."))
+        if self._can_reply():
+            self._reply_and_close(build_error_reply(error, self._read_request_id(), close=True))
+        else:
+            self.transport.close()
+
+    def _reject_head(self) -> None:
+        if not self._is_rejected:
+            self.send_400_response("")
+
+    def _start_timer(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        """Close the connection if the client is too slow.
+
+        Time in which the client waits for a response does not count.
+        """
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        now = self.loop.time()
+        if self._is_waiting_for_server():
+            self._begun = self._heard = now
+        remaining = (self._begun if self._stage is _Stage.HEADERS else self._heard) + self._limits.seconds - now
+        if remaining > 0:
+            self._start_timer(remaining)
+        elif self._stage is _Stage.NOTHING:
+            self.transport.close()
+        else:
+            part = self._stage.name.lower()
+            _LOGGER.info("a request is incomplete; its connection is closed", extra=fields(part=part))
+            self._reply_and_end(
+                build_timeout_reply(f"The {part} of the request did not arrive in time.", self._read_request_id())
+            )
+
+    def _is_waiting_for_server(self) -> bool:
+        """Return whether the client waits for a response, or the connection is idle between two requests."""
+        if self._stage is _Stage.BODY:
+            return bool(self.pipeline) or self.flow.read_paused
+        return self._is_answering() or self.timeout_keep_alive_task is not None
+
+    def _is_answering(self) -> bool:
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and not cycle.response_complete
+
+    def _reply_and_end(self, reply: Reply) -> None:
+        """Send a reply and close the connection; if another response has already begun, only close the connection."""
+        if self._can_reply():
+            self._write_reply(reply)
+        self.transport.close()
+
+    def _can_reply(self) -> bool:
+        if self._stage is _Stage.BODY:
+            return not self.pipeline and not self.cycle.response_started
+        return not self._is_answering()
+
+    def _close_idle_connection(self) -> bool:
+        """Close the connection that has been idle longest; return whether a connection was closed.
+
+        Without this, clients that open connections and send no requests could block all other clients.
+        """
+        return any(each.close_unless_busy() for each in self._idle_order)
+
+    def close_unless_busy(self) -> bool:
+        """Close this connection unless it processes a request; return whether it was closed."""
+        busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._is_answering()
+        if busy or self._is_rejected or self.transport.is_closing():
+            return False
+        self.connections.discard(self)
+        if self._stage is _Stage.NOTHING:
+            self.transport.close()
+        else:
+            self._reply_and_end(build_error_reply(_connection_limit_error(), self._read_request_id(), close=True))
+        return True
+
+    def _reject_stream(self) -> None:
+        _LOGGER.warning(
+            "the limit of live streams is reached; one is rejected", extra=fields(limit=self._limits.streams)
+        )
+        detail = f"The host has reached its limit of {self._limits.streams} live streams; try again later."
+        error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
+        self._reply_and_close(build_error_reply(error, self._read_request_id(), close=True))
+
+    def _reject_connection(self) -> None:
+        _LOGGER.warning(
+            "the limit of connections is reached; one is rejected", extra=fields(limit=self._limits.connections)
+        )
+        self.connections.discard(self)
+        self._reply_and_close(build_error_reply(_connection_limit_error(), choose_request_id(()), close=True))
+
+    def _reply_and_close(self, reply: Reply) -> None:
+        """Send a reply and close the connection after a delay; ignore the data that arrives until then."""
+        self._is_rejected = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_answering():
+            # The application waits for the rest of the body and must not send after this reply.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._write_reply(reply)
+        self.transport.write_eof()
+        self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
+    def _read_request_id(self) -> str:
+        known: RawHeaders = self.headers or ()
+        return choose_request_id(() if self._stage is _Stage.NOTHING else known)
+
+    def _write_reply(self, reply: Reply) -> None:
+        self.transport.write(serialize_reply(reply, self.server_state.default_headers))
+
+
+def _connection_limit_error() -> WorkspaceError:
+    return WorkspaceError(
+        Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has reached its limit of connections; try again."
+    )
+
 
 _KEEP_ALIVE_SECONDS = 120
 _BACKLOG = 2048

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from local.host.running_hosts import find_host
+from local.host.processes import find_host
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.host.running_hosts import record_host
+from local.host.processes import record_host
 from local.sign_in import __main__ as sign_in
 from local.sign_in import codes as sign_in_codes
 from local.sign_in.codes import SignInCodes

@@ -12,8 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from local.http_server.application import Message, Receive, Send
-from local.http_server.connections import ConnectionLimits
-from local.http_server.server import Server, open_listening_socket
+from local.http_server.server import ConnectionLimits, Server, open_listening_socket
 
 DEADLINE = 30
 WHOLE = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from local.host import query_checks as module
-from local.host.query_checks import QueryChecks
+from local.host import first_run as module
+from local.host.first_run import QueryChecks
 from shared.catalog.document import load_document, load_located_document
 from shared.catalog.models import WarmQuery
 from shared.errors import Kind, WorkspaceError, invalid

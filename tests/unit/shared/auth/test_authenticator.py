@@ -41,7 +41,7 @@ def make_key(number: int = 0) -> ApiKey:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    """Return the database of keys, with a short write timeout."""
+    """Return a database of keys with a short write timeout."""
     made = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA, write_seconds=WRITE_SECONDS)
     yield made
     await made.close()
@@ -49,7 +49,7 @@ async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
 
 @pytest.fixture
 async def store(database: SqliteDatabase) -> SqliteCredentialStore:
-    """Return a store with one key."""
+    """Return a store that contains one key."""
     made = SqliteCredentialStore(database)
     await made.add_key(make_key())
     return made
@@ -61,7 +61,7 @@ async def read_last_use(store: SqliteCredentialStore) -> datetime | None:
 
 
 async def test_use_is_stored_once_a_minute(store: SqliteCredentialStore) -> None:
-    """The first use of an API key is stored at once, later uses at most once a minute."""
+    """The first use of an API key is stored at once, and later uses at most once a minute."""
     uses = KeyUsageRecorder(store)
     for seconds, written in ((0, 0), (ACCURACY_SECONDS - 1, 0), (ACCURACY_SECONDS, ACCURACY_SECONDS)):
         uses.record(make_key(), AT + timedelta(seconds=seconds))
@@ -72,7 +72,7 @@ async def test_use_is_stored_once_a_minute(store: SqliteCredentialStore) -> None
 async def test_locked_store_is_logged_once(
     tmp_path: Path, store: SqliteCredentialStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While another process locks the file, last uses are skipped with one warning; later uses are stored."""
+    """While another process locks the file, last uses are not stored and one warning is logged."""
     uses = KeyUsageRecorder(store)
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
     other.execute("BEGIN IMMEDIATE")
@@ -89,7 +89,7 @@ async def test_locked_store_is_logged_once(
 
 
 class UnresponsiveStore(SqliteCredentialStore):
-    """Store that does not reply until the test releases it."""
+    """Store that responds only when the test releases it."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
@@ -97,14 +97,14 @@ class UnresponsiveStore(SqliteCredentialStore):
         self.answers = asyncio.Event()
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
-        """Wait until the test releases the write."""
+        """Wait until the test releases the store."""
         self.write_count += 1
         await self.answers.wait()
         await super().store_last_use(key_id, at)
 
 
 async def test_number_of_waiting_writes_is_limited(database: SqliteDatabase) -> None:
-    """Last uses are written one at a time, and the number of keys that wait for their write is limited."""
+    """Last uses are stored one at a time, and a limited number of keys waits for this."""
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive)
     for number in range(MAX_WAITING + 10):
@@ -117,7 +117,7 @@ async def test_number_of_waiting_writes_is_limited(database: SqliteDatabase) -> 
 
 
 async def test_write_times_out(database: SqliteDatabase) -> None:
-    """A write of a last use to an unresponsive store ends with a timeout."""
+    """If the store does not respond, storing the last use ends with a timeout."""
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive, write_seconds=WRITE_SECONDS)
     uses.record(make_key(), AT)

@@ -42,7 +42,7 @@ from tests.unit.shared.auth.targets import (
     ids=lambda value: repr(value)[:12],
 )
 async def test_invalid_times_are_rejected(target: AttackTarget, name: str, value: Any) -> None:
-    """A time claim must be a number of seconds before the year 10000; other types of values are rejected."""
+    """A time claim must be a number of seconds before the year 10000; other values are rejected."""
     if name != "exp" and value == -(10**400):
         value = 10**400
     await assert_rejected(target, target.changed(**{name: value}))
@@ -67,18 +67,18 @@ async def test_missing_claims_are_rejected(target: AttackTarget, name: str) -> N
     ids=str,
 )  # fmt: skip
 async def test_claims_of_another_issuer_or_audience_are_rejected(target: AttackTarget, claims: Json) -> None:
-    """Issuer and audience must be exactly the expected texts; lists of them are rejected."""
+    """Issuer and audience must equal the expected texts; lists that contain them are rejected."""
     await assert_rejected(target, target.changed(**claims))
 
 
 @pytest.mark.parametrize(("name", "offset"), [("exp", -1), ("nbf", 600), ("iat", 600)])
 async def test_expired_and_future_tokens_are_rejected(target: AttackTarget, name: str, offset: int) -> None:
-    """A token is accepted only between its ``nbf`` and ``exp``, by the clock of the service."""
+    """A token is accepted only between its ``nbf`` and ``exp`` by the service's clock."""
     await assert_rejected(target, target.changed(**{name: int(time.time()) + offset}))
 
 
 async def test_token_of_another_workspace_is_rejected(workspace: Any) -> None:
-    """Workspaces with the same signing key do not accept each other's tokens."""
+    """If two workspaces have the same signing key, each rejects the other's tokens."""
     claims = build_own_target().claims | {"WorkspaceLookup": "plant-b"}
     header = {"alg": "ES256", "kid": await workspace.key.get_key_id(), "typ": "JWT"}
     message = f"{encode_part(header)}.{encode_part(claims)}"

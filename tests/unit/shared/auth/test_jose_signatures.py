@@ -17,7 +17,7 @@ from tests.unit.shared.auth.targets import (
 
 
 async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> None:
-    """Signatures of other tokens and truncated, extended, empty or swapped signatures are rejected."""
+    """Signatures of other tokens, and truncated, extended, empty or swapped signatures, are rejected."""
     token = target.token()
     head, body, signature = token.split(".")
     good = base64.urlsafe_b64decode(signature + "==")
@@ -44,7 +44,7 @@ async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> N
 @pytest.mark.parametrize("r", ["0", "1", "n-1", "n", "n+1", "p", "2^256-1", "good", "-good", "good+n"])
 @pytest.mark.parametrize("s", ["0", "1", "n-1", "n", "n+1", "2^256-1", "good"])
 async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> None:
-    """Signature numbers r and s must be from 1 to the group order; some libraries accepted zeros."""
+    """The signature numbers r and s must be from 1 to the group order; some libraries have accepted zeros."""
     target = build_own_target()
     head, body, signature = target.token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
@@ -61,7 +61,7 @@ async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> No
 
 
 async def test_other_signature_encodings_are_rejected() -> None:
-    """ASN.1 in place of r and s, other widths, and invalid ASN.1 numbers are rejected."""
+    """Signatures in ASN.1, with other widths, or with invalid ASN.1 numbers are rejected."""
     target = build_own_target()
     head, body, signature = target.token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")

@@ -12,14 +12,14 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
 async def test_key_of_command_has_no_credential_in_event(workspace: Workspace) -> None:
-    """The audit event of an API key that the deployment command created contains no credential of a caller."""
+    """If the deployment command creates an API key, the audit event contains no credential of a caller."""
     await workspace.api_keys.issue("command", EDITOR.id, "k")
     [event] = workspace.trail
     assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
 
 
 async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None:
-    """An API key cannot get a right that its creator lacks, although the creator may manage API keys."""
+    """An API key cannot get a right that its creator lacks, even if the creator may manage keys."""
     manager = build_caller(VIEWER.id, Role.VIEWER)
     manager = Principal(
         **{name: getattr(manager, name) for name in Principal.__slots__ if name != "rights"},
@@ -36,7 +36,7 @@ async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None
 
 
 async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
-    """The error about a right that a new key cannot have states whether the caller or the principal lacks it."""
+    """The error about a right says whether the caller or the principal of the new key lacks it."""
     approve, export, manage = AccessRight.AMENDMENT_APPROVE, AccessRight.COLD_DATA_EXPORT, AccessRight.KEYS_MANAGE
     admin = build_caller(ADMIN.id, Role.ADMIN)
     manager = replace(admin, rights=admin.rights - {export, approve})
@@ -59,7 +59,7 @@ async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> No
 
 
 async def test_keys_of_other_members_require_right(workspace: Workspace) -> None:
-    """Creating, listing and revoking another member's API key requires the right to manage keys."""
+    """Creating, listing and revoking keys of another member requires the right to manage keys."""
     editor, viewer, admin = (
         build_caller(EDITOR.id, Role.EDITOR),
         build_caller(VIEWER.id, Role.VIEWER),
@@ -85,7 +85,7 @@ async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
 
 
 async def test_attempts_of_a_request_create_one_key(workspace: Workspace) -> None:
-    """Retries of a request with one seed return the same API key and create one event, also after the key was used."""
+    """Retries of a request with one seed return the same API key and record one event, also after the key was used."""
     first = await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
     assert await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8) == first
     assert list((await workspace.store.load()).keys.values()) == [first.key]
@@ -96,7 +96,7 @@ async def test_attempts_of_a_request_create_one_key(workspace: Workspace) -> Non
 
 
 async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:
-    """An API key for devices has only the right to write telemetry; the error names any other right."""
+    """An API key for devices can have only the right to write telemetry; the error names any other right."""
     binding = TelemetryBinding(("rig",))
     admin = build_caller(ADMIN.id, Role.ADMIN)
     error = await catch_error(workspace.api_keys.create(admin, "k", rights=[AccessRight.CATALOG_READ], binding=binding))
@@ -106,7 +106,7 @@ async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:
 
 
 async def test_a_key_loses_the_rights_that_its_principal_loses(workspace: Workspace) -> None:
-    """If a principal loses a right, the API keys of the principal lose this right, too."""
+    """If a principal loses a right, its API keys lose this right, too."""
     issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
     assert await workspace.api_keys.get_effective_rights(issued.key) == sorted(EDITOR.access_rights)
     workspace.team_now = replace(workspace.team_now, members={VIEWER.id: VIEWER})
@@ -114,7 +114,7 @@ async def test_a_key_loses_the_rights_that_its_principal_loses(workspace: Worksp
 
 
 async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(workspace: Workspace) -> None:
-    """If signatures are required, an old sign-in cannot create an API key, because the key could sign later."""
+    """If signatures are required, a member with an old sign-in cannot create an API key that could sign later."""
     workspace.team_now = replace(workspace.team_now, max_sign_in_age=300)
     person = build_caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes=5)
     assert (await catch_error(workspace.api_keys.create(person, "k"))).code == "REAUTHENTICATION_REQUIRED"

@@ -1,4 +1,4 @@
-"""Tests of finding the creators of API keys that earlier versions of the service created."""
+"""Tests of how the creators of API keys from earlier versions are found."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ KEY = ApiKey("AAAAAAAA", b"salt", b"digest", EDITOR.id, "older", None, now(), No
 
 
 def build_event(user: str, made_with: Any) -> dict[str, Any]:
-    """Return the audit event of a key or token."""
+    """Return the audit event of a created key or token."""
     return {"UserID": user, "AfterState": {"principal": EDITOR.id, "madeWith": made_with}}
 
 
@@ -95,8 +95,8 @@ async def test_creators_are_those_of_the_events(
     assert len(found.requests) == count
 
 
-async def test_outage_is_not_remembered() -> None:
-    """While the audit log does not respond, the creators are unknown; seconds later the events are read again."""
+async def test_an_outage_is_not_cached() -> None:
+    """If the audit log does not respond, the creators are unknown; seconds later, the events are read again."""
     time = VirtualTime(now())
     events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
     older_keys = OlderKeyCreators(events.find, runtime=time.runtime)
@@ -109,7 +109,7 @@ async def test_outage_is_not_remembered() -> None:
 
 
 async def test_keys_of_an_unknown_creator_stay_unknown(workspace: Workspace) -> None:
-    """If a key was created with a credential of unknown origin, its creators are unknown and it cannot sign."""
+    """A key whose creation used a credential of unknown origin has unknown creators and cannot sign."""
     caller = Principal(
         EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, "t", None, personal=False
     )

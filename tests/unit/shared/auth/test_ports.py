@@ -1,4 +1,4 @@
-"""Tests of the times at which credentials end with the state of their member."""
+"""Tests that credentials end with the removal or cutoff of their member."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -38,7 +38,7 @@ def test_a_key_ends_with_the_first_of_revocation_and_removal(
 
 @pytest.mark.parametrize(("issued_at", "has_ended"), [(AT - HOUR, True), (AT, True), (AT + HOUR, False)])
 def test_tokens_until_the_cutoff_have_ended(issued_at: datetime, *, has_ended: bool) -> None:
-    """Tokens that were issued up to the cutoff of their member have ended; other members are unaffected."""
+    """Tokens issued before the cutoff of their member have ended; tokens of other members have not."""
     team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(tokens=AT)})
     token_id = build_token_id(SYSTEM_RUNTIME, issued_at)
     assert team.has_ended_token("ann", token_id) is has_ended

@@ -1,4 +1,4 @@
-"""Tests of the restrictions of authenticated callers."""
+"""Tests of the restrictions of callers."""
 
 from dataclasses import replace
 
@@ -13,14 +13,14 @@ CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), C
 
 
 def test_an_unrestricted_caller_passes_each_check() -> None:
-    """A member with an unrestricted token may manage credentials and use all own rights."""
+    """A member with an unrestricted token may manage credentials and use all rights of the member."""
     CALLER.require_unbound()
     CALLER.require_not_delegated()
     CALLER.require_right(AccessRight.CATALOG_READ)
 
 
 def test_a_credential_with_a_telemetry_binding_cannot_create_credentials() -> None:
-    """A credential that is bound to connections cannot create credentials, because thieves of a device could use it."""
+    """A credential that is bound to connections cannot create credentials, because a device could be stolen."""
     with pytest.raises(WorkspaceError) as raised:
         replace(CALLER, binding=TelemetryBinding(("rig",))).require_unbound()
     assert (raised.value.kind, raised.value.code) == (Kind.FORBIDDEN, "CREDENTIAL_BOUND")
@@ -35,7 +35,7 @@ def test_a_credential_with_a_telemetry_binding_cannot_create_credentials() -> No
     ],
 )
 def test_only_a_token_of_a_client_is_delegated(client: str, via: CredentialKind, *, is_delegated: bool) -> None:
-    """A token is delegated only if an OAuth client received it by consent."""
+    """A token counts as delegated only if an OAuth client received it after a consent."""
     caller = replace(CALLER, client_id=client, via=via)
     assert caller.is_delegated is is_delegated
     if is_delegated:
@@ -47,7 +47,7 @@ def test_only_a_token_of_a_client_is_delegated(client: str, via: CredentialKind,
 
 
 def test_a_missing_right_is_named() -> None:
-    """The error names the missing right, so that a person can request it from an administrator."""
+    """The error names the missing right, so that a person can ask an administrator for it."""
     with pytest.raises(WorkspaceError) as raised:
         CALLER.require_right(AccessRight.KEYS_MANAGE)
     assert (raised.value.code, raised.value.members) == (
@@ -57,6 +57,6 @@ def test_a_missing_right_is_named() -> None:
 
 
 def test_audit_events_contain_no_empty_credential_id() -> None:
-    """In audit events, the id of a credential without an id is null."""
+    """If a credential has no id, the id in audit events is null."""
     assert CALLER.describe_credential() == {"via": "jwt", "credentialId": "t1"}
     assert ANONYMOUS.describe_credential() == {"via": "nothing", "credentialId": None}

@@ -13,18 +13,18 @@ NOW = datetime(2026, 11, 23, 12, 0, 0, 500_000, tzinfo=UTC)
 
 
 def build_sign_in(age: float) -> SignIn:
-    """Return a sign-in that happened the given number of seconds ago."""
+    """Return a sign-in that happened this number of seconds ago."""
     return SignIn(NOW - timedelta(seconds=age), ("key",), "sign-in")
 
 
 @pytest.mark.parametrize(("max_age", "age"), [(300, 0), (300, 300), (300, -120), (0, 60), (0, -120), (3600, 3600)])
-def test_recent_sign_in(max_age: int, age: float) -> None:
-    """A sign-in up to the maximum age is accepted, also one up to 120 s in the future, because clocks differ."""
+def test_a_recent_sign_in_is_accepted(max_age: int, age: float) -> None:
+    """A sign-in is accepted up to the maximum age, and up to 120 s in the future, because clocks differ."""
     check_sign_in_age(build_sign_in(age), max_age, NOW)
 
 
 @pytest.mark.parametrize(("max_age", "age"), [(300, 300.1), (300, -120.1), (0, 60.1), (0, -120.1), (1, 2)])
-def test_old_sign_in(max_age: int, age: float) -> None:
+def test_an_old_sign_in_is_rejected(max_age: int, age: float) -> None:
     """A sign-in over the maximum age, or more than 120 s in the future, is rejected."""
     with pytest.raises(WorkspaceError) as refused:
         check_sign_in_age(build_sign_in(age), max_age, NOW)
@@ -32,8 +32,8 @@ def test_old_sign_in(max_age: int, age: float) -> None:
 
 
 @pytest.mark.parametrize("max_age", [0, 300])
-def test_challenge(max_age: int) -> None:
-    """The rejection of an old sign-in has the maximum age in WWW-Authenticate, as RFC 9470 requires."""
+def test_the_rejection_has_the_maximum_age(max_age: int) -> None:
+    """The rejection of an old sign-in states the maximum age in WWW-Authenticate, as RFC 9470 requires."""
     with pytest.raises(WorkspaceError) as refused:
         check_sign_in_age(NO_SIGN_IN, max_age, NOW)
     reply = build_problem_reply(refused.value, "trace")

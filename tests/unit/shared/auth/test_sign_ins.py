@@ -1,4 +1,4 @@
-"""Tests of the sign-in that the claims of tokens contain: its time, methods and id."""
+"""Tests of the claims about the sign-in in tokens: its time, methods and id."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,18 +19,18 @@ ENTRA = {"tid": "t", "oid": "o-1", "auth_time": SECONDS, "amr": ["pwd", "mfa"]}
 
 
 def build_caller(via: CredentialKind, sign_in: SignIn = NO_SIGN_IN) -> Principal:
-    """Return a caller with the given kind of credential."""
+    """Return a caller with this kind of credential."""
     return Principal(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], via, "c", None, sign_in=sign_in)
 
 
 async def issue_token(workspace: Workspace, caller: Principal) -> Principal:
-    """Issue a token to a caller, and return the principal of the token."""
+    """Issue a token to a caller, and return the principal that the token authenticates."""
     minted = await workspace.issuer.mint(caller, None, None)
     return await workspace.authenticator(f"Bearer {minted.token}", TOKENS)
 
 
 async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
-    """A token request with an API key counts as a new sign-in, with its time, the method `key` and a new id."""
+    """If a token is requested with an API key, this counts as a new sign-in with time, method `key` and a new id."""
     before = now()
     first, second = [await issue_token(workspace, build_caller(CredentialKind.API_KEY)) for _ in range(2)]
     assert first.sign_in.at is not None
@@ -44,7 +44,7 @@ async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
 
 
 async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
-    """A token that is requested with another token has the sign-in of that other token."""
+    """If a token is requested with another token, it has the sign-in of that token."""
     first = await issue_token(workspace, build_caller(CredentialKind.API_KEY))
     second = await issue_token(workspace, first)
     third = await issue_token(workspace, second)
@@ -54,27 +54,27 @@ async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("via", [CredentialKind.CLIENT_CREDENTIALS, CredentialKind.LINK])
 async def test_other_credentials_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
-    """Tokens from client credentials or sign-in links have no sign-in; neither have the tokens issued with them."""
+    """Tokens from client credentials or sign-in links have no sign-in, and so have tokens issued with them."""
     token = await issue_token(workspace, await issue_token(workspace, build_caller(via)))
     assert token.sign_in == NO_SIGN_IN
 
 
 async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspace) -> None:
-    """A token that is requested with an Entra ID token has the sign-in time and methods of the Entra ID token."""
+    """If a token is requested with an Entra ID token, it has the Entra ID token's sign-in time and methods."""
     sign_in = sign_in_from_entra(ENTRA)
     assert (sign_in.at, sign_in.methods) == (AT, ("pwd", "mfa"))
     assert (await issue_token(workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
 
 
 async def test_token_that_is_not_personal_stays_so(workspace: Workspace) -> None:
-    """A token of a key that another person created is marked as not personal; so are the tokens issued with it."""
+    """If another person created an API key, its tokens and the tokens issued with them are marked as not personal."""
     first = await issue_token(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
     second = await issue_token(workspace, first)
     assert (first.personal, second.personal) == (False, False)
 
 
 def test_tokens_of_one_entra_sign_in_share_its_id() -> None:
-    """The id of an Entra ID sign-in depends on the person and the time, not on the token."""
+    """The id of an Entra ID sign-in depends on person and time, not on the token."""
     first = sign_in_from_entra({**ENTRA, "uti": "1"})
     assert first.sign_in_id == sign_in_from_entra({**ENTRA, "uti": "2", "amr": ["pwd"]}).sign_in_id
     others = [sign_in_from_entra({**ENTRA, **other}).sign_in_id for other in ({"oid": "o-2"}, {"auth_time": 5})]
@@ -84,13 +84,13 @@ def test_tokens_of_one_entra_sign_in_share_its_id() -> None:
 
 @pytest.mark.parametrize("value", [None, "1767600000", True, -1, float("nan"), float("inf"), 10**30, [SECONDS], {}])
 def test_malformed_time_of_entra_is_unknown(value: Any) -> None:
-    """If `auth_time` of an Entra ID token is missing or malformed, time and id of the sign-in are unknown."""
+    """If `auth_time` of an Entra ID token is missing or malformed, the sign-in has no time and no id."""
     assert sign_in_from_entra({**ENTRA, "auth_time": value}) == SignIn(None, ("pwd", "mfa"))
 
 
 @pytest.mark.parametrize("value", [None, "pwd", {"pwd": 1}, ["pwd", 1], 5])
 def test_malformed_methods_of_entra_are_unknown(value: Any) -> None:
-    """If `amr` of an Entra ID token is missing or malformed, the methods of the sign-in are unknown."""
+    """If `amr` of an Entra ID token is missing or malformed, the sign-in has no methods."""
     assert sign_in_from_entra({**ENTRA, "amr": value}).methods == ()
 
 
@@ -100,12 +100,12 @@ def test_fraction_of_a_second_is_dropped() -> None:
 
 
 def test_tokens_of_earlier_versions_have_no_sign_in() -> None:
-    """A token from an earlier version of the service, without the claims of a sign-in, has no sign-in."""
+    """A token of an earlier version, without claims about a sign-in, has no sign-in."""
     assert sign_in_from_claims({}) == NO_SIGN_IN
 
 
 @pytest.mark.parametrize("claims", [{"auth_time": "1"}, {"auth_time": True}, {"amr": "key"}, {"sid": 5}])
 def test_unexpected_claims_are_rejected(claims: dict[str, Any]) -> None:
-    """A token is rejected if a claim about its sign-in has a form that this service never writes."""
+    """A token is rejected if a claim about its sign-in has a form that the service never writes."""
     with pytest.raises(ValueError, match="sign-in"):
         sign_in_from_claims(claims)

@@ -1,4 +1,4 @@
-"""Tests of binding credentials to connections and devices."""
+"""Tests of credentials that are bound to connections and devices."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ BINDINGS = st.builds(TelemetryBinding, TEXTS, st.none() | TEXTS)
 
 @given(BINDINGS)
 def test_a_binding_survives_claims_and_storage(binding: TelemetryBinding) -> None:
-    """Converting a binding to claims or to its stored form, and back, returns an equal binding."""
+    """A binding that is converted to claims or to its stored form, and back, is equal to the original."""
     assert binding_from_claims(binding.to_claims()) == binding
     assert binding_from_json(binding.to_json()) == binding
 
 
-def test_other_credentials_have_no_binding() -> None:
-    """Claims and stored keys that contain no binding are read as unbound."""
+def test_credentials_without_a_binding_are_unbound() -> None:
+    """Claims and stored keys without a binding are read as unbound."""
     assert binding_from_claims({"AccessRights": []}) is None
     assert binding_from_json(None) is None
 
@@ -30,14 +30,14 @@ def test_other_credentials_have_no_binding() -> None:
     "claims",
     [{"Connections": "pump"}, {"Connections": None}, {"Devices": ["a"]}, {"Connections": ["a"], "Devices": "a"}],
 )
-def test_a_malformed_binding_is_not_unbound(claims: dict[str, Any]) -> None:
-    """A token with a malformed binding is rejected, because without a binding it would have more rights."""
+def test_a_malformed_binding_is_rejected(claims: dict[str, Any]) -> None:
+    """A token with a malformed binding is rejected, because as an unbound token it would have more rights."""
     with pytest.raises(ValueError, match="list of strings"):
         binding_from_claims(claims)
 
 
 def test_only_bound_connections_are_allowed() -> None:
-    """A bound credential can use only connections whose lookup (id in URLs) exactly equals one of the binding."""
+    """A bound credential can use only connections whose lookup (id in URLs) is in its binding."""
     binding = TelemetryBinding(("pump", "press"))
     binding.check_connection("press")
     for lookup in ("Press", "pump-2", ""):
@@ -58,7 +58,7 @@ def test_only_bound_connections_are_allowed() -> None:
     ],
 )
 def test_devices_match_patterns(pattern: str, device: str, allowed: bool) -> None:  # noqa: FBT001  a table of cases
-    """Device ids match shell patterns, with exact case; the error names the index of the message."""
+    """Device ids must match the shell patterns of the binding, with exact letter case."""
     binding = TelemetryBinding(("pump",), (pattern, "other"))
     if allowed:
         binding.check_devices([("[0]", device)], "pump")
@@ -69,12 +69,12 @@ def test_devices_match_patterns(pattern: str, device: str, allowed: bool) -> Non
 
 
 def test_a_binding_without_devices_allows_all() -> None:
-    """A binding without device patterns allows every device of its connections."""
+    """A binding without device patterns allows each device of its connections."""
     TelemetryBinding(("pump",)).check_devices([("", "anything")], "pump")
 
 
 def test_a_message_without_a_device_id_has_the_lookup() -> None:
-    """For a message without a device id, the error names the connection's lookup and states the missing id."""
+    """If a message has no device id, the error names the connection's lookup and states the missing id."""
     binding = TelemetryBinding(("pump",), ("rig",))
     with pytest.raises(
         WorkspaceError, match=r"'pump' \(the connection's lookup, because the message has no device id\)"
@@ -88,7 +88,7 @@ def test_a_message_without_a_device_id_has_the_lookup() -> None:
     [("", "This credential"), ("[1]", "Message [1]: this credential"), ("line 2", "Line 2: this credential")],
 )
 def test_the_error_names_the_message(place: str, beginning: str) -> None:
-    """The error states which message of the request has a device that is not allowed."""
+    """The error states which message of a request has a forbidden device."""
     with pytest.raises(WorkspaceError) as error:
         TelemetryBinding(("pump",), ("p-*",)).check_devices([(place, "x")], "pump")
     assert error.value.detail == f"{beginning} is not bound to the device 'x'."

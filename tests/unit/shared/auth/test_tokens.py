@@ -1,4 +1,4 @@
-"""Tests of loading the public keys by which tokens are verified."""
+"""Tests of loading the public keys that verify tokens."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class SlowKey(FileSigningKey):
         self.down = False
 
     async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
-        """Wait for the test, then return the public keys or raise the error that the test has set."""
+        """Wait for the test, then return the public keys or raise the test's error."""
         self.fetch_count += 1
         self.waited_for.set()
         await self.let_go.wait()
@@ -47,7 +47,7 @@ async def _build_token(key: SlowKey) -> tuple[TokenCodec, str]:
 
 
 async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
-    """After the start, concurrent checks of tokens share one load of the public keys, and all tokens are verified."""
+    """After the start, concurrent checks of tokens share one load of the public keys, and each token is verified."""
     codec, token = await _build_token(key)
     verified = [asyncio.create_task(codec.verify(token)) for _ in range(8)]
     await key.waited_for.wait()
@@ -57,7 +57,7 @@ async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
 
 
 async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the public keys cannot be loaded, each caller gets UNAVAILABLE, and loads are rate-limited."""
+    """While the public keys cannot be loaded, each caller gets UNAVAILABLE, and the number of attempts is limited."""
     codec, token = await _build_token(key)
     key.down = True
     key.let_go.set()
@@ -70,7 +70,7 @@ async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkey
 
 
 async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
-    """Many tokens with unknown key ids cause at most one load of the public keys per second."""
+    """However many tokens have unknown key ids, the public keys are loaded at most once a second."""
     codec, token = await _build_token(key)
     key.let_go.set()
     await codec.verify(token)
@@ -84,21 +84,21 @@ async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
 
 
 async def _sign_token(key: SlowKey, lead: timedelta, left: timedelta) -> str:
-    """Return a token of an instance whose clock is ahead by ``lead``; the token is valid for ``left``."""
+    """Return a token from an instance whose clock is ahead by ``lead``; it is valid for ``left``."""
     key.let_go.set()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + left)
     return await TokenCodec(key, "issuer", "audience").sign(claims, now() + lead)
 
 
 async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(key: SlowKey) -> None:
-    """A new token is accepted at once by an instance whose clock is slower than the clock of the issuer."""
+    """An instance accepts a new token at once, even if its clock is slower than the issuer's clock."""
     token = await _sign_token(key, timedelta(seconds=60), timedelta(hours=1))
     assert (await TokenCodec(key, "issuer", "audience").verify(token)).token_id == "id"
 
 
 @pytest.mark.parametrize(("lead", "left"), [(600, 3600), (0, -2), (0, -60)])
-async def test_tokens_of_the_future_and_expired_ones_are_rejected(key: SlowKey, lead: int, left: int) -> None:
-    """Despite the clock tolerance, expired tokens and tokens from ten minutes in the future are rejected."""
+async def test_expired_and_future_tokens_are_rejected(key: SlowKey, lead: int, left: int) -> None:
+    """Expired tokens and tokens from ten minutes in the future are rejected in spite of the clock tolerance."""
     token = await _sign_token(key, timedelta(seconds=lead), timedelta(seconds=left))
     with pytest.raises(WorkspaceError) as caught:
         await TokenCodec(key, "issuer", "audience").verify(token)

@@ -1,4 +1,4 @@
-"""Test process that appends to one chain until it is killed, and prints each acknowledged event.
+"""Test process that appends to a chain until it is killed, and prints each acknowledged event.
 
 Arguments: ``sqlite`` or ``cosmos``, the file or the address, then for each writer its name and the number of its next
 event. A line has writer, number, RecordID, Hash, and the times of request and reply. An earlier process may have
@@ -33,7 +33,7 @@ def _open_store(kind: str, address: str) -> ChainStore:
 
 
 async def _append_with_retries(log: EventLog, name: str, number: int) -> AppendResult:
-    """Append an event as a client with an Idempotency-Key does: retry while the service is unavailable."""
+    """Append an event as a client with an Idempotency-Key does: repeat the request while the service is unavailable."""
     event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
     while True:
         try:
@@ -52,7 +52,7 @@ async def _run_writer(log: EventLog, name: str, first: int) -> None:
 
 
 async def main(kind: str, address: str, writers: list[str]) -> None:
-    """Append audit events from several writers until the process is killed."""
+    """Append audit events with several writers until the process is killed."""
     log = EventLog(ChainLog(_open_store(kind, address), get_workspace_id))
     await asyncio.gather(*(_run_writer(log, name, int(first)) for name, first in batched(writers, 2, strict=True)))
 

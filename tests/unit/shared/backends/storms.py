@@ -1,4 +1,4 @@
-"""Crash tests of chain stores: writers in processes that are killed at random, and the check of the result."""
+"""Crash tests of chain stores: writers are killed at random, and the stored records are checked."""
 
 import random
 import signal
@@ -29,7 +29,7 @@ LEAST_KILLS = 2
 
 
 class Acknowledgement(NamedTuple):
-    """Reply to a writer about an event.
+    """Reply to a writer about one event.
 
     Attributes:
         record_id: id of the record.
@@ -54,7 +54,7 @@ async def get_workspace_id() -> str:
 
 @dataclass
 class Crew:
-    """Group of writers that run in one process; the process is killed and restarted.
+    """Group of writers in one process, which is killed and restarted.
 
     Attributes:
         place: kind and address of the store, as arguments of the process.
@@ -67,7 +67,7 @@ class Crew:
     acknowledgements: Acknowledgements = field(default_factory=dict)
 
     def start(self) -> None:
-        """Start a process whose writers retry the interrupted event and then continue."""
+        """Start a process whose writers repeat the interrupted event and then continue."""
         following = Counter(dict.fromkeys(self.writers, 0))
         for name, number in self.acknowledgements:
             following[name] = max(following[name], number + 1)
@@ -78,7 +78,7 @@ class Crew:
         self.reader.start()
 
     def kill(self) -> None:
-        """Kill the process without warning; the replies that it has printed stay recorded."""
+        """Kill the process without warning; the replies that it has printed are kept."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.reader.join()
@@ -95,7 +95,7 @@ class Crew:
 
 
 def run_storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Acknowledgements:
-    """Let groups of writers append for a while, kill some of them at random, and return the replies to them.
+    """Let groups of writers append for a while, kill some groups at random, and return the replies.
 
     Args:
         place: kind and address of the store.
@@ -124,7 +124,7 @@ def run_storm(place: tuple[str, str], seconds: float, chance: random.Random) -> 
 
 
 def _wait_for_answers(crews: Sequence[Crew]) -> None:
-    """Wait for the first reply, because a run without writes would test nothing."""
+    """Wait for the first reply, because a test without writes proves nothing."""
     before, deadline = sum(len(crew.acknowledgements) for crew in crews), time.monotonic() + GROWTH_SECONDS
     while sum(len(crew.acknowledgements) for crew in crews) == before:
         assert all(crew.process.poll() is None for crew in crews), "a writer's process ended by itself"
@@ -133,7 +133,7 @@ def _wait_for_answers(crews: Sequence[Crew]) -> None:
 
 
 async def read_stored_records(store: ChainStore) -> list[dict[str, Any]]:
-    """Return the stored records after the service has verified the chain."""
+    """Verify the chain, and return its records."""
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert verdict.chain_valid, verdict.reason
     records: list[dict[str, Any]] = []
@@ -144,7 +144,7 @@ async def read_stored_records(store: ChainStore) -> list[dict[str, Any]]:
 
 
 def check_records(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements) -> None:
-    """Fail unless the stored records match the acknowledged events.
+    """Fail if the stored records do not match the acknowledged events.
 
     The chain is valid by the published rule. It has each acknowledged event at its record, no event twice or out of its
     writer's order, and at most one unacknowledged event of each writer. An event that was acknowledged before the

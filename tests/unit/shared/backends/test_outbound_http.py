@@ -1,4 +1,4 @@
-"""Tests of the HTTP client for user-chosen addresses, against servers on this machine."""
+"""Tests of the HTTP client for addresses that users choose, with local servers."""
 
 import asyncio
 import ssl
@@ -28,7 +28,7 @@ type Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[
 
 @asynccontextmanager
 async def serve_connections(respond: Respond, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """Serve connections on a free port of 127.0.0.1, and yield the port."""
+    """Run a server on a free port of 127.0.0.1, and yield the port."""
 
     async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -47,7 +47,7 @@ async def serve_connections(respond: Respond, tls: ssl.SSLContext | None = None)
 
 
 def build_server(content: bytes) -> Respond:
-    """Return a server that sends bytes and closes the connection."""
+    """Return a server function that sends bytes and closes the connection."""
 
     async def send_and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(content)
@@ -66,7 +66,7 @@ async def send_request(
     rules: AddressRules = LOOPBACK,
     tls: ssl.SSLContext | None = None,
 ) -> OutboundReply:
-    """Send one request with a new client."""
+    """Send a request with a new client."""
     client = CheckedHttp(rules, look_up=lambda _host: addresses, tls=tls)
     request = OutboundRequest(
         parse_outbound_url(url), body=b"{}", method="POST", seconds=seconds, max_bytes=max_bytes, truncate=truncate
@@ -78,14 +78,14 @@ async def send_request(
 
 
 async def test_a_reply_is_returned() -> None:
-    """Status, headers and body of a reply are returned; of a repeated header, the first value is returned."""
+    """Status, headers and body of a reply are returned; a repeated header has its first value."""
     async with serve_connections(build_server(OK)) as port:
         received = await send_request(f"http://hooks.example:{port}/x?y=%2F")
     assert (received.status, received.body, received.headers["x-tag"]) == (200, b"ok", "one")
 
 
 async def test_a_redirect_is_not_followed() -> None:
-    """A redirect is returned as a reply."""
+    """A redirect is returned as a reply and not followed."""
     async with serve_connections(
         build_server(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")
     ) as port:
@@ -94,14 +94,14 @@ async def test_a_redirect_is_not_followed() -> None:
 
 @pytest.mark.parametrize("host", ["hooks.example", "127.0.0.1"])
 async def test_a_refused_address_is_not_connected(host: str) -> None:
-    """No connection is made to an address that the rules refuse, whether as a name or as an IP address."""
+    """If the rules reject an address, by name or as IP address, no connection is made to it."""
     async with serve_connections(build_server(OK)) as port:
         with pytest.raises(AddressRefusedError):
             await send_request(f"http://{host}:{port}/", rules=AddressRules())
 
 
 async def test_the_checked_address_is_connected() -> None:
-    """A name is resolved once for each connection, so that the connected address is the one that was checked."""
+    """A name is resolved once for each connection, so that the checked address is the connected one."""
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
     client = CheckedHttp(LOOPBACK, look_up=lambda _host: next(answers))
     async with serve_connections(build_server(OK)) as port:
@@ -113,7 +113,7 @@ async def test_the_checked_address_is_connected() -> None:
 
 
 async def test_a_name_that_does_not_resolve_is_refused() -> None:
-    """For a name that cannot be resolved, the address check refuses it and a request fails."""
+    """If a name cannot be resolved, the address check rejects it and a request fails."""
 
     def fail_to_resolve(host: str) -> Sequence[str]:
         raise OSError(host)
@@ -129,7 +129,7 @@ async def test_a_name_that_does_not_resolve_is_refused() -> None:
 
 @pytest.mark.parametrize("body", [b"x" * 1000, b"x" * 101])
 async def test_a_large_body_is_cut_or_an_error(body: bytes) -> None:
-    """A body over the limit is truncated if the caller requests it; otherwise an error is raised."""
+    """A body over the limit is truncated if the caller wants this, and else an error."""
     content = b"HTTP/1.1 200 OK\r\n\r\n" + body
     async with serve_connections(build_server(content)) as port:
         cut = await send_request(f"http://127.0.0.1:{port}/", truncate=True)
@@ -139,14 +139,14 @@ async def test_a_large_body_is_cut_or_an_error(body: bytes) -> None:
 
 
 async def send_head_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send the head of a reply, and then nothing until the client closes the connection."""
+    """Send the head of a reply, then nothing until the client closes the connection."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab")
     await writer.drain()
     await reader.read()
 
 
 async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body that arrives too slowly is truncated if the caller requests this; otherwise an error is raised."""
+    """A body that arrives too slowly is truncated if the caller wants this, and else an error."""
     monkeypatch.setattr("shared.backends.outbound_http.BODY_SECONDS", 0.05)
     async with serve_connections(send_head_only) as port:
         cut = await send_request(f"http://127.0.0.1:{port}/", truncate=True)
@@ -156,7 +156,7 @@ async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_silent_server_is_an_error() -> None:
-    """If a server sends no status within the time limit, an error is raised, even with truncation."""
+    """If a server sends no status in time, an error is raised, even if bodies may be truncated."""
 
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -170,7 +170,7 @@ async def test_a_silent_server_is_an_error() -> None:
     "content", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"]
 )
 async def test_an_invalid_reply_is_an_error(content: bytes) -> None:
-    """A closed connection, another protocol and huge headers raise an error without details of the URL."""
+    """A closed connection, another protocol or huge headers raise an error without parts of the URL."""
     async with serve_connections(build_server(content)) as port:
         with pytest.raises(OutboundFailedError) as failed:
             await send_request(f"http://127.0.0.1:{port}/secret")
@@ -178,7 +178,7 @@ async def test_an_invalid_reply_is_an_error(content: bytes) -> None:
 
 
 async def test_a_refused_connection_is_an_error() -> None:
-    """A request to a port on which no server listens raises an error."""
+    """A request to a port without a server raises an error."""
     async with serve_connections(build_server(OK)) as port:
         pass
     with pytest.raises(OutboundFailedError, match="connection failed"):
@@ -206,7 +206,7 @@ def create_certificate(folder: Path, name: str) -> ssl.SSLContext:
 
 
 async def test_certificates_are_verified_for_the_host_name(tmp_path: Path) -> None:
-    """Only a certificate of a trusted issuer for the host name is accepted."""
+    """A certificate is accepted only for its host name and from a trusted issuer."""
     context = create_certificate(tmp_path, "hooks.example")
     trusting = ssl.create_default_context(cafile=tmp_path / "cert.pem")
     async with serve_connections(build_server(OK), context) as port:
@@ -217,7 +217,7 @@ async def test_certificates_are_verified_for_the_host_name(tmp_path: Path) -> No
 
 
 async def test_simultaneous_look_ups_are_shared() -> None:
-    """Concurrent requests to one name share one DNS look-up."""
+    """Concurrent requests to one name share a DNS look-up."""
     hosts: list[str] = []
 
     def count_look_up(host: str) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Tests that the check of the crash tests rejects each kind of invalid history."""
+"""Tests that the check after a crash test rejects each kind of invalid history."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from tests.unit.shared.backends.storms import CHAIN, Acknowledgement, Acknowledg
 
 @dataclass
 class History:
-    """Chain of three events of two writers, and the replies to the writers."""
+    """Chain of three events from two writers, and the replies to these writers."""
 
     records: list[dict[str, Any]]
     acknowledgements: Acknowledgements
@@ -25,7 +25,7 @@ def history() -> History:
 
 
 def append_history(events: list[tuple[str, int]]) -> History:
-    """Return the history in which the given events were appended one after the other."""
+    """Return a history in which these events are appended one after another."""
     records: list[dict[str, Any]] = []
     acknowledgements: Acknowledgements = {}
     previous = compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
@@ -39,14 +39,14 @@ def append_history(events: list[tuple[str, int]]) -> History:
 
 
 def test_a_valid_history_fits(history: History) -> None:
-    """The check accepts a valid history, even if its last event was not acknowledged."""
+    """The check accepts a valid history, also if the last event was not acknowledged."""
     check_records(history.records, history.acknowledgements)
     del history.acknowledgements["a", 1]
     check_records(history.records, history.acknowledgements)
 
 
 def test_a_lost_event_is_found(history: History) -> None:
-    """The check of a history fails if an acknowledged event is missing."""
+    """The check fails if an acknowledged event is missing."""
     history.acknowledgements["b", 1] = Acknowledgement("000000000004", "0" * 64, 5, 6)
     with pytest.raises(KeyError):
         check_records(history.records, history.acknowledgements)
@@ -56,7 +56,7 @@ def test_a_lost_event_is_found(history: History) -> None:
 
 
 def test_a_gap_and_a_fork_are_found(history: History) -> None:
-    """The check of a history fails if a record is missing or does not link to the previous one."""
+    """The check fails if a record is missing or does not link to the one before."""
     with pytest.raises(AssertionError):
         check_records([history.records[0], history.records[2]], {})
     other = append_history([("a", 0), ("a", 1), ("b", 0)])
@@ -66,20 +66,20 @@ def test_a_gap_and_a_fork_are_found(history: History) -> None:
 
 @pytest.mark.parametrize("events", [[("a", 0), ("a", 0)], [("a", 1), ("a", 0)]])
 def test_a_duplicate_and_a_wrong_order_are_found(events: list[tuple[str, int]]) -> None:
-    """The check of a history fails if an event is stored twice, or before an earlier event of the same writer."""
+    """The check fails if an event is stored twice, or before an earlier event of its writer."""
     with pytest.raises(AssertionError, match="comes next"):
         check_records(append_history(events).records, {})
 
 
 def test_a_reply_of_another_record_is_found(history: History) -> None:
-    """The check of a history fails if a reply contains the record of another event."""
+    """The check fails if a reply contains the record of another event."""
     history.acknowledgements["b", 0] = history.acknowledgements["a", 0]
     with pytest.raises(AssertionError, match="is not stored as"):
         check_records(history.records, history.acknowledgements)
 
 
 def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
-    """The check fails if an event precedes an event that was acknowledged before the first one was requested."""
+    """The check fails if an event is stored before another one that was acknowledged before its request."""
     late = history.acknowledgements["a", 0]
     history.acknowledgements["a", 0] = late._replace(requested_at=9.0, acknowledged_at=9.5)
     with pytest.raises(AssertionError, match="precedes an event"):

@@ -1,4 +1,4 @@
-"""Tests that stored due times are limited after a change of the clock."""
+"""Tests that stored due times are limited after clocks are set back."""
 
 from datetime import timedelta
 
@@ -18,5 +18,5 @@ from tests.virtual_time import START
     ],
 )
 def test_a_time_from_before_a_clock_was_set_back_is_limited(ahead: timedelta, expected: object) -> None:
-    """A due time that is too far ahead counts as now, because the clock was set back and no job would run."""
+    """A due time too far in the future counts as now, because otherwise the job would not run for a long time."""
     assert limit_stored_time(START + ahead, START) == expected

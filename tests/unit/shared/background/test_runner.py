@@ -34,7 +34,7 @@ def clock() -> VirtualTime:
 
 
 async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """A job runs at its due times, not at every tick."""
+    """A job runs once at each of its due times, and not at every tick."""
     runs: list[datetime] = []
 
     async def run_job() -> None:
@@ -48,7 +48,7 @@ async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, cloc
 
 
 async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """If the clock is set back by half an hour, a job runs at the next due time of the new clock."""
+    """If the clock is set back by half an hour, a job runs at the next due time of the changed clock."""
     runs: list[datetime] = []
 
     async def run_job() -> None:
@@ -66,7 +66,7 @@ async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseS
 
 
 async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """If two instances share a store, a job runs once for each due time."""
+    """If two instances share a store, a job runs once at each due time."""
     runs: list[datetime] = []
 
     async def run_job() -> None:
@@ -84,7 +84,7 @@ async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: 
 async def test_a_failed_job_runs_again_and_stops_no_other_job(
     leases: SqliteJobLeaseStore, clock: VirtualTime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A job that raises an error is logged; it and all other jobs run at their next due times."""
+    """If a job raises an error, the error is logged, and all jobs run at their next due times."""
     runs: list[str] = []
 
     async def run_failing_job() -> None:
@@ -106,7 +106,7 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
 async def test_a_long_job_does_not_delay_other_jobs(
     leases: SqliteJobLeaseStore, clock: VirtualTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tick returns although a job still runs; the job is not started twice, and other jobs run."""
+    """While a job runs, a tick returns and starts other jobs, but does not start this job again."""
     monkeypatch.setattr(runner, "WAIT_SECONDS", 0.01)
     started, finish = asyncio.Event(), asyncio.Event()
     runs: list[str] = []
@@ -135,7 +135,7 @@ async def test_a_long_job_does_not_delay_other_jobs(
 
 
 async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """If a shutdown interrupts a job, another instance runs the job at its next tick."""
+    """If a shutdown interrupts a job, another instance runs it at the next tick."""
     started, runs = asyncio.Event(), list[str]()
 
     async def run_forever() -> None:
@@ -157,7 +157,7 @@ async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobL
 
 
 async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """If an instance dies during a run, another instance runs the job after the lease has ended."""
+    """If an instance dies during a job, another instance runs it after the lease has expired."""
     await leases.claim("job", "dead", START, START + LEASE, START)
     runs: list[datetime] = []
 
@@ -173,7 +173,7 @@ async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: Vir
 
 
 async def test_no_job_runs_without_its_store(clock: VirtualTime, caplog: pytest.LogCaptureFixture) -> None:
-    """While the store of leases fails, no job runs, because another instance may be running it."""
+    """While the lease store fails, no job runs, because another instance may run it."""
 
     class Down:
         async def claim(self, *_: object) -> None:
@@ -188,7 +188,7 @@ async def test_no_job_runs_without_its_store(clock: VirtualTime, caplog: pytest.
 
 
 async def test_an_unfinished_run_is_due_again_at_once(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
-    """A run that reports that it is unfinished is repeated at the next tick, not at the next due time."""
+    """If a run reports that it is unfinished, it is repeated at the next tick instead of the next due time."""
     results: list[object] = [runner.UNFINISHED, runner.UNFINISHED, None, None]
     runs: list[datetime] = []
 

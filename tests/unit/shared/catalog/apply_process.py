@@ -1,4 +1,4 @@
-"""Test process that applies a document to the stores of a folder, and can exit before it has finished.
+"""Test process that applies a document to the stores of a folder, and can end in the middle.
 
 Arguments: folder, document, actor, and where to end: ``nowhere``, ``before-append`` or ``before-settle``.
 """
@@ -30,7 +30,7 @@ class _CrashingStore(SqliteCatalogStore):
 
 
 async def main(folder: Path, document: WorkspaceDocument, actor: str, crash_point: str) -> None:
-    """Apply the document after a line on standard input."""
+    """Wait for a line on standard input, then apply the document."""
     async with open_plant(folder) as opened:
         store, log = opened.store, opened.log
         if crash_point == "before-append":

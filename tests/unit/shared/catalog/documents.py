@@ -1,4 +1,4 @@
-"""Workspace documents for tests: a fixed document, and a strategy for random valid documents."""
+"""Workspace documents for tests: a fixed document, and a Hypothesis strategy for random valid documents."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -104,7 +104,7 @@ _CONNECTIONS = _draw_lists_of(
 
 @st.composite
 def draw_valid_document(draw: st.DrawFn) -> WorkspaceDocument:
-    """Draw a valid document; its lookups (ids in URLs) come from a small pool, so that two documents share some."""
+    """Draw a valid document; its lookups (ids in URLs) are from a small pool, so that two documents share some."""
     connections = draw(_CONNECTIONS)
     known: list[str] = [connection["lookup"] for connection in connections]
     surfaces = [

@@ -1,4 +1,4 @@
-"""Query texts that every engine rejects, and similar texts that are allowed."""
+"""Query texts that each engine rejects, and similar texts that are allowed."""
 
 from typing import Final
 

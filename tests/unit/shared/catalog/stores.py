@@ -16,7 +16,7 @@ from shared.provenance.records import compute_genesis_hash, find_first_fault
 
 @dataclass
 class Plant:
-    """Catalog and audit log of one workspace, with their services.
+    """Catalog and audit log of a workspace, with their services.
 
     Attributes:
         store: the catalog.
@@ -29,13 +29,13 @@ class Plant:
     service: CatalogService
 
     async def chain(self, target: Target = Target.PLATFORM_CONFIG) -> list[dict[str, Any]]:
-        """Return the records of a verified workspace chain."""
+        """Verify a workspace chain and return its records."""
         records = await self.log.records(target)
         assert find_first_fault(records, compute_genesis_hash("plant-a", target)) is None
         return records
 
     async def list_events(self) -> list[tuple[str, str]]:
-        """Return action and entity of every event in both chains."""
+        """Return the action and the entity of each event in both chains."""
         records = [
             record for target in (Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL) for record in await self.chain(target)
         ]
@@ -49,7 +49,7 @@ async def get_workspace_id() -> str:
 
 @asynccontextmanager
 async def open_plant(folder: Path) -> AsyncIterator[Plant]:
-    """Open the stores of a folder, and close them at the end."""
+    """Open the stores of a folder; close them after the block."""
     database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
     store = SqliteCatalogStore(database)
     log = SqliteAuditLog(folder / "provenance.sqlite", get_workspace_id)

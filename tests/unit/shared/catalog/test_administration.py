@@ -31,7 +31,7 @@ TWO_ADMINISTRATORS = PLANT.replace(
 
 @pytest.fixture
 async def plants(tmp_path: Path) -> AsyncIterator[list[Plant]]:
-    """Yield the stores of two processes over a workspace with two administrators."""
+    """Yield the stores of two processes for a workspace with two administrators."""
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
         await opened[0].service.apply(load_document(TWO_ADMINISTRATORS, "w.yaml"), "apply")
@@ -44,12 +44,12 @@ def build_caller(user: str = FIRST) -> Caller:
 
 
 def build_viewer(key: str) -> Any:
-    """Return the builder of a member without rights to manage."""
+    """Return a function that builds a member without rights to manage."""
     return lambda _: Member.model_validate({"id": key, "name": key, "role": "Viewer"})
 
 
 async def get_code(call: Any) -> str:
-    """Return the code of the error that a change raises, or an empty text if it succeeds."""
+    """Return the error code of a change, or an empty text if it succeeds."""
     try:
         await call
     except WorkspaceError as error:
@@ -58,7 +58,7 @@ async def get_code(call: Any) -> str:
 
 
 async def test_two_administrators_cannot_demote_each_other(plants: list[Plant]) -> None:
-    """If two administrators demote each other concurrently in two processes, one change is refused."""
+    """If two administrators demote each other at once in two processes, one change is rejected."""
     one, two = (Administration(each.service) for each in plants)
     codes = await asyncio.gather(
         get_code(one.put(build_caller(FIRST), ItemKind.MEMBER, SECOND, build_viewer(SECOND), UNCONDITIONAL)),
@@ -68,7 +68,7 @@ async def test_two_administrators_cannot_demote_each_other(plants: list[Plant]) 
 
 
 async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Plant]) -> None:
-    """Of two concurrent removals of an item, one succeeds and the other reports a missing item."""
+    """If an item is removed twice at once, one removal succeeds and the other reports a missing item."""
     administrations = [Administration(each.service) for each in plants]
     codes = await asyncio.gather(
         *(get_code(one.delete(build_caller(), ItemKind.MEMBER, SECOND, UNCONDITIONAL)) for one in administrations)
@@ -77,7 +77,7 @@ async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Pl
 
 
 async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
-    """A violated rule is reported before a failed condition; for a missing item every condition fails."""
+    """A broken rule is reported before an unmet condition; for a missing item, each condition is unmet."""
     administration = Administration(plants[0].service)
     stale = condition_from_headers('"stale"', None)
     used = administration.delete(build_caller(), ItemKind.SURFACE, "cooling", stale)
@@ -93,7 +93,7 @@ async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
 
 
 async def test_an_equal_definition_changes_nothing(plants: list[Plant]) -> None:
-    """A PUT of the stored definition creates neither a version nor an event, and the last editor stays."""
+    """A PUT of the stored definition creates no version and no event, and does not change the last editor."""
     administration = Administration(plants[0].service)
     stored = await administration.find(ItemKind.SURFACE, "cooling")
     assert stored is not None
@@ -108,7 +108,7 @@ async def test_an_equal_definition_changes_nothing(plants: list[Plant]) -> None:
 async def test_a_definition_of_an_earlier_version_is_equal(
     plants: list[Plant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stored definition that lacks newer members equals a definition with the defaults of these members."""
+    """A stored definition without newer members equals a definition with the defaults of these members."""
     service = plants[0].service
     catalog = await service.load()
     stored = find_item(catalog, ItemKind.CONNECTION, "rig")
@@ -128,6 +128,6 @@ async def test_a_definition_of_an_earlier_version_is_equal(
 
 @pytest.mark.parametrize("kind", NOT_FOUND)
 def test_a_not_found_error_contains_the_requested_id(kind: ItemKind) -> None:
-    """A not-found error contains the requested lookup (id in URLs), shortened to 64 characters."""
+    """A not-found error contains the requested lookup (id in URLs), cut to 64 characters."""
     assert "'pump'" in NOT_FOUND[kind]("pump").detail
     assert f"'{'x' * 64}'" in NOT_FOUND[kind]("x" * 65).detail

@@ -14,7 +14,7 @@ THRESHOLD = {**COMMON, "kind": "threshold", "query": "q", "condition": {"rows": 
 
 
 def test_a_definition_has_only_the_properties_of_its_kind() -> None:
-    """A stored alert rule has only the fields of its kind, because a document with other fields would be rejected."""
+    """A stored rule has only the fields of its kind, because a document with others would be rejected."""
     threshold = AlertRule.model_validate(THRESHOLD).model_dump(mode="json", by_alias=True)
     absence = AlertRule.model_validate(ABSENCE).model_dump(mode="json", by_alias=True)
     assert not threshold.keys() & {"connections", "after"}
@@ -37,13 +37,13 @@ def test_a_definition_has_only_the_properties_of_its_kind() -> None:
     ],
 )
 def test_values_outside_the_limits_are_rejected(changes: dict[str, Any]) -> None:
-    """Times must be within limits, links must have no credentials, and the limit must be a finite number."""
+    """A time outside the limits, a link with credentials, or a limit that is not a finite number is rejected."""
     with pytest.raises(ValidationError):
         AlertRule.model_validate({**ABSENCE, **changes})
 
 
 def test_durations_are_parsed() -> None:
-    """The interval and the hold time of a rule are parsed as durations; the default hold time is zero."""
+    """Interval and hold time are parsed as durations; the default hold time is zero."""
     rule = AlertRule.model_validate(ABSENCE)
     assert (rule.interval, rule.hold_duration) == (timedelta(minutes=1), timedelta(0))
 

@@ -1,4 +1,4 @@
-"""Tests of the rules for changes of the catalog through the API."""
+"""Tests of the rules for catalog changes through the API."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ TEAM_MANAGER = Caller("manager@p", ROLE_RIGHTS[Role.EDITOR] | {AccessRight.TEAM_
 
 
 def build_item(kind: ItemKind, key: str, /, **fields: Any) -> CatalogItem:
-    """Return a stored item with the defaults of its model."""
+    """Return an item of a kind, with the defaults of its model."""
     definition = to_definition(MODELS[kind].model_validate(fields))
     return CatalogItem(kind, key, definition, ItemOrigin.DECLARED, AT, AT, "apply")
 
@@ -74,7 +74,7 @@ def find_item(kind: ItemKind, key: str) -> dict[str, Any]:
 
 
 def build_change(kind: ItemKind, key: str, **fields: Any) -> ItemChange:
-    """Return the change of some fields of a stored item."""
+    """Return a change of some fields of a stored item."""
     before = find_item(kind, key)
     return ItemChange(kind, key, before, {**before, **fields})
 
@@ -90,7 +90,7 @@ def build_removal(kind: ItemKind, key: str) -> ItemChange:
 
 
 def get_error(changes: list[ItemChange], caller: Caller = ADMIN) -> WorkspaceError:
-    """Return the error with which a set of changes is rejected."""
+    """Return the error that rejects a set of changes."""
     with pytest.raises(WorkspaceError) as raised:
         check_changes(STORED, changes, caller)
     return raised.value
@@ -210,15 +210,15 @@ REJECTED: dict[str, tuple[str, Caller, list[ItemChange]]] = {
 
 
 @pytest.mark.parametrize("name", PERMITTED)
-def test_permitted_changes(name: str) -> None:
+def test_valid_changes_are_accepted(name: str) -> None:
     """Changes that break no rule are accepted."""
     caller, changes = PERMITTED[name]
     check_changes(STORED, changes, caller)
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_rejected_changes(name: str) -> None:
-    """Each broken rule has a separate error code; a missing right is FORBIDDEN, other rules are conflicts."""
+def test_each_broken_rule_has_an_error_code(name: str) -> None:
+    """Each broken rule has its own error code: a missing right is FORBIDDEN, others are conflicts."""
     code, caller, changes = REJECTED[name]
     error = get_error(changes, caller)
     assert (error.code, error.kind) == (code, Kind.FORBIDDEN if code == "RIGHT_NOT_HELD" else Kind.CONFLICT)
@@ -242,7 +242,7 @@ def test_missing_rights_are_named() -> None:
     ],
 )
 def test_users_of_a_removed_item_are_named(kind: ItemKind, key: str, used_by: list[str]) -> None:
-    """The error about the removal of an item that is in use names the items that use it."""
+    """If an item cannot be removed because it is in use, the error names the items that use it."""
     assert get_error([build_removal(kind, key)]).members == {"usedBy": used_by}
 
 
@@ -259,7 +259,7 @@ def test_users_of_a_removed_item_are_named(kind: ItemKind, key: str, used_by: li
     ],
 )
 def test_invalid_fields_are_named(changed: ItemChange, field: str) -> None:
-    """Unknown references and read-only settings are errors of the field, and come before all other errors."""
+    """Unknown references and changes of read-only settings are errors of the field and are reported first."""
     for changes in ([changed], [changed, build_removal(CONNECTION, "rig")]):
         error = get_error(changes)
         assert error.kind is Kind.INVALID
@@ -275,7 +275,7 @@ def test_missing_rights_come_before_conflicts() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in ItemKind if kind is not ItemKind.MEMBER_STATE])
 def test_each_kind_requires_its_right(kind: ItemKind) -> None:
-    """Changing an item requires the right for its kind; the error of a caller without it names the right."""
+    """Changing an item requires the right for its kind; the error names this right."""
     right = KIND_RIGHTS[kind]
     caller = Caller("admin@p", frozenset(AccessRight) - {right})
     unchanged = {"connections": [], "surface": "hall", "role": "Viewer", "enabled": True, "policies": {}}
@@ -285,20 +285,20 @@ def test_each_kind_requires_its_right(kind: ItemKind) -> None:
 
 @pytest.mark.parametrize("user", ["viewer@p", "gone@p", "nobody@p"])
 def test_rights_that_the_member_has_lost_do_not_count(user: str) -> None:
-    """If a caller was demoted, disabled or removed meanwhile, the earlier rights no longer count."""
+    """If the caller was demoted, disabled or removed meanwhile, the earlier rights no longer count."""
     caller = Caller(user, frozenset(AccessRight))
     assert get_error([build_change(MEMBER, "viewer@p", name="V")], caller).code == "ACCESS_RIGHT_MISSING"
 
 
 def test_a_reference_to_an_unknown_item_from_before_does_not_block_other_changes() -> None:
-    """References to unknown items in items that do not change do not prevent changes of other items."""
+    """If an unchanged item has a reference to an unknown item, other items can still be changed."""
     dangling = build_item(SURFACE, "old", lookup="old", name="Old", connections=["lost"])
     stored = StoredCatalog(4, (*STORED.items, dangling))
     check_changes(stored, [build_change(MEMBER, "viewer@p", name="V")], ADMIN)
 
 
 def test_the_other_owner_of_an_object_id_is_named() -> None:
-    """If another member already has the object id, the error names this member."""
+    """If another member has the object id, the error names this member."""
     _, caller, changes = REJECTED["use the object id of another"]
     with pytest.raises(
         WorkspaceError, match=r"^Field `oid` of manager@p must be unique; abc is already the object id of"

@@ -1,4 +1,4 @@
-"""Tests of the rules between the items of a document."""
+"""Tests of the rules between different items of a document."""
 
 import pytest
 
@@ -241,7 +241,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
     ],
 )
 def test_violation_is_reported_at_its_field(old: str, new: str, message: str) -> None:
-    """Each violation of a rule between items is reported at the field that violates it."""
+    """If a rule between items is broken, the error is reported at the field that breaks it."""
     found = list_problems(edit_plant(old, new))
     assert any(message in problem for problem in found), found
 
@@ -260,12 +260,12 @@ def test_violation_is_reported_at_its_field(old: str, new: str, message: str) ->
     ],
 )
 def test_unusual_valid_documents_are_accepted(old: str, new: str) -> None:
-    """A query can have its own lookup as path, a disabled member can have approved, and defaults can have any type."""
+    """A query's path may be its lookup, a disabled member may have approved, and defaults may have any type."""
     assert load_document(edit_plant(old, new), "w.yaml").workspace.id == "plant-a"
 
 
 def test_document_without_provenance_is_valid() -> None:
-    """A workspace document without the provenance policy is valid."""
+    """A document without the provenance policy is valid."""
     assert (
         load_document(PLANT.replace("policies: {provenance: {requireApproval: true}}\n", ""), "w").policies.provenance
         is None
@@ -321,7 +321,7 @@ def test_violation_of_an_alert_rule_is_reported_at_its_field(old: str, new: str,
 
 
 def test_an_alert_rule_may_name_an_undeclared_query() -> None:
-    """An alert rule with an undeclared query is valid with a warning, because queries can be deleted later."""
+    """If a document has an alert rule with an undeclared query, a warning is given, but the document is valid."""
     document = load_document(PLANT + RULES.replace("query: q1", "query: gone"), "plant.yaml")
     assert [(path, "gone" in message) for path, message in find_warnings(document)] == [
         (("alertRules", 0, "query"), True)

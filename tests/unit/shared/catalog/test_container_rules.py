@@ -1,4 +1,4 @@
-"""Tests of the rules for changes of declared containers."""
+"""Tests of rules for changes of declared containers."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ CONTAINER = {"name": "orders", "partitionKeyPath": "/line", "dataClass": "operat
 
 
 def build_stored(data_class: str) -> StoredCatalog:
-    """Return a catalog with one container."""
+    """Return a catalog with one container of this data class."""
     definition = {**CONTAINER, "dataClass": data_class}
     return StoredCatalog(1, (CatalogItem("container", "db/orders", definition, ItemOrigin.API, AT, AT, "admin@p"),))
 
@@ -30,7 +30,7 @@ def build_document(*names: str) -> WorkspaceDocument:
 
 
 def test_another_partition_key_path_is_rejected() -> None:
-    """An existing container must keep its partition key path; a new container can have any path."""
+    """An existing container must keep its partition key path; a new container may have any path."""
     changed = ItemChange(ItemKind.CONTAINER, "db/orders", CONTAINER, {**CONTAINER, "partitionKeyPath": "/id"})
     with pytest.raises(WorkspaceError) as caught:
         check_partition_key_paths([changed])
@@ -41,7 +41,7 @@ def test_another_partition_key_path_is_rejected() -> None:
 
 
 def test_only_new_evidence_is_found() -> None:
-    """Evidence containers that are new or changed are found; unchanged containers are not."""
+    """Evidence containers are found if they are new or changed."""
     [path] = find_new_evidence(build_document("orders", "fresh"), build_stored("evidence"))
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
     assert len(list(find_new_evidence(build_document("orders"), build_stored("operational")))) == 1

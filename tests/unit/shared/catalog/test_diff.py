@@ -1,4 +1,4 @@
-"""Tests of the plan of changes that applying a document makes."""
+"""Tests of the plan of a document, which lists the changes that applying it makes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,12 +35,12 @@ def build_api_query(**fields: Any) -> CatalogItem:
 
 
 def load_without(section: str) -> WorkspaceDocument:
-    """Return the valid document without one of the document's lists."""
+    """Return the valid document without one of its lists."""
     return DOCUMENT.model_copy(update={section: ()})
 
 
 def test_empty_store_gets_all_items() -> None:
-    """For an empty store the plan adds every item, and an item is added after the items on which it depends."""
+    """For an empty store, the plan adds each item, after the items on which it depends."""
     changes = plan_changes(DOCUMENT, StoredCatalog(0, ())).changes
     assert all(change.before is None and change.verb == "Created" for change in changes)
     assert [change.kind for change in changes][:3] == ["workspace", "settings", "member"]
@@ -48,7 +48,7 @@ def test_empty_store_gets_all_items() -> None:
 
 
 def test_quotas_are_part_of_the_settings() -> None:
-    """A changed quota is a change of the settings; stored settings without quotas need no change."""
+    """A changed quota changes the settings; stored settings without quotas need no change."""
     policies = DOCUMENT.policies.model_copy(update={"quotas": Quotas(streams_per_principal=3)})
     [change] = plan_changes(DOCUMENT.model_copy(update={"policies": policies}), store_document(DOCUMENT)).changes
     assert (change.kind, change.verb, change.after and change.after["policies"]["quotas"]["streamsPerPrincipal"]) == (
@@ -64,7 +64,7 @@ def test_quotas_are_part_of_the_settings() -> None:
 
 @given(draw_valid_document())
 def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> None:
-    """A document that equals the stored items gives an empty plan, for any order of the items."""
+    """If a document equals the stored items, the plan is empty, whatever their order is."""
     shuffled = document.model_copy(
         update={
             "connections": document.connections[::-1],
@@ -76,7 +76,7 @@ def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> Non
 
 
 def test_change_contains_both_definitions() -> None:
-    """Each change in a plan contains the definitions before and after it."""
+    """Each change in a plan contains the definitions before and after."""
     changed = load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
     (change,) = plan_changes(changed, store_document(DOCUMENT)).changes
     assert (change.kind, change.key, change.verb) == ("connection", "rig", "Updated")
@@ -85,7 +85,7 @@ def test_change_contains_both_definitions() -> None:
 
 
 def test_removals_come_last() -> None:
-    """Removals follow all other changes, and an item is removed before the items on which it depends."""
+    """Removals are last in a plan; an item is removed before the items on which it depends."""
     bare = WorkspaceDocument(workspace=DOCUMENT.workspace)
     changes = plan_changes(bare, store_document(DOCUMENT)).changes
     assert [change.kind for change in changes if change.after is None] == [
@@ -95,7 +95,7 @@ def test_removals_come_last() -> None:
 
 
 def test_api_items_are_retained() -> None:
-    """A query and a container that the API created are not removed, and the plan lists them as retained."""
+    """Queries and containers that were created over the API stay, and the plan lists them."""
     container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
     planned = plan_changes(DOCUMENT, store_document(DOCUMENT, build_api_query(), container))
     assert planned.is_empty
@@ -106,7 +106,7 @@ def test_api_items_are_retained() -> None:
 
 
 def test_api_item_takes_precedence_over_declared_item() -> None:
-    """If the API created an item with the key of a declared item, the stored item stays and is listed as a conflict."""
+    """If an item with the key of a declared item was created over the API, it stays and is listed as a conflict."""
     mine = build_api_query(lookup="q2")
     stored = store_document(DOCUMENT)
     items = tuple(item for item in stored.items if item.key != "q2")
@@ -116,7 +116,7 @@ def test_api_item_takes_precedence_over_declared_item() -> None:
 
 
 def test_a_rejection_is_no_difference() -> None:
-    """A rejected query that the API created equals its declaration, because documents cannot declare rejections."""
+    """A query that was created over the API and rejected equals its declaration, which cannot contain rejections."""
     rejection = {"rejectedBy": "admin@plant-a.example", "rejectedAt": "2026-02-01T00:00:00.000000Z", "comment": "no"}
     declared = store_document(DOCUMENT)
     items = (item for item in declared.items if item.key != "q2")
@@ -139,7 +139,7 @@ def test_a_rejection_is_no_difference() -> None:
     ],
 )
 def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message: str) -> None:
-    """A declared query with the name, lookup (id) or API path of an API query is a conflict and is not changed."""
+    """A declared query with the name, lookup or API path of an API query is a conflict and is not changed."""
     path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
     line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
     planned = plan_changes(
@@ -150,7 +150,7 @@ def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message
 
 
 def test_name_of_retained_query_is_not_reused() -> None:
-    """The stored name of a retained query cannot be used by another query."""
+    """A query that stays in the workspace keeps its name, which no other query can use."""
     swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
     planned = plan_changes(load_document(swapped, "w.yaml"), store_document(DOCUMENT, build_api_query()))
     assert planned.is_empty
@@ -178,14 +178,14 @@ def test_name_of_retained_query_is_not_reused() -> None:
     ],
 )
 def test_dependencies_of_api_items_are_retained(document: WorkspaceDocument, item: CatalogItem, kind: str) -> None:
-    """A surface with an API query and a database with an API container are not removed."""
+    """A surface with an API query, or a database with an API container, is not removed."""
     planned = plan_changes(document, store_document(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
     assert [item.conflict for item in planned.retained if item.kind == kind] == [True]
 
 
 def test_records_of_existing_containers_are_retained() -> None:
-    """A container's record is removed only if the container does not exist in its account."""
+    """The record of a container is removed only if the container does not exist in its account."""
     declared = items_from_document(load_without("data_stores"))
     planned = plan_items(declared, store_document(DOCUMENT), existing={"orders/recipes"})
     assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
@@ -196,7 +196,7 @@ def test_records_of_existing_containers_are_retained() -> None:
 
 
 def test_later_approval_is_retained_for_same_text() -> None:
-    """A declared draft that a member approved stays approved until its text changes."""
+    """If a member approved a declared draft, it stays approved until its text changes."""
     stored = store_document(DOCUMENT)
     approval = {"approvedBy": "admin@plant-a.example", "approvedAt": "2026-02-01T00:00:00.000000Z"}
     items = tuple(
@@ -211,7 +211,7 @@ def test_later_approval_is_retained_for_same_text() -> None:
 
 
 def test_changed_text_gets_declared_approval() -> None:
-    """If the text of a query changes, the approval in the document applies."""
+    """If a query's text changes, its approval in the document applies."""
     (change,) = plan_changes(
         load_document(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), store_document(DOCUMENT)
     ).changes
@@ -220,7 +220,7 @@ def test_changed_text_gets_declared_approval() -> None:
 
 
 def test_new_default_is_not_a_change() -> None:
-    """A stored item that lacks a newer field equals a declared item with the default of this field."""
+    """A stored item without a newer field equals a declared item with the default of this field."""
     stored = store_document(DOCUMENT)
     items = tuple(
         replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})
@@ -229,7 +229,7 @@ def test_new_default_is_not_a_change() -> None:
     assert plan_changes(DOCUMENT, replace(stored, items=items)).is_empty
 
 
-def test_timestamp_format_of_stored_connections() -> None:
+def test_a_missing_timestamp_format_is_the_default() -> None:
     """A stored connection without a timestamp format has the default; only another format is a change."""
     document = load_document(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
     assert document != DOCUMENT

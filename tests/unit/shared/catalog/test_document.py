@@ -1,4 +1,4 @@
-"""Tests of loading workspace documents, and of the positions of their problems."""
+"""Tests of loading workspace documents, and of the position of each problem."""
 
 import pytest
 from hypothesis import given
@@ -19,13 +19,13 @@ def list_problems(text: str) -> list[str]:
 
 
 def edit_plant(old: str, new: str) -> str:
-    """Return the text of the valid document with one replacement."""
+    """Return the text of the valid document with one text replaced."""
     assert PLANT.count(old) == 1
     return PLANT.replace(old, new)
 
 
 def test_valid_document_is_loaded() -> None:
-    """A valid document is loaded as the model, with aliases and defaults applied."""
+    """A valid document is loaded with aliases and defaults."""
     document = load_document(PLANT, "w.yaml")
     assert [connection.lookup for connection in document.connections] == ["rig", "sim"]
     assert document.warm_queries[0].api_path == "cooling/q1"
@@ -93,7 +93,7 @@ def test_valid_document_is_loaded() -> None:
     ],
 )
 def test_each_problem_has_its_position(old: str, new: str, message: str) -> None:
-    """A problem is one line with file, line, column, path of the field and rule."""
+    """A problem is one line with file, line, column, path of the field, and rule."""
     found = list_problems(edit_plant(old, new))
     assert any(message in problem for problem in found), found
     assert all(problem.startswith("w.yaml:") for problem in found)
@@ -119,13 +119,13 @@ def test_each_problem_has_its_position(old: str, new: str, message: str) -> None
     ],
 )
 def test_unreadable_text_is_one_problem(text: str, message: str) -> None:
-    """A text that is not one YAML document or exceeds a limit is rejected with position and reason."""
+    """A text that is not one YAML document, or exceeds a limit, is rejected with position and reason."""
     found = [problem for problem in list_problems(text) if message in problem]
     assert len(found) == 1
 
 
 def test_multiplying_aliases_are_rejected() -> None:
-    """Nested aliases that expand to billions of values are rejected at the limit."""
+    """YAML aliases that expand to billions of values are rejected at the limit."""
     layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     assert "aliases make the document too large" in list_problems("\n".join(layers))[0]
@@ -142,18 +142,18 @@ def test_multiplying_aliases_are_rejected() -> None:
     ids=["items", "unknown fields", "values", "rules between items"],
 )
 def test_validation_stops_after_many_problems(text: str) -> None:
-    """At most 1,000 problems of a document are reported, even if more values are invalid."""
+    """At most 1,000 problems of a document are reported."""
     assert len(list_problems(text)) == MAX_PROBLEMS
 
 
 def test_multiplying_aliases_name_their_member() -> None:
-    """If aliases make a document too large, the problem has the position and the member name of an alias."""
+    """If aliases make a document too large, the problem names the position and the member of an alias."""
     layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     assert list_problems("\n".join(layers))[0].startswith("w.yaml:8:10: l6: aliases make")
 
 
-def test_aliases_repeat_values() -> None:
+def test_an_alias_has_the_value_of_its_anchor() -> None:
     """An anchor and its aliases have the same value."""
     text = edit_plant(
         "approvedBy: admin@plant-a.example, approvedAt: 2026",
@@ -171,7 +171,7 @@ def test_aliases_repeat_values() -> None:
 
 
 def test_all_problems_are_reported_together() -> None:
-    """Problems of syntax, fields and references are reported together in the order of their lines."""
+    """Problems of syntax, fields and references are reported together, in the order of their lines."""
     text = edit_plant("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
     text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("apiPath:", "apipath:")
     found = list_problems(text)
@@ -184,7 +184,7 @@ def test_all_problems_are_reported_together() -> None:
 
 
 def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
-    """A reference to an invalid item is not reported; a reference to a missing item is reported."""
+    """A reference to an invalid item is not reported, but a reference to a missing item is."""
     text = edit_plant("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
     fields = [problem.split(": ", 1)[1] for problem in list_problems(text)]
     assert fields == [
@@ -194,7 +194,7 @@ def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
 
 
 def test_message_lists_a_limited_number_of_problems() -> None:
-    """The message contains the first problems and the number of the others; the list contains all problems."""
+    """The message has the first problems and the number of others; the list has all problems."""
     text = edit_plant("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")
@@ -204,7 +204,7 @@ def test_message_lists_a_limited_number_of_problems() -> None:
 
 @given(st.text(max_size=200) | st.text(alphabet="ab:-[]{}&*!?<>|%@'\"\\ \n\t#,~1.0", max_size=80))
 def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
-    """Loading any text returns a document or raises problems with positions, and no other error."""
+    """Loading any text returns a document or raises problems with positions, and nothing else."""
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")
     assert all(problem.line >= 1 and problem.column >= 1 and problem.message for problem in caught.value.problems)
@@ -212,7 +212,7 @@ def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
 
 @given(st.integers(0, len(PLANT) - 1), st.integers(1, 12), st.text(alphabet="ab:-[]{}&*!\"' \n1,", max_size=4))
 def test_damaged_document_gives_document_or_problems(start: int, length: int, put_in: str) -> None:
-    """Loading a damaged document returns a document or raises problems with positions, and no other error."""
+    """Loading a damaged document returns a document or raises problems with positions, and nothing else."""
     try:
         document = load_document(PLANT[:start] + put_in + PLANT[start + length :], "w.yaml")
     except DocumentError as error:

@@ -1,4 +1,4 @@
-"""Tests of the positions of a document's values."""
+"""Tests of the positions of values in a document."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from shared.catalog.document_nodes import LineIndex
 
 @given(st.lists(st.integers(0, 90_000), max_size=4), st.integers(0, 200_000))
 def test_line_and_column_count_from_1(lengths: list[int], offset: int) -> None:
-    """Line and column of a character are counted from 1, in short and in long texts."""
+    """Lines and columns are counted from 1, in short and long texts."""
     text = "\n".join("x" * length for length in lengths)
     offset = min(offset, len(text))
     before = text[:offset]

@@ -1,4 +1,4 @@
-"""Tests of document plans over HTTPS and by the command, with signed approvals of queries."""
+"""Tests of plans, over HTTPS and with the command, for documents with signed approvals."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -51,7 +51,7 @@ def apply_to_catalog(document: WorkspaceDocument) -> StoredCatalog:
 
 
 def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[list[str]]:
-    """Return the keys of the queries that a document would change, over HTTPS and by the command."""
+    """Return the keys of the queries that a document would change, over HTTPS and with the command."""
     plans = (plan_document(document, stored, CALLER).plan, plan_document_of_command(document, stored))
     return [[change.key for change in plan.changes if change.kind == "warmQuery"] for plan in plans]
 
@@ -59,14 +59,14 @@ def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[lis
 @pytest.mark.parametrize("queries", ["off", "required"])
 @pytest.mark.parametrize("declared", [APPROVAL, SIGNED])
 def test_a_stored_signature_stays(declared: dict[str, Any], queries: str) -> None:
-    """If a document repeats the stored approval of a query, the stored signature stays, even if it is omitted there."""
+    """If a document repeats a query's approval, the stored signature stays, also if the document omits it."""
     stored = apply_to_catalog(build_document(SIGNED, queries=queries))
     assert list_changes(build_document(declared, queries=queries), stored) == [[], []]
 
 
 @pytest.mark.parametrize("declared", [SIGNED, {**SIGNED, "signature": {**SIGNATURE, "printedName": "Other"}}])
 def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
-    """If a document declares an approval with a signature that is not stored, the query becomes a draft."""
+    """If a document contains a signed approval that is not stored, the query becomes a draft."""
     stored = apply_to_catalog(build_document(None))
     plan = plan_document_of_command(build_document(declared), stored)
     assert [note.key for note in plan.retained] == ["q"]
@@ -75,7 +75,7 @@ def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
 
 
 def test_a_changed_text_does_not_keep_the_signature() -> None:
-    """If the text of a query changes, its earlier signature is removed."""
+    """If a query's text changes, its stored signature is removed."""
     stored = apply_to_catalog(build_document(SIGNED))
     changed = build_document(APPROVAL, kql="Telemetry | take 1")
     [change] = [change for change in plan_document_of_command(changed, stored).changes if change.kind == "warmQuery"]

@@ -1,4 +1,4 @@
-"""Tests that docs/reference/workspace-document.md describes the models."""
+"""Tests that docs/reference/workspace-document.md matches the models."""
 
 import re
 from pathlib import Path
@@ -16,17 +16,17 @@ KINDS = set(SCHEMA["$defs"]["Simulator"]["properties"]["variables"]["items"]["di
 
 @pytest.mark.parametrize("field", sorted(FIELDS))
 def test_each_field_is_documented(field: str) -> None:
-    """Every field of the document is on the page."""
+    """The page describes every field of the document."""
     assert re.search(rf"`([\w\[\].]+\.)?{re.escape(field)}(\[\])?`", PAGE)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_each_kind_of_variable_is_documented(kind: str) -> None:
-    """Every kind of simulated variable is in the table of kinds."""
+    """The table on the page has every kind of simulated variable."""
     assert re.search(rf"^\|.*`{kind}`.*\|", PAGE, re.MULTILINE)
 
 
 def test_example_is_valid() -> None:
-    """The example of the page is a valid document."""
+    """The example on the page is a valid document."""
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert load_document(example, "workspace-document.md").workspace.id == "plant-a"

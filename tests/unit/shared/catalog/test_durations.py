@@ -1,4 +1,4 @@
-"""Tests of the parser of ISO 8601 durations."""
+"""Tests of parsing ISO 8601 durations."""
 
 from datetime import timedelta
 
@@ -18,13 +18,13 @@ from shared.catalog.durations import parse_duration
     ],
 )
 def test_a_duration_of_fixed_length_is_parsed(text: str, duration: timedelta) -> None:
-    """Weeks, days, hours, minutes and seconds add up; a decimal comma counts as a point."""
+    """Weeks, days, hours, minutes and seconds are added up; a decimal comma counts as a point."""
     assert parse_duration(text) == duration
 
 
 @pytest.mark.parametrize("text", ["P1Y", "P1M", "P1Y2M3DT4H", "-P1M"])
 def test_years_and_months_have_their_own_message(text: str) -> None:
-    """Years and months, whose length varies, are rejected, and the message names the units to use."""
+    """Years and months, whose length varies, are rejected with the units to use instead."""
     with pytest.raises(ValueError, match="years and months have no fixed length"):
         parse_duration(text)
 
@@ -34,6 +34,6 @@ def test_years_and_months_have_their_own_message(text: str) -> None:
     ["", "P", "PT", "15m", "PT1D", "P1H", "PT5M3H", "PT1e3S", "PT1S\n", "PT" + "9" * 70 + "S", "P" + "9" * 60 + "D"],
 )
 def test_other_texts_are_rejected(text: str) -> None:
-    """Units in another order, unknown units and durations out of range are rejected."""
+    """Units in another order, unknown units, and durations out of range are rejected."""
     with pytest.raises(ValueError, match="must be an ISO 8601 duration"):
         parse_duration(text)

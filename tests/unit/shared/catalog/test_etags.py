@@ -1,16 +1,16 @@
-"""Tests of the entity tags of stored definitions."""
+"""Tests of the ETags of stored definitions."""
 
 from shared.catalog.etags import compute_definition_etag
 
 
 def test_the_order_of_members_does_not_matter() -> None:
-    """Definitions with the same members in any order have the same strong ETag."""
+    """Definitions with equal members, in any order, have the same strong ETag."""
     etag = compute_definition_etag({"name": "Hall", "connections": ["a"]})
     assert etag == compute_definition_etag({"connections": ["a"], "name": "Hall"})
     assert (etag[0], etag[-1], len(etag)) == ('"', '"', 66)
 
 
 def test_different_definitions_have_different_tags() -> None:
-    """Another value, another member, or the same text split into other definitions gives another ETag."""
+    """Another value, another member, or the same text divided into other definitions gives another ETag."""
     definitions: list[list[dict[str, object]]] = [[{"a": 1}], [{"a": 2}], [{"a": 1, "b": 2}], [{"a": 1}, {"b": 2}], []]
     assert len({compute_definition_etag(*one) for one in definitions}) == len(definitions)

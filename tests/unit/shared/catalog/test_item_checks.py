@@ -27,7 +27,7 @@ RULE = {
 
 
 def test_the_field_of_an_error_is_relative_to_the_item() -> None:
-    """The field of an error is relative to the item in the request, not to a whole document."""
+    """The field of an error is relative to the item in the request instead of a whole document."""
     broken = {"lookup": "a", "name": "A", "type": "CLOUD_EVENT_HUB", "simulator": SIMULATOR}
     [error] = find_connection_errors(Connection.model_validate(broken))
     assert error.field == "simulator"
@@ -35,7 +35,7 @@ def test_the_field_of_an_error_is_relative_to_the_item() -> None:
 
 
 def test_a_surface_names_existing_connections() -> None:
-    """A surface with an unknown connection is rejected, and the error has the index of the connection in its list."""
+    """A surface with an unknown connection is rejected; the error has the connection's index in the list."""
     surface = Surface.model_validate({"lookup": "s", "name": "S", "connections": ["rig", "none"]})
     assert [error.field for error in find_surface_errors(surface, ["rig"])] == ["connections[1]"]
     assert find_surface_errors(surface, ["rig", "none"]) == []
@@ -57,7 +57,7 @@ def test_an_alert_rule_names_existing_items(changes: dict[str, Any], fields: lis
 
 
 def test_quotas_have_the_maximum_of_the_tier() -> None:
-    """A quota above the maximum of the tier is reported, with its path in the settings."""
+    """A quota above the maximum of the tier is reported with its path in the settings."""
     workspace = WorkspaceInfo.model_validate({"id": "plant-a", "name": "A"})
     valid = WorkspaceSettings.model_validate({"policies": {"quotas": {"streamsPerPrincipal": 1}}})
     excessive = WorkspaceSettings.model_validate({"policies": {"quotas": {"streamsPerPrincipal": 10_000}}})

@@ -8,7 +8,7 @@ ITEMS = items_from_document(load_document(PLANT, "w.yaml"))
 
 
 def test_each_item_of_the_document_has_its_kind_and_key() -> None:
-    """A member's key is its id, a container's key is database and name, and the workspace has a fixed key."""
+    """The key of a member is its id, the key of a container is database and name, and the workspace has a fixed key."""
     assert set(ITEMS) == {
         (ItemKind.WORKSPACE, SINGLETON_KEY),
         (ItemKind.SETTINGS, SINGLETON_KEY),
@@ -30,6 +30,6 @@ def test_a_data_store_does_not_repeat_its_containers() -> None:
 
 
 def test_a_definition_is_read_back_as_an_equal_model() -> None:
-    """Parsing a stored definition to its model and serialising it again gives the same definition."""
+    """A stored definition that is parsed to its model and serialised again is unchanged."""
     for (kind, _), definition in ITEMS.items():
         assert to_definition(MODELS[ItemKind(kind)].model_validate(definition)) == definition

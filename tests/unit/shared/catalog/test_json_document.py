@@ -28,14 +28,14 @@ def read(text: str) -> Any:
 
 @given(_VALUE, st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_values_equal_those_of_the_standard_library(value: Any, indent: Any, escaped: bool) -> None:  # noqa: FBT001  drawn
-    """Any JSON text is parsed to the same values as by the standard library."""
+    """The parser returns the same values for any JSON text as the standard library."""
     text = json.dumps(value, indent=indent, ensure_ascii=escaped)
     assert json.dumps(read(text)) == json.dumps(json.loads(text))
 
 
 @given(st.text(alphabet='{}[]",:0123456789.eE-+truefalsn \n\\u', max_size=30))
 def test_texts_are_accepted_as_by_the_standard_library(text: str) -> None:
-    """The parser accepts no text that the standard library rejects; each rejection has a position."""
+    """The parser accepts no text that the standard library rejects, and each rejection has a position."""
     try:
         parse_json_document(text, "w.json")
     except DocumentError as error:
@@ -65,7 +65,7 @@ def test_texts_are_accepted_as_by_the_standard_library(text: str) -> None:
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )
 def test_rejected_texts_have_a_position(text: str, position: tuple[int, int] | None, message: str) -> None:
-    """A text that is not JSON, or exceeds a limit, is one problem with line and column."""
+    """A text that is not JSON or exceeds a limit is one problem, with line and column."""
     with pytest.raises(DocumentError) as caught:
         parse_json_document(text, "w.json")
     [problem] = caught.value.problems

@@ -1,4 +1,4 @@
-"""Tests of the restrictions of KQL texts; tests/emulators/kusto tests the engines with the same table."""
+"""Tests of the restrictions of KQL texts; tests/emulators/kusto has tests of the engines with the same table."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +25,7 @@ ESCAPES = [
 
 
 def get_error(kql: str) -> WorkspaceError:
-    """Return the error with which a KQL text is rejected."""
+    """Return the error that rejects a KQL text."""
     with pytest.raises(WorkspaceError) as refused:
         check_query(kql)
     return refused.value
@@ -33,7 +33,7 @@ def get_error(kql: str) -> WorkspaceError:
 
 @given(st.sampled_from(ESCAPES), st.data())
 def test_gaps_between_tokens_do_not_hide_violations(tokens: list[str], data: st.DataObject) -> None:
-    """White space and comments between the tokens of a query do not hide a forbidden construct."""
+    """White space and comments between tokens do not hide a forbidden construct."""
     # The engine accepts macro-expand only without gaps.
     gaps = ["".join(data.draw(GAPS)) if token not in ("macro", "-") else "" for token in tokens]
     kql = "".join(token + gap for token, gap in zip(tokens, gaps, strict=True))
@@ -49,7 +49,7 @@ def test_any_text_is_accepted_or_rejected_with_code(kql: str) -> None:
 
 @pytest.mark.parametrize("kql", ALLOWED.values(), ids=ALLOWED)
 def test_similar_texts_are_accepted(kql: str) -> None:
-    """Names, strings and comments that only resemble forbidden constructs are accepted."""
+    """Names, strings and comments that look like forbidden constructs are accepted."""
     check_query(kql)
 
 
@@ -78,7 +78,7 @@ def test_listed_settings_are_accepted(option: str) -> None:
     ],
 )
 def test_rejection_has_position(kql: str, line: int, column: int) -> None:
-    """Line and column of a rejection are positions in the caller's text, also after a string of several lines."""
+    """The line and column of a rejection are those of the caller's text, also after a string of several lines."""
     error = get_error(kql)
     assert (error.members["line"], error.members["column"]) == (line, column)
 
@@ -90,7 +90,7 @@ def test_rejection_lists_allowed_names() -> None:
 
 
 def test_endless_parameters_are_rejected() -> None:
-    """A text with a very long chain of nested ``evaluate`` parameters is rejected in linear time."""
+    """A very long chain of nested ``evaluate`` parameters is rejected in linear time."""
     assert get_error("T | evaluate a=" + "evaluate a=" * 5000 + "x pivot(y)").code == "QUERY_INVALID"
 
 

@@ -1,4 +1,4 @@
-"""Tests of inserting statements into a query, and of rejecting queries that would bypass them."""
+"""Tests of inserting statements into a query, and of rejecting queries that could bypass them."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_control_commands_are_rejected(kql: str) -> None:
 
 @pytest.mark.parametrize("kql", ["Telemetry | where a == '; .drop'", "Telemetry // ;.drop\n| take 1", "print .5"])
 def test_dot_in_string_or_number_is_accepted(kql: str) -> None:
-    """A dot in a string or number, which only resembles a control command, is accepted."""
+    """A dot in a string or number is accepted, although it looks like a control command."""
     assert get_error_code(check_read_only, kql) == ""
 
 
@@ -46,7 +46,7 @@ def test_empty_query_is_rejected(kql: str) -> None:
 
 
 def test_statements_are_inserted_before_the_query() -> None:
-    """Declarations and the filter are inserted in one line, so that all positions shift by one line."""
+    """Declarations and the filter are inserted as one line, so that all positions shift by one line."""
     composed = compose_query("Telemetry | count", "device:string, _oi_from:datetime", WINDOW)
     assert composed.text == (f"declare query_parameters(device:string, _oi_from:datetime);{WINDOW}\nTelemetry | count")
     assert composed.lines_before == 1
@@ -71,7 +71,7 @@ def test_statements_are_inserted_before_the_query() -> None:
     ],
 )
 def test_declarations_are_merged_into_declare_statement(kql: str, expected: str) -> None:
-    """A query has at most one declare statement, to which the additional declarations are added."""
+    """A query has at most one declare statement; further declarations are added to it."""
     assert compose_query(kql, "_f:datetime", WINDOW).text == expected
 
 
@@ -100,7 +100,7 @@ def test_unclosed_declare_statement_is_rejected() -> None:
     ],
 )
 def test_queries_that_bypass_time_range_are_rejected(kql: str) -> None:
-    """With a timeRange, a query that could read the table without the filter is rejected."""
+    """With a timeRange, a query that could read the table without the time filter is rejected."""
     assert get_error_code(check_time_range, kql) == "TIME_RANGE_NOT_APPLICABLE"
 
 
@@ -116,5 +116,5 @@ def test_queries_that_bypass_time_range_are_rejected(kql: str) -> None:
     ],
 )
 def test_ordinary_queries_accept_time_range(kql: str) -> None:
-    """Names and arithmetic that only resemble a bypass of the time range are accepted."""
+    """With a timeRange, names and arithmetic that look like a bypass of the filter are accepted."""
     assert get_error_code(check_time_range, kql) == ""

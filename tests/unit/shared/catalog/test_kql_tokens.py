@@ -11,13 +11,13 @@ KQL = st.text(alphabet="ab1'\"\\@/`~\n |;()*", max_size=60)
 
 @given(KQL)
 def test_masking_preserves_positions(kql: str) -> None:
-    """A text whose strings and comments are masked has the same length as the original text."""
+    """Masking the strings and comments of a text does not change its length."""
     assert len(mask_literals(kql)) == len(kql)
 
 
 @given(KQL)
 def test_tokens_omit_only_space_and_comments(kql: str) -> None:
-    """Each token is the text at its offset, and only white space and comments are between two tokens."""
+    """Each token is the text at its offset; only white space and comments are between tokens."""
     end = 0
     for token in tokenize(kql):
         assert kql[token.start :].startswith(token.text)
@@ -28,7 +28,7 @@ def test_tokens_omit_only_space_and_comments(kql: str) -> None:
 
 @given(KQL)
 def test_masking_and_tokens_agree_on_strings(kql: str) -> None:
-    """The tokenizer and the masking find the same closed strings in a text."""
+    """Tokenizer and masking find the same closed strings in a text."""
     blanked = mask_literals(kql)
     for token in tokenize(kql):
         if token.kind != TokenKind.STRING:
@@ -63,13 +63,13 @@ def test_strings_and_comments_are_masked(kql: str, blanked: str) -> None:
     ],
 )
 def test_unclosed_string_is_not_masked(kql: str, unclosed: str) -> None:
-    """An unclosed string is not masked; it ends with its line, or with the text if its form spans lines."""
+    """An unclosed string is not masked; it ends at the end of its line or, if its form allows, of the text."""
     assert [token.text for token in tokenize(kql) if token.kind == TokenKind.UNCLOSED] == [unclosed]
     assert mask_literals(kql) == kql
 
 
 def test_each_token_has_a_kind() -> None:
-    """Tokens have the kinds name, number, string and punctuation."""
+    """Each token is a name, a number, a string or punctuation."""
     kinds = [(token.kind, token.text) for token in tokenize("T | take 1d; // x\n['a b']")]
     assert kinds == [
         (TokenKind.NAME, "T"),

@@ -1,4 +1,4 @@
-"""Tests of the stored states of members, which remain after the members are removed."""
+"""Tests of the stored states of members, which stay after the members are removed."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def read_state(stored: StoredCatalog) -> dict[str, str | None] | None:
 
 
 async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path) -> None:
-    """Disabling or removing a member stores a state in the same version; later changes preserve it."""
+    """Disabling or removing a member stores a state in the same version; later changes do not change it."""
     async with open_plant(tmp_path) as opened:
 
         async def apply_document(document: WorkspaceDocument) -> StoredCatalog:
@@ -46,7 +46,7 @@ async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path)
 
 
 async def test_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:
-    """The stored states of members appear neither in plans nor in the audit log."""
+    """The stored states of members are neither in plans nor in the audit log."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.apply(DISABLED, "apply")

@@ -38,20 +38,20 @@ def test_a_client_is_declared() -> None:
     ],
 )
 def test_other_clients_are_rejected(members: dict[str, Any]) -> None:
-    """A client whose id is a URL, whose redirect URI is invalid, or that has a secret is rejected."""
+    """An OAuth client is rejected if its id is a URL, a redirect URI is invalid, or it has a secret."""
     with pytest.raises(ValidationError):
         OAuthClient.model_validate(CLIENT | members)
 
 
 def test_changes_of_clients_need_the_right_to_manage_the_team() -> None:
-    """Changing OAuth clients requires the right to manage the team, and is an event of the AccessControl chain."""
+    """Changing OAuth clients requires the right to manage the team, and is audited in the AccessControl chain."""
     assert KIND_RIGHTS[ItemKind.OAUTH_CLIENT] is AccessRight.TEAM_MANAGE
     event = build_event(ItemChange(ItemKind.OAUTH_CLIENT, "grafana", None, CLIENT), "admin@t", "plant-t", "e1")
     assert (event.target, event.event["ActionType"]) == (Target.ACCESS_CONTROL, "Catalog.OauthClient.Created")
 
 
 def test_ids_are_unique() -> None:
-    """Two OAuth clients with the same id are a problem of the document, reported at the second client."""
+    """If two OAuth clients have the same id, the second one is reported as a problem."""
     document = {"workspace": {"id": "p", "name": "P"}, "oauthClients": [CLIENT, CLIENT]}
     with pytest.raises(DocumentError) as caught:
         load_document(json.dumps(document), "document.json")

@@ -1,4 +1,4 @@
-"""Tests of the outbox from which audit events are appended after a catalog change."""
+"""Tests of the outbox, which appends audit events after catalog changes."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from shared.provenance.ports import Target
 
 
 class Outbox:
-    """Fake store of pending events, and fake audit log that receives them.
+    """Fake store of pending events that is also the audit log to which they are appended.
 
     Args:
         events: pending events.
@@ -56,7 +56,7 @@ def build_event(append_id: str, item: str = "", members: Mapping[str, Any] = Map
 
 
 async def test_appended_events_are_announced_and_deleted() -> None:
-    """An appended event is announced and deleted; its record omits the data for the announcement."""
+    """An appended event is announced and deleted; its audit record does not contain the data for the announcement."""
     outbox = Outbox([build_event("1", members={CONTEXT: {"editedBy": "ann"}}), build_event("2")], {})
     assert await flush_outbox(outbox, outbox, outbox.announce) == 2
     assert (outbox.pending, outbox.announced) == ([], ["1", "2"])
@@ -71,7 +71,7 @@ async def test_an_event_without_a_chain_is_only_announced() -> None:
 
 
 async def test_an_unavailable_log_stops_the_flush() -> None:
-    """If the audit log is unavailable, the event and all later events stay pending, so that their order is kept."""
+    """If the audit log is unavailable, this event and all later ones stay pending, so that they stay in order."""
     outbox = Outbox([build_event("1", "item"), build_event("2", "item")], {"1": Kind.UNAVAILABLE})
     with pytest.raises(WorkspaceError):
         await flush_outbox(outbox, outbox, outbox.announce)
@@ -80,7 +80,7 @@ async def test_an_unavailable_log_stops_the_flush() -> None:
 
 
 async def test_a_rejected_event_blocks_no_other() -> None:
-    """An event that its chain rejects stays pending, and its error is raised after all other events are appended."""
+    """If a chain rejects an event, it stays pending, and its error is raised after other events are appended."""
     outbox = Outbox([build_event("1", "a"), build_event("2", "b"), build_event("3", "a")], {"1": Kind.INVALID})
     with pytest.raises(WorkspaceError):
         await flush_outbox(outbox, outbox, outbox.announce)
@@ -89,7 +89,7 @@ async def test_a_rejected_event_blocks_no_other() -> None:
 
 
 def test_large_integers_become_text() -> None:
-    """Integers beyond 2^53-1 are recorded as text, because canonical JSON has no exact form for them."""
+    """An integer beyond 2^53-1 is recorded as text, because canonical JSON cannot represent it exactly."""
     value = {"a": [2**53, -(2**53), 2**53 - 1, 1.5, True], "b": None}
     assert write_large_integers_as_text(value) == {
         "a": ["9007199254740992", "-9007199254740992", 2**53 - 1, 1.5, True],

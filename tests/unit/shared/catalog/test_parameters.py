@@ -1,4 +1,4 @@
-"""Tests of values of Kusto's scalar types."""
+"""Tests of parameter values of Kusto's scalar types."""
 
 import re
 from datetime import timedelta
@@ -36,7 +36,7 @@ from shared.catalog.parameters import parse_timespan, to_literal
     ],
 )
 def test_value_becomes_literal(kind: str, value: Any, expected: str) -> None:
-    """Values from query strings and JSON are converted to KQL literals of the parameter's type."""
+    """A value from a query string or JSON becomes a KQL literal of the parameter's type."""
     assert to_literal(ParameterType(kind), value) == expected
 
 
@@ -87,7 +87,7 @@ def test_invalid_value_is_rejected(kind: str, value: Any) -> None:
 
 @given(st.sampled_from(list(ParameterType)), st.text(max_size=40))
 def test_any_text_stays_within_its_literal(kind: ParameterType, text: str) -> None:
-    """Any text becomes a single KQL literal and cannot add code to the query."""
+    """Any text becomes one KQL literal and cannot add code to the query."""
     try:
         written = to_literal(kind, text)
     except ValueError:
@@ -101,7 +101,7 @@ def test_any_text_stays_within_its_literal(kind: ParameterType, text: str) -> No
 
 
 @given(st.timedeltas(min_value=timedelta(days=-9999), max_value=timedelta(days=9999)))
-def test_timespan_round_trip(span: timedelta) -> None:
+def test_a_timespan_literal_is_parsed_to_the_same_duration(span: timedelta) -> None:
     """Parsing the literal of a timespan returns the same duration."""
     sign = "-" if span < timedelta(0) else ""
     size = abs(span)
@@ -122,7 +122,7 @@ def test_timespan_round_trip(span: timedelta) -> None:
     ],
 )
 def test_durations_of_fixed_length_are_parsed(text: str, expected: timedelta) -> None:
-    """Weeks, days, hours, minutes and seconds are parsed, with a sign."""
+    """Weeks, days, hours, minutes and seconds are parsed, with or without a sign."""
     assert parse_duration(text) == expected
 
 
@@ -159,7 +159,7 @@ _TIMES = st.one_of(
 
 @given(_TIMES)
 def test_pattern_matches_parser(text: str) -> None:
-    """The parser of timespans accepts exactly the texts that match the published pattern."""
+    """The parser accepts exactly the timespans that match the published pattern."""
     try:
         parse_duration(text)
     except ValueError:

@@ -26,12 +26,12 @@ def build_query(lookup: str, **members: Any) -> WarmQuery:
     [("a/b", True), ("approve", True), ("a//b", False), ("a/../b", False), ("./a", False), ("a/approve", False)],
 )
 def test_an_api_path_stays_the_same_in_clients_and_proxies(path: str, *, is_valid: bool) -> None:
-    """An API path that clients would change, or that equals the route of approvals, is rejected."""
+    """An API path is rejected if clients would change it or if it equals the route of approvals."""
     assert (check_api_path(path) is None) is is_valid
 
 
 def test_an_api_path_belongs_to_one_query() -> None:
-    """An API path must not be the path or lookup (id) of another query; it may be the lookup of its own query."""
+    """An API path must differ from the path and lookup (id) of other queries; it may equal its query's lookup."""
     queries = [
         build_query("a", apiPath="x"),
         build_query("b", apiPath="x"),
@@ -46,7 +46,7 @@ def test_an_api_path_belongs_to_one_query() -> None:
 
 
 def test_a_name_is_not_the_lookup_or_path_of_another_query() -> None:
-    """A query name must not be another query's lookup or path, because assistants call queries by name."""
+    """A query's name must differ from the lookup and path of other queries, because assistants use names."""
     queries = [build_query("a", apiPath="x"), build_query("b", name="a"), build_query("c", name="x")]
     assert list(check_query_names(enumerate(queries))) == [
         (("warmQueries", 1, "name"), "is already the lookup of warmQueries[0]"),
@@ -55,14 +55,14 @@ def test_a_name_is_not_the_lookup_or_path_of_another_query() -> None:
 
 
 def test_a_text_that_changes_data_is_rejected() -> None:
-    """A query text with a management command is rejected, and the error is at the text."""
+    """A query text with a management command is rejected with an error at the text."""
     [(path, _)] = check_query_text(("warmQueries", 0), build_query("a", kql=".drop table Telemetry"))
     assert path == ("warmQueries", 0, "kql")
     assert list(check_query_text((), build_query("a", kql="Telemetry | count"))) == []
 
 
 def test_parameters_have_unique_names_and_fitting_defaults() -> None:
-    """The names of parameters are unique, and the default of an optional parameter must have the parameter's type."""
+    """Parameters have unique names, and the default of an optional parameter must have its type."""
     declared = [
         {"name": "a", "type": "long"},
         {"name": "a", "type": "string", "default": "x"},

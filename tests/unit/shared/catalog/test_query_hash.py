@@ -1,4 +1,4 @@
-"""Tests of the hash of a query's text, which signatures contain."""
+"""Tests of the hash of a query's text, which is part of signatures."""
 
 import hashlib
 
@@ -10,7 +10,7 @@ QUERY = {"kql": "Telemetry | count", "parameters": [], "name": "First"}
 
 
 def test_the_hash_is_computed_from_the_canonical_form() -> None:
-    """The hash of a query is the SHA-256 of its RFC 8785 form, which any program can compute."""
+    """The hash of a query is the SHA-256 of its RFC 8785 form, which other programs can compute."""
     canonical = b'{"kql":"Telemetry | count","parameters":[]}'
     assert compute_query_hash(QUERY) == hashlib.sha256(canonical).hexdigest()
 
@@ -30,6 +30,6 @@ def test_only_the_text_and_its_parameters_are_hashed(change: dict[str, object], 
 
 
 def test_a_large_integer_is_hashed_as_text() -> None:
-    """A large integer is hashed as text, in the form in which the audit event contains it."""
+    """A large integer is hashed as text, in the same form as in the audit event."""
     large, text = ({**QUERY, "parameters": [{"default": value}]} for value in (2**60, str(2**60)))
     assert compute_query_hash(large) == compute_query_hash(text)

@@ -25,7 +25,7 @@ ALWAYS = 0.0
 
 
 class CountingStore(SqliteCatalogStore):
-    """Real catalog store that counts calls, and raises an error while the test has set one."""
+    """Catalog store that counts calls, and raises the error that a test has set."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
@@ -83,7 +83,7 @@ async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
 
 
 async def test_recent_catalog_is_used_without_store_call(tmp_path: Path) -> None:
-    """Within the refresh time, the store is not called unless the cache was invalidated."""
+    """Until the refresh time is over, the store is not called, unless the cache is invalidated."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reader = CatalogReader(opened.store, NEVER)
@@ -111,7 +111,7 @@ async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
 
 
 async def test_change_during_load_is_not_lost(tmp_path: Path) -> None:
-    """If the cache is invalidated during a load, the next call checks the store again."""
+    """If the cache is invalidated during a load, the next call reads the version again."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     store.gate = asyncio.Event()
@@ -129,7 +129,7 @@ async def test_change_during_load_is_not_lost(tmp_path: Path) -> None:
 
 
 async def test_cached_catalog_is_used_while_store_is_unavailable(tmp_path: Path) -> None:
-    """While the store is unavailable, the cached catalog is used until it is too old."""
+    """While the store is unavailable, the cached catalog is used up to a maximum age."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     patient, hasty = CatalogReader(store, ALWAYS), CatalogReader(store, ALWAYS, max_stale_seconds=-1.0)
@@ -146,7 +146,7 @@ async def test_cached_catalog_is_used_while_store_is_unavailable(tmp_path: Path)
 
 
 async def test_unavailable_store_is_not_called_for_each_request(tmp_path: Path) -> None:
-    """After a failed refresh, the cached catalog is used, and the store is called again after the refresh time."""
+    """After a failed refresh, the cached catalog is used, and the store is not called until the next refresh."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, NEVER)
@@ -160,7 +160,7 @@ async def test_unavailable_store_is_not_called_for_each_request(tmp_path: Path) 
 
 
 async def test_unavailable_store_without_cache_is_an_error(tmp_path: Path) -> None:
-    """If the catalog was never loaded and the store is unavailable, callers get UNAVAILABLE."""
+    """If the store is unavailable and the catalog was never loaded, callers get UNAVAILABLE."""
     store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))  # a folder cannot be opened
     with pytest.raises(WorkspaceError) as caught:
         await CatalogReader(store, NEVER).current()
@@ -180,7 +180,7 @@ def test_unreadable_item_is_skipped() -> None:
 
 
 def test_large_catalog_is_searched_by_index() -> None:
-    """In a catalog of ten thousand items, a query is found by its path through an index."""
+    """In a catalog of ten thousand items, a query is found by its path with an index."""
     query = items_from_document(DOCUMENT)["warmQuery", "q1"]
     items = tuple(
         CatalogItem(
@@ -194,7 +194,7 @@ def test_large_catalog_is_searched_by_index() -> None:
 
 
 def test_item_that_violates_newer_rule_is_loaded() -> None:
-    """A stored member whose id violates a newer rule stays in the team."""
+    """A stored member is loaded even if its id violates a newer rule."""
     definition = {"id": "ann ", "name": "Ann\u200b", "role": "Viewer"}
     item = CatalogItem("member", "ann ", definition, ItemOrigin.DECLARED, AT, AT, "apply")
     assert build_catalog(StoredCatalog(1, (item,))).members["ann "].name == "Ann\u200b"

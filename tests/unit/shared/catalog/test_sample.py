@@ -1,4 +1,4 @@
-"""Tests of the sample workspace of new data directories."""
+"""Tests of the sample workspace, which new data directories contain."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ DOCUMENT = load_document(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name)
 
 
 def test_sample_has_every_kind_of_item() -> None:
-    """Each section of the sample has items, and its team has a service and a disabled member."""
+    """Each section of the sample has items; the team has a service and a disabled member."""
     assert DOCUMENT.workspace.id == "plant-a"
     assert (DOCUMENT.tier, DOCUMENT.limits is not None) == (Tier.ENTERPRISE, True)
     assert DOCUMENT.policies.provenance is not None
@@ -26,7 +26,7 @@ def test_sample_has_every_kind_of_item() -> None:
 
 
 def test_sample_queries_use_simulated_variables() -> None:
-    """A query of a simulated connection uses only variables of its simulator."""
+    """A sample query over a simulated connection uses only variables of its simulator."""
     variables = {
         connection.lookup: {variable.name for variable in connection.simulator.variables}
         for connection in DOCUMENT.connections
@@ -43,7 +43,7 @@ def test_sample_queries_use_simulated_variables() -> None:
 
 
 def test_sample_queries_use_connections_of_their_surface() -> None:
-    """The connection of a query belongs to the query's surface."""
+    """The connection of each sample query belongs to the query's surface."""
     connections = {surface.lookup: surface.connections for surface in DOCUMENT.surfaces}
     for query in DOCUMENT.warm_queries:
         for lookup in re.findall(r'ConnectionLookup == "([^"]+)"', query.kql):
@@ -51,7 +51,7 @@ def test_sample_queries_use_connections_of_their_surface() -> None:
 
 
 def test_sample_queries_use_all_parameters() -> None:
-    """Every declared parameter is used in the query text."""
+    """The text of a sample query uses each declared parameter."""
     for query in DOCUMENT.warm_queries:
         for parameter in query.parameters:
             assert re.search(rf"\b{parameter.name}\b", query.kql), (query.lookup, parameter.name)

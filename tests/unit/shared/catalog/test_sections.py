@@ -1,4 +1,4 @@
-"""Tests of finding the valid items in an invalid workspace document."""
+"""Tests of finding valid items in an invalid workspace document."""
 
 from shared.catalog.document import load_document
 from shared.catalog.sections import Sections
@@ -22,7 +22,7 @@ def test_a_valid_document_has_all_its_items() -> None:
 
 
 def test_invalid_items_are_left_out_and_their_keys_remain() -> None:
-    """Invalid items are omitted, but their keys stay known, so that references to them are no errors."""
+    """Invalid items are left out, but their keys are known, so that references to them are no errors."""
     sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces",)])
     assert [(index, member.id) for index, member in sections.team] == [(0, "a@x")]
     assert sections.declared_keys["team"] == {"a@x", "b@x"}
@@ -30,13 +30,13 @@ def test_invalid_items_are_left_out_and_their_keys_remain() -> None:
 
 
 def test_invalid_items_do_not_invalidate_the_settings() -> None:
-    """Errors in items do not invalidate the workspace's settings (id, tier, limits and policies)."""
+    """Errors in items do not make the settings (id, tier, limits and policies) invalid."""
     sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces", 0)])
     assert sections.head is not None
     assert sections.head.workspace.id == "plant-a"
 
 
 def test_a_document_that_is_not_an_object_has_no_items() -> None:
-    """A document that is a list instead of an object has no sections with items."""
+    """A document that is a list has no sections with items."""
     sections = Sections.from_valid_items([MEMBER], [()])
     assert (sections.head, sections.team) == (None, [])

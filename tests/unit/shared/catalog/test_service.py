@@ -1,4 +1,4 @@
-"""Tests of applying documents: convergence, audit events and failures."""
+"""Tests of applying documents: their results, audit events and failures."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ RUNTIME = VirtualTime().runtime
 
 
 def build_stored(*, audited: bool) -> StoredCatalog:
-    """Return a stored catalog with settings."""
+    """Return a stored catalog that has settings."""
     settings: dict[str, Any] = {"policies": {"provenance": {} if audited else None}}
     definitions: dict[str, dict[str, Any]] = {ItemKind.WORKSPACE: {"id": "plant-a"}, ItemKind.SETTINGS: settings}
     origin = ItemOrigin.DECLARED, EARLIER, EARLIER, "x"
@@ -41,7 +41,7 @@ def build_stored(*, audited: bool) -> StoredCatalog:
 
 
 def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
-    """A change preserves origin and creation time; an edit changes time and editor, but an approval does not."""
+    """A change keeps origin and creation time of an item; an edit also sets time and editor, an approval does not."""
     before = CatalogItem(ItemKind.CONNECTION, "rig", {}, ItemOrigin.DECLARED, EARLIER, EARLIER, "ann")
     edit = ItemChange(ItemKind.CONNECTION, "rig", {}, RIG)
     approval = ItemChange(ItemKind.CONNECTION, "rig", {}, RIG, is_edit=False)
@@ -56,7 +56,7 @@ def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
 
 
 def test_items_that_exist_once_have_the_id_of_the_workspace() -> None:
-    """The audit event about the settings has the id of the workspace as its entity."""
+    """The audit event about the settings has the workspace's id as its entity."""
     change = ItemChange(ItemKind.SETTINGS, "-", {"a": 1}, {"a": 2})
     event = build_event(change, "ann", "plant-a", "e1")
     assert (event.target, event.event["EntityID"], event.event["ActionType"]) == (
@@ -67,7 +67,7 @@ def test_items_that_exist_once_have_the_id_of_the_workspace() -> None:
 
 
 def test_members_are_recorded_in_the_chain_of_access() -> None:
-    """Changes of members are recorded in the access-control chain, other changes in another chain."""
+    """Changes of members are recorded in the access-control chain, other changes in the other chain."""
     event = build_event(ItemChange(ItemKind.MEMBER, "ann", {"id": "ann"}, None), "bob", "plant-a", "e1")
     assert (event.target, event.event["ActionType"]) == ("AccessControl", "Catalog.Member.Removed")
     assert "AfterState" not in event.event
@@ -89,7 +89,7 @@ def test_a_commit_has_items_deletions_and_an_event_each() -> None:
 
 
 def test_without_provenance_only_warm_queries_have_events() -> None:
-    """Without an audit log, only changes of warm queries have events, which are sent to webhooks."""
+    """Without an audit log, only changes of warm queries have events, which are for webhooks."""
     changes = [ItemChange(ItemKind.CONNECTION, "rig", None, RIG), QUERY]
     commit = build_commit(changes, build_stored(audited=False), "ann", ItemOrigin.API, RUNTIME)
     [event] = commit.events
@@ -97,8 +97,8 @@ def test_without_provenance_only_warm_queries_have_events() -> None:
     assert event.event[CONTEXT] == {"editedBy": "ann", "changedAt": "2026-03-01T12:00:00.000000Z"}
 
 
-def test_a_change_of_the_policy_counts_at_once() -> None:
-    """The change that enables the audit log is itself recorded in the audit log."""
+def test_enabling_the_audit_log_is_audited() -> None:
+    """The change that enables the audit log is recorded in it."""
     on = CatalogItem(ItemKind.SETTINGS, "-", {"policies": {"provenance": {}}}, ItemOrigin.API, EARLIER, EARLIER, "ann")
     context = AuditContext.from_catalog(build_stored(audited=False), [on])
     assert context == AuditContext("plant-a", audited=True)
@@ -112,14 +112,14 @@ ITEMS = 13
 
 
 def create_api_query(_: StoredCatalog) -> Sequence[ItemChange]:
-    """Return the change by which the API creates a query."""
+    """Return the change that creates a query over the API."""
     return [ItemChange("warmQuery", "mine", None, EXTRA)]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(draw_valid_document(), draw_valid_document())
-def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
-    """After any document is applied over another document, its plan is empty, and each change has one audit event."""
+def test_applying_any_document_makes_its_plan_empty(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
+    """After a document is applied over another one, its plan is empty, and each change has one audit event."""
 
     async def run(folder: Path) -> None:
         async with open_plant(folder) as opened:
@@ -142,7 +142,7 @@ def test_apply_converges_from_any_document_to_any_other(first: WorkspaceDocument
 
 
 async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
-    """Integers beyond 2^53-1, which a record cannot contain as numbers, are stored as text with all digits."""
+    """Integers beyond 2^53-1 are text with all digits in audit events."""
     parameters = [{"name": "p", "type": "dynamic", "default": [2**53 - 1, 2**53, -(10**30), 1e300, True]}]
     after = {**EXTRA, "parameters": parameters}
     async with open_plant(tmp_path) as opened:
@@ -155,7 +155,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
 
 
 async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
-    """Each added, changed or removed item has an audit event with both states; members have a chain of their own."""
+    """Each added, changed or removed item has an audit event with both states; members have their own chain."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         changed = load_document(
@@ -179,8 +179,8 @@ async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
     assert access[-1]["AfterState"]["role"] == "Editor"
 
 
-async def test_times_and_editors_of_changes(tmp_path: Path) -> None:
-    """The creation time never changes; an edit changes time and editor, and an approval changes neither."""
+async def test_edits_set_time_and_editor(tmp_path: Path) -> None:
+    """The creation time never changes; an edit sets time and editor of an item, an approval does not."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     async with open_plant(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, runtime=Runtime(now=lambda: at))
@@ -207,7 +207,7 @@ async def test_times_and_editors_of_changes(tmp_path: Path) -> None:
 
 
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Without the provenance policy, changes are not audited, and a warning is logged once."""
+    """Without the provenance policy, changes are not audited, and one warning is logged."""
     with caplog.at_level(logging.WARNING, "workspace"):
         async with open_plant(tmp_path) as opened:
             await opened.service.apply(UNAUDITED_PLANT, "apply")
@@ -220,7 +220,7 @@ async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pyt
 
 
 async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path) -> None:
-    """While the audit log is unavailable, changes succeed, and their events are appended once afterwards."""
+    """If the audit log is unavailable, changes succeed, and their events are appended once when it is available."""
     async with open_plant(tmp_path) as opened:
         closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, get_workspace_id))  # a folder cannot be opened
         assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
@@ -234,7 +234,7 @@ async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path
 
 
 async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
-    """An event that its chain rejects stays pending and is reported, and later events are appended."""
+    """If a chain rejects an event, it stays pending and is reported, and later events are appended."""
 
     def oversize(_: StoredCatalog) -> Sequence[ItemChange]:
         return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": math.nan})]
@@ -251,7 +251,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
 
 
 async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
-    """No change is lost if many changes are concurrent: each is computed again if the catalog has changed."""
+    """If many changes run at once, none is lost: each is computed again if the catalog has changed."""
 
     def count_up(stored: StoredCatalog) -> Sequence[ItemChange]:
         (rig,) = [item for item in stored.items if item.key == "rig"]
@@ -268,7 +268,7 @@ async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
 
 
 async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
-    """An error of the function that computes a change is raised to the caller, and nothing is stored."""
+    """If the function that computes a change raises an error, the caller gets it and nothing is stored."""
 
     def raise_error(_: StoredCatalog) -> Sequence[ItemChange]:
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")
@@ -282,7 +282,7 @@ async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
 
 
 async def test_empty_plan_keeps_version(tmp_path: Path) -> None:
-    """Applying an unchanged document creates no new version and causes no reload."""
+    """Applying an unchanged document creates no version and causes no reload."""
     calls: list[None] = []
     async with open_plant(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, on_change=lambda: calls.append(None))

@@ -1,4 +1,4 @@
-"""Tests of several processes that change one catalog concurrently, some of which crash."""
+"""Tests of several processes that change one catalog at once, some of which crash."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ DEADLINE = 60
 
 
 def start_process(folder: Path, text: str, actor: str, die: str = "nowhere") -> subprocess.Popen[str]:
-    """Start a process that is ready to apply a document and waits for a line on standard input."""
+    """Start a process that waits for a line on standard input before it applies a document."""
     document = folder / f"{actor}.yaml"
     document.write_text(text)
     command = [sys.executable, str(SCRIPT), str(folder), str(document), actor, die]
@@ -30,7 +30,7 @@ def start_process(folder: Path, text: str, actor: str, die: str = "nowhere") -> 
 
 
 def release_processes(*processes: subprocess.Popen[str]) -> list[int]:
-    """Release processes at the same time, and return their exit codes."""
+    """Let the processes continue at the same time, and return their exit codes."""
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")
@@ -48,7 +48,7 @@ def _wait_for_end(process: subprocess.Popen[str]) -> int:
 
 
 async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
-    """If two processes apply different documents, one document is stored, and each change is audited once."""
+    """If two processes apply different documents at once, one is stored, and each change is audited once."""
     texts = {actor: PLANT.replace("name: Rig,", f"name: Rig of {actor},") for actor in ("first", "second")}
     assert release_processes(*(start_process(tmp_path, text, actor) for actor, text in texts.items())) == [0, 0]
     async with open_plant(tmp_path) as opened:
@@ -62,7 +62,7 @@ async def test_concurrent_applies_store_one_document(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("die", ["before-append", "before-settle"])
 async def test_events_of_crashed_process_are_appended_once(tmp_path: Path, die: str) -> None:
-    """If a process crashes before or after an append, the next apply ensures that each event is stored once."""
+    """If a process crashes before or after an append, the next apply stores each missing event once."""
     assert release_processes(start_process(tmp_path, PLANT, "victim", die)) == [-9]
     async with open_plant(tmp_path) as opened:
         assert len(await opened.store.list_pending_events()) == ITEMS

@@ -1,4 +1,4 @@
-"""Tests of the rules for the declared signals of a connection."""
+"""Tests of the rules for a connection's signals."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from shared.catalog.signal_models import SignalDefinition, check_signals
 
 
 def find_errors(*signals: dict[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
-    """Return the violations of the signals of a connection."""
+    """Return the fields of a connection's signals that violate a rule."""
     return list(check_signals(("signals",), [SignalDefinition.model_validate(each) for each in signals]))
 
 
 def test_names_and_pointers_are_unique() -> None:
-    """If two signals have the same name or pointer, the error is at the field of the second signal."""
+    """If two signals have the same name or pointer, the error is at the second signal."""
     found = find_errors(
         {"name": "t", "pointer": "/t", "type": "real"},
         {"name": "t", "pointer": "/u", "type": "real"},
@@ -33,6 +33,6 @@ def test_names_and_pointers_are_unique() -> None:
     ],
 )
 def test_limits_belong_to_numbers_in_order(signal: dict[str, Any], fields: list[str]) -> None:
-    """Only signals of numeric types can have limits, and the lower limit must not exceed the upper limit."""
+    """Only numeric signals can have limits, and the lower limit must not exceed the upper limit."""
     found = find_errors({"name": "t", "pointer": "/t", **signal})
     assert [path for path, _ in found] == [("signals", 0, field) for field in fields]

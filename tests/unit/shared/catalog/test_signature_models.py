@@ -1,4 +1,4 @@
-"""Tests of the policy for electronic signatures."""
+"""Tests of the policy for electronic signatures in the workspace document."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def parse_policy(**members: Any) -> SignaturePolicy:
     return SignaturePolicy.model_validate(members, context=DECLARED)
 
 
-def test_defaults() -> None:
+def test_no_decision_needs_a_signature_by_default() -> None:
     """Without a policy, no decision needs a signature."""
     assert to_definition(SignaturePolicy()) == {
         "amendments": "off",
@@ -29,8 +29,8 @@ def test_defaults() -> None:
     }
 
 
-def test_unquoted_off() -> None:
-    """An unquoted `off` in a YAML policy is read as the text `off`, not as a boolean."""
+def test_an_unquoted_off_is_a_text() -> None:
+    """In YAML, an unquoted `off` in a policy is read as the text `off` instead of a boolean."""
     text = PLANT.replace("policies: {", "policies: {signatures: {amendments: off, queries: required}, ")
     policy = load_document(text, "plant.yaml").policies.signatures
     assert (policy.amendments, policy.queries) == ("off", "required")
@@ -48,7 +48,7 @@ def test_unquoted_off() -> None:
     ],
 )
 def test_meanings_are_completed(sent: list[str], stored: tuple[str, ...]) -> None:
-    """The meanings `approval` and `rejection` are added to a list, which can then be sent back unchanged."""
+    """The meanings `approval` and `rejection` are added to a list that lacks them."""
     assert parse_policy(meanings=sent).meanings == stored
     assert parse_policy(meanings=list(stored)).meanings == stored
 
@@ -68,7 +68,7 @@ def test_meanings_are_completed(sent: list[str], stored: tuple[str, ...]) -> Non
         ({"amendment": "off"}, "Extra inputs are not permitted"),
     ],
 )
-def test_invalid_values(members: dict[str, Any], message: str) -> None:
+def test_invalid_policies_are_rejected(members: dict[str, Any], message: str) -> None:
     """Invalid values and unknown members of the policy are rejected."""
     with pytest.raises(ValidationError, match=message):
         parse_policy(**members)

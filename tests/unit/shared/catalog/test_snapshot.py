@@ -31,12 +31,12 @@ def test_a_query_is_found_by_lookup_and_by_api_path(catalog: Catalog, name: str,
 
 
 def test_surfaces_are_found_by_connection(catalog: Catalog) -> None:
-    """The surfaces of a connection are the surfaces that contain it; a connection may be in no surface."""
+    """The surfaces of a connection are those that contain it; there may be none."""
     assert (catalog.find_surfaces("rig"), catalog.find_surfaces("none")) == (("cooling",), ())
 
 
 def test_a_database_is_found_with_its_store_and_containers(catalog: Catalog) -> None:
-    """A database is found by its lookup alone, because the lookup is unique in the workspace."""
+    """A database is found by its lookup without its store, because lookups are unique in the workspace."""
     found = catalog.find_database("orders")
     assert found is not None
     assert (found.store, sorted(found.containers)) == ("mes", ["recipes", "workorders"])
@@ -48,7 +48,7 @@ def test_a_database_is_found_with_its_store_and_containers(catalog: Catalog) -> 
     [({}, True), ({"role": "Editor"}, False), ({"enabled": False}, False), ({"service": True}, False)],
 )
 def test_an_administrator_is_an_enabled_person(changes: dict[str, object], *, expected: bool) -> None:
-    """An administrator is an enabled person with the role Admin; services and disabled members do not count."""
+    """Enabled persons with the role Admin are administrators; services and disabled members are not."""
     member = Member.model_validate({"id": "a", "name": "A", "role": "Admin", **changes})
     catalog = Catalog(members={"a": member})
     assert (catalog.is_administrator("a"), catalog.is_administrator("b")) == (expected, False)

@@ -9,7 +9,7 @@ from shared.catalog.yaml_document import parse_yaml
 
 
 def parse_error(text: str) -> str:
-    """Return the problem of an invalid text, with its position."""
+    """Return the problem of an invalid text with its position."""
     with pytest.raises(DocumentError) as raised:
         parse_yaml(text, "w.yaml")
     [problem] = raised.value.problems
@@ -36,7 +36,7 @@ def parse_error(text: str) -> str:
     ],
 )
 def test_scalars_follow_yaml_1_2(text: str, kind: str) -> None:
-    """Scalars are parsed by YAML 1.2: the text ``no`` is not a boolean, and a date is a text."""
+    """By YAML 1.2, the text ``no`` is not a boolean, and a date is a text."""
     assert parse_yaml(text, "w.yaml").tag == kind
 
 
@@ -54,7 +54,7 @@ def test_each_value_has_its_place() -> None:
 
 
 def test_an_alias_is_the_value_of_its_anchor() -> None:
-    """An alias is parsed to the node of its anchor."""
+    """An alias is parsed as the value of its anchor."""
     root = parse_yaml("a: &x [1]\nb: *x\n", "w.yaml")
     (_, first), (_, second) = root.entries or []
     assert second is first
@@ -75,7 +75,7 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
     ],
 )
 def test_a_problem_has_its_place(text: str, problem: str) -> None:
-    """Each problem has the line and the column of its position in the text."""
+    """Each problem has the line and column of its position."""
     assert parse_error(text).startswith(problem)
 
 
@@ -91,6 +91,6 @@ def test_a_problem_has_its_place(text: str, problem: str) -> None:
 def test_a_text_beyond_a_limit_is_rejected(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int, text: str, problem: str
 ) -> None:
-    """A text beyond a limit is rejected, because a small text with many aliases could expand to a huge document."""
+    """A text beyond a limit is rejected, because a few aliases can expand to a huge document."""
     monkeypatch.setattr(yaml_document, limit, value)
     assert problem in parse_error(text)

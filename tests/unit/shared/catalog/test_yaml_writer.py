@@ -1,4 +1,4 @@
-"""Tests of the YAML writer: YAML 1.1 and 1.2 parsers read back every value unchanged."""
+"""Tests of the YAML writer, whose output YAML 1.1 and 1.2 parsers read without changes."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def read(text: str) -> Any:
 
 @given(st.dictionaries(st.sampled_from(["team", "workspace", "kql"]), _VALUE, min_size=1))
 def test_values_are_read_back(document: dict[str, Any]) -> None:
-    """Any JSON value is read back as an equal value of the same type."""
+    """Any JSON value that is written and parsed again is equal, with the same type."""
     assert json.dumps(read("".join(write_yaml(document)))) == json.dumps(document)
 
 
@@ -39,11 +39,11 @@ def test_values_are_read_back(document: dict[str, Any]) -> None:
     "text", ["no", "on", "1e3", "0o17", "0x1f", "2026-01-01", "~", "", "<<", "12:30", "1_000", "="]
 )
 def test_texts_that_look_like_other_types_are_quoted(text: str) -> None:
-    """A text that YAML 1.1 or 1.2 would parse as another type is quoted, so that it stays a text."""
+    """A text that YAML 1.1 or 1.2 would parse as another type is quoted."""
     written = "".join(write_yaml({"value": [text]}))
     assert read(written) == yaml.safe_load(written) == {"value": [text]}
 
 
-def test_queries_are_blocks_of_lines() -> None:
-    """Text of several lines is written as a block, line by line."""
+def test_multi_line_texts_are_blocks() -> None:
+    """A text of several lines is written as a block, line by line."""
     assert "".join(write_yaml({"kql": "Telemetry\n| count\n"})) == "kql: |\n  Telemetry\n  | count\n"

@@ -1,4 +1,4 @@
-"""Helpers of the archive tests: events of the impulses hub, and reads of the archive."""
+"""Helpers of the archive tests: events of the hub with impulses, and reads of the archive."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ def build_event(
     partition: str = "0",
     payload: dict[str, Any] | None = None,
 ) -> HubEvent:
-    """Return an event with an impulse; an impulse without an id gets a unique id."""
+    """Return an event with an impulse (telemetry message); without an id, the impulse gets a unique one."""
     named = message_id or f"m-{partition}-{sequence}"
     impulse = Impulse(named, at, connection, ("hall",), "d-1", {}, payload or {"n": sequence})
     arrived = enqueued_at or NOON + timedelta(seconds=sequence)
@@ -40,17 +40,17 @@ def build_event(
 async def read_rows(
     store: FolderBlobStore, connection: str = "rig", start: datetime = NOON - YEAR, end: datetime = NOON + YEAR
 ) -> list[dict[str, Any]]:
-    """Return the rows of a connection in the order of a read."""
+    """Return the rows of a connection in the order in which the archive returns them."""
     return [row async for batch in ColdReader(store).rows(connection, start, end) for row in batch.to_pylist()]
 
 
 async def read_ids(store: FolderBlobStore, connection: str = "rig") -> list[str]:
-    """Return the message ids of a connection in the order of a read."""
+    """Return the message ids of a connection in the order in which the archive returns them."""
     return [row["messageId"] for row in await read_rows(store, connection)]
 
 
 async def read_contents(store: FolderBlobStore) -> dict[str, bytes]:
-    """Return the bytes of every blob by name."""
+    """Return the content of each blob by name."""
     return {blob.name: await store.read(blob.name) async for blob in store.list("")}
 
 

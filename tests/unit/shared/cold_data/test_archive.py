@@ -1,4 +1,4 @@
-"""Tests of the archive writer: names and contents of blobs, and repeated deliveries."""
+"""Tests of the archive writer: blob names, contents, and repeated deliveries."""
 
 import io
 import json
@@ -30,7 +30,7 @@ HOUR = timedelta(hours=1)
 
 
 async def test_batch_creates_one_blob_per_connection_and_hour(tmp_path: Path) -> None:
-    """A batch creates one blob per connection and hour; partition and sequence numbers are in its name."""
+    """A batch creates one blob per connection and hour; its name has partition and sequence numbers."""
     store = open_folder_store(tmp_path)
     events = [build_event(7), build_event(8, connection="press"), build_event(9, at=NOON + HOUR), build_event(10)]
     await Archive(store).run(events)
@@ -42,7 +42,7 @@ async def test_batch_creates_one_blob_per_connection_and_hour(tmp_path: Path) ->
 
 
 async def test_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
-    """Rows contain every member of an impulse and its position in the hub; integers in payloads can have any size."""
+    """A row contains each member of an impulse and its position in the hub; integers may have any size."""
     store = open_folder_store(tmp_path)
     payload = {"big": 12345678901234567890123, "text": 'ü"\n', "nested": {"a": [1, None]}}
     await Archive(store).run([build_event(3, "id-3", at=NOON + timedelta(microseconds=5), payload=payload)])
@@ -63,7 +63,7 @@ async def test_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
 
 
 async def test_redelivery_does_not_change_blobs(tmp_path: Path) -> None:
-    """Delivering every batch three times creates the same files with the same bytes as one delivery."""
+    """If every batch is delivered three times, the files are equal byte for byte to those of one delivery."""
     store = open_folder_store(tmp_path)
     events = [build_event(number, at=NOON + number * timedelta(minutes=7)) for number in range(1, 40)]
     for batch in split_into_batches(events, 10):
@@ -77,7 +77,7 @@ async def test_redelivery_does_not_change_blobs(tmp_path: Path) -> None:
 
 
 async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
-    """If a redelivery has other batch boundaries, some rows are in several blobs, but a read returns them once."""
+    """If a repeated delivery has other batch boundaries, rows are in several blobs, but a read returns each once."""
     store = open_folder_store(tmp_path)
     events = [build_event(number) for number in range(1, 40)]
     for size in (10, 7, 39, 13):
@@ -88,7 +88,7 @@ async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b"{}", b'{"ID":"x"}', b"[" * 3000])
 async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) -> None:
-    """An invalid event is stored under _unrouted with the reason; other events are stored normally."""
+    """An invalid event is stored under _unrouted with the reason, and other events are stored normally."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([HubEvent(body, "0", 1, NOON, {}), build_event(2)])
     assert await read_ids(store) == ["m-0-2"]
@@ -98,7 +98,7 @@ async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) 
 
 @pytest.mark.parametrize("connection", ["", "..", "../../x", "a/b", "x" * 300, "ü\n", "~"])
 async def test_any_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connection: str) -> None:
-    """Events with any lookup (id in URLs) of the connection are stored in a separate folder and can be read."""
+    """Each lookup (id in URLs) of a connection has its own folder, from which its events can be read."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1, connection=connection), build_event(2)])
     assert await read_ids(store, connection) == ["m-0-1"]
@@ -106,7 +106,7 @@ async def test_any_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connect
 
 
 async def test_events_after_a_hub_reset_are_stored(tmp_path: Path) -> None:
-    """If the hub was reset, events with reused sequence numbers are stored in addition to the old events."""
+    """If the hub was reset, events with reused sequence numbers are stored beside the old events."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1, "old-1"), build_event(2, "old-2")])
     later = NOON + timedelta(days=3)
@@ -121,7 +121,7 @@ QUIET = timedelta(minutes=10)
 
 
 def compute_later_time(quiets: float = 1.1) -> datetime:
-    """Return the time after a number of quiet periods, which are the waiting times before a merge."""
+    """Return the time after a number of waiting times before a merge."""
     return now() + quiets * QUIET
 
 
@@ -130,18 +130,18 @@ class Crash(Exception):  # noqa: N818  not an error
 
 
 class CrashingStore(FolderBlobStore):
-    """Blob store that crashes before or after the change that the test has chosen."""
+    """Blob store that crashes before or after a change that the test chooses."""
 
     changes_left = 10**9
 
     async def upload(self, name: str, source: Path) -> None:
-        """Store a file, or crash if this change was chosen."""
+        """Store a file, or crash if the test chose this change."""
         self._spend()
         await super().upload(name, source)
         self._spend()
 
     async def delete(self, names: Collection[str]) -> None:
-        """Delete blobs one by one; crash between two deletions if the test has chosen this change."""
+        """Delete blobs one by one; crash between two of them if the test chose this change."""
         for name in names:
             self._spend()
             await super().delete([name])
@@ -161,7 +161,7 @@ def build_crashing_store(path: Path, changes: int) -> CrashingStore:
 
 
 async def test_past_hour_is_merged_to_one_blob(tmp_path: Path) -> None:
-    """Blobs of a past hour are merged after a waiting time; the merged blobs are deleted one waiting time later."""
+    """Blobs of a past hour are merged after a waiting time; one waiting time later, the merged blobs are deleted."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_event(number) for number in range(1, 31)], 10):
         await Archive(store).run(batch)
@@ -188,7 +188,7 @@ async def test_current_and_future_hours_are_not_merged(tmp_path: Path) -> None:
 
 
 async def test_late_blobs_are_merged(tmp_path: Path) -> None:
-    """Blobs that arrive after their hour was merged are merged later, also if the first blobs were deleted."""
+    """Blobs that arrive after the merge of their hour are merged later, also if the first blobs were deleted."""
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in range(1, 7):
@@ -213,7 +213,7 @@ async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
 
 
 async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Path) -> None:
-    """After a hub reset, new events are stored even if their blob has the name of a blob that was merged."""
+    """After a hub reset, new events are stored even if their blob has the name of a merged blob."""
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in (1, 2):
@@ -242,12 +242,12 @@ async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int)
 
 
 class SweptStore(FolderBlobStore):
-    """Blob store in which all compaction runs between a reader's listing and the reader's first fetch."""
+    """Blob store in which compaction runs completely after a reader's listing and before its first fetch."""
 
     swept = False
 
     async def fetch(self, name: str, target: Path) -> None:
-        """Complete all due compaction, then fetch the blob."""
+        """Run all due compaction, then fetch the blob."""
         if not self.swept:
             self.swept = True
             for _ in range(2):
@@ -256,7 +256,7 @@ class SweptStore(FolderBlobStore):
 
 
 async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> None:
-    """If blobs are deleted during a read, the reader lists the hour again and returns every row once."""
+    """If blobs are deleted during a read, the hour is listed again, and each row is returned once."""
     store = open_folder_store(tmp_path)
     for number in range(1, 5):
         await Archive(store).run([build_event(number)])
@@ -266,7 +266,7 @@ async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> No
 
 
 class StaleStore(FolderBlobStore):
-    """Blob store that returns an outdated listing, as a concurrent compaction run may see it."""
+    """Blob store that returns an outdated listing, as a concurrent compaction may see it."""
 
     seen: tuple[Blob, ...] = ()
 
@@ -278,7 +278,7 @@ class StaleStore(FolderBlobStore):
 
 
 async def test_concurrent_runs_do_not_repeat_rows(tmp_path: Path) -> None:
-    """If a concurrent run merges an outdated listing, rows are in two blobs, but a read returns them once."""
+    """If a concurrent run merges an outdated listing, rows are in two blobs, but a read returns each once."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1)])
     await Archive(store).run([build_event(2)])

@@ -1,4 +1,4 @@
-"""State machine test: after any operations, the archive returns the same rows as the query table."""
+"""Hypothesis state machine: after any operations, the archive returns the same rows as the query table."""
 
 import asyncio
 import tempfile
@@ -18,7 +18,7 @@ MINUTES = timedelta(minutes=1)
 
 
 class ArchiveMachine(RuleBasedStateMachine):
-    """State machine that delivers events in random batches, repeatedly, while compaction runs and crashes."""
+    """State machine that delivers events repeatedly in random batches while compaction runs and crashes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 8))
     def deliver(self, size: int) -> None:
-        """Deliver the hub's next events to the archive."""
+        """Deliver the next events of the hub to the archive."""
         first, self._delivered = self._delivered, min(self._delivered + size, len(self._events))
         self._run(first, self._delivered)
         for each in range(first, self._delivered):
@@ -52,25 +52,25 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(first=st.integers(0, 100), size=st.integers(1, 30))
     def deliver_again(self, first: int, size: int) -> None:
-        """Deliver earlier events to the archive again, in another batch."""
+        """Deliver earlier events to the archive again, in a batch with other boundaries."""
         if self._delivered:
             first %= self._delivered
             self._run(first, min(first + size, self._delivered))
 
     @rule(changes=st.one_of(st.none(), st.integers(0, 5)))
     def compact(self, changes: int | None) -> None:
-        """Run the compaction, and let it crash after a random number of changes."""
+        """Run the compaction, which crashes after this number of changes."""
         store = open_folder_store(self._path) if changes is None else build_crashing_store(self._path, changes)
         asyncio.run(Compaction(store, QUIET).run(compute_later_time()))
 
     @invariant()
     def holds_each_message_once(self) -> None:
-        """Check that a read returns each message once, with the content that arrived first."""
+        """Check that a read returns each message once, with its first content."""
         found = [row["payload"] for row in asyncio.run(read_rows(open_folder_store(self._path)))]
         assert found == self._expected
 
     def teardown(self) -> None:
-        """Deliver all events three times and compact; neither counts nor files may change."""
+        """Deliver all events three times and compact; check that neither counts nor files change."""
         store = open_folder_store(self._path)
         for _ in range(3):
             self._run(0, self._delivered)

@@ -1,4 +1,4 @@
-"""Tests of the inventory of the archive: its hours and blobs."""
+"""Tests of the archive's inventory of hours and blobs."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ async def archive_events(store: FolderBlobStore, *sequences: int) -> None:
 
 
 async def test_hours_of_a_range_are_listed(tmp_path: Path) -> None:
-    """The hours from the start up to, but excluding, the end are listed for the given connection only."""
+    """The hours of one connection are listed from the start up to, but excluding, the end."""
     store = open_folder_store(tmp_path)
     batch = [build_event(number, at=NOON + number * HOUR) for number in range(3)]
     await Archive(store).run([*batch, build_event(9, connection="press")])
@@ -41,7 +41,7 @@ async def test_batches_may_share_rows(tmp_path: Path, second: tuple[int, ...], *
 
 
 async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
-    """A folder without blobs is read as an hour without rows; the folder's name states the hour."""
+    """A folder without blobs is an hour without rows; its name states the hour."""
     hour = await load_hour(open_folder_store(tmp_path), "impulses/rig/2026/01/05/12/")
     assert (hour.hour, hour.live, hour.rows) == (NOON, (), 0)
 
@@ -49,7 +49,7 @@ async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
 async def test_an_archive_that_changes_at_each_attempt_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If blobs are deleted during a read, the read is repeated; after several attempts it raises UNAVAILABLE."""
+    """If blobs are deleted during a read, it is repeated; after several attempts it raises UNAVAILABLE."""
     store = open_folder_store(tmp_path)
     await archive_events(store, 1)
 

@@ -1,4 +1,4 @@
-"""Tests that long messages are archived, compacted and read in limited memory, like short ones."""
+"""Tests that long messages are archived, compacted and read in limited memory."""
 
 import io
 import random
@@ -36,13 +36,13 @@ COUNT = 400
 
 
 def build_long_event(number: int, sequence: int | None = None) -> HubEvent:
-    """Return an event of the maximum size; if a number is used again, the event is a later duplicate."""
+    """Return an event of maximum size; an event with a repeated number is a duplicate."""
     at = NOON + timedelta(seconds=number * 7919 % 3600)
     return build_event(sequence or number, f"m-{number}", at=at, payload={"n": number, "x": TEXT[number % 97 :]})
 
 
 async def read_lengths(store: FolderBlobStore) -> list[tuple[str, int]]:
-    """Return ids and payload lengths of a read, after checking that the size of its batches is limited."""
+    """Return ids and payload lengths from a read, and check that its batches have a limited size."""
     found: list[tuple[str, int]] = []
     async for batch in ColdReader(store).rows("rig", NOON, NOON + HOUR):
         assert batch.nbytes <= tables.GROUP_BYTES + LENGTH
@@ -59,7 +59,7 @@ async def compact_all(store: FolderBlobStore) -> int:
 async def test_hundreds_of_longest_messages_are_read_and_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All messages are read and merged although only a third of them fits into the memory of the engine."""
+    """All messages are read and merged, although only a third of them fits into the engine's memory."""
     monkeypatch.setattr("shared.cold_data.engine.MEMORY", "32MB")
     store = open_folder_store(tmp_path)
     events = [build_long_event(number) for number in range(1, COUNT + 1)]
@@ -80,7 +80,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
 
 
 async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -> None:
-    """A blob that does not state the length of its longest row is read and merged; the merged blob states it."""
+    """A blob that lacks the length of its longest row is read and merged; the merged blob states this length."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_long_event(number) for number in range(1, 41)], 20):
         await Archive(store).run(batch)
@@ -108,7 +108,7 @@ async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -
 async def test_both_read_paths_return_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int, str]], sizes: Sequence[int]
 ) -> None:
-    """The code paths for long and for short rows return the same rows, before and after a merge."""
+    """The code for long rows and the code for short rows return the same rows, before and after a merge."""
     store = open_folder_store(tmp_path_factory.mktemp("alike"))
     events = [
         build_event(number, message_id, at=NOON + timedelta(minutes=minutes), payload={"n": number, "text": text})
@@ -129,7 +129,7 @@ async def test_both_read_paths_return_the_same_rows(
 
 
 async def test_large_batch_is_split_into_row_groups(tmp_path: Path) -> None:
-    """The archive divides a batch of long messages into row groups of bounded size."""
+    """The archive divides a batch of long messages into row groups of limited size."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_long_event(number) for number in range(1, 101)])
     [content] = (await read_contents(store)).values()

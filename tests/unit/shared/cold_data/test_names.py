@@ -24,7 +24,7 @@ HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 def test_an_hour_is_read_back_from_its_folder() -> None:
-    """An hour is parsed back from its folder name; names sort by time, because years have four digits."""
+    """An hour is parsed back from its folder name; the names sort by time."""
     for hour in (HOUR, datetime(7, 1, 2, 3, tzinfo=UTC)):
         name = build_hour_folder("rig", hour) + "x.parquet"
         assert hour_from_name(name) == hour
@@ -33,14 +33,14 @@ def test_an_hour_is_read_back_from_its_folder() -> None:
 
 
 def test_the_hour_of_a_time_is_in_utc() -> None:
-    """The hour of a time is counted in UTC, because some time zones differ from UTC by half an hour."""
+    """The hour of a time is in UTC, because some time zones differ from UTC by half an hour."""
     local = datetime(2026, 1, 5, 14, 10, 5, 7, timezone(timedelta(hours=5, minutes=30)))
     assert floor_to_hour(local) == HOUR
 
 
 @pytest.mark.parametrize("connection", ["../other", "a/b", "", "ü", "x" * 65, "\ud800", "~" + "0" * 64])
 def test_any_lookup_has_a_folder_of_its_own(connection: str) -> None:
-    """Each connection's lookup (id in URLs) has a separate folder within the archive's folder."""
+    """Each lookup (id in URLs) of a connection has a separate folder inside the archive's folder."""
     folder = build_connection_folder(connection)
     assert folder.count("/") == 2
     assert folder.startswith("impulses/~")
@@ -48,7 +48,7 @@ def test_any_lookup_has_a_folder_of_its_own(connection: str) -> None:
 
 
 def test_a_range_is_read_back_from_a_batch() -> None:
-    """The range of sequence numbers is parsed from the name of a blob, also from a name after a hub reset."""
+    """The range of sequence numbers is parsed from a blob's name, also after a hub reset."""
     run = SequenceRange("3", 7, 12)
     name = build_batch_name(run)
     assert range_from_name(name) == range_from_name(build_batch_name_after_reset(name, 5)) == run
@@ -56,7 +56,7 @@ def test_a_range_is_read_back_from_a_batch() -> None:
 
 
 def test_a_merged_blob_sorts_after_its_sources() -> None:
-    """The name of a merged blob depends on its sources in any order, and sorts after their names."""
+    """The name of a merged blob does not depend on the order of its sources, and sorts after their names."""
     sources = [build_batch_name(SequenceRange("0", number, number)) for number in range(3)]
     merged = build_merged_name(sources)
     again = build_merged_name([merged, sources[0]])
@@ -67,7 +67,7 @@ def test_a_merged_blob_sorts_after_its_sources() -> None:
 
 @pytest.mark.parametrize(("days", "count", "by_month"), [(0.01, 1, False), (2, 3, False), (40, 2, True)])
 def test_prefixes_cover_the_range(days: float, count: int, *, by_month: bool) -> None:
-    """The prefixes of blob names cover every hour of the range; a long range has one prefix for each month."""
+    """The prefixes of a range cover each of its hours; a long range has one prefix for each month."""
     end = HOUR + timedelta(days=days)
     prefixes = list(list_prefixes("rig", HOUR, end))
     assert (len(prefixes), prefixes[0].count("/") == 4) == (count, by_month)
@@ -78,13 +78,13 @@ def test_prefixes_cover_the_range(days: float, count: int, *, by_month: bool) ->
 
 
 def test_a_range_of_many_years_is_one_prefix() -> None:
-    """A range of over ten years has a single prefix, which covers all blobs of the connection."""
+    """A range over ten years has one prefix, which covers all blobs of the connection."""
     start = datetime(2000, 1, 1, tzinfo=UTC)
     assert len(list(list_prefixes("rig", start, datetime(2010, 1, 1, tzinfo=UTC)))) == 120
     assert list(list_prefixes("rig", datetime.min.replace(tzinfo=UTC), HOUR)) == [build_connection_folder("rig")]
 
 
-def test_a_range_may_end_with_the_calendar() -> None:
+def test_a_range_can_end_on_the_last_day_of_the_calendar() -> None:
     """A range can end on the last day of the calendar, after which no day follows."""
     end = datetime(9999, 12, 31, 23, tzinfo=UTC)
     assert list(list_prefixes("rig", end - timedelta(hours=1), end)) == ["impulses/rig/9999/12/31/"]

@@ -1,4 +1,4 @@
-"""Tests of the blob store that traces calls to another blob store."""
+"""Tests of the blob store that traces the calls to another blob store."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.unit.shared.cold_data.archived import open_folder_store
 
 
 async def test_each_call_reaches_the_store(tmp_path: Path) -> None:
-    """Each call reaches the wrapped store, whose results and errors are returned unchanged."""
+    """Each call reaches the wrapped store, whose result or error is returned unchanged."""
     store = ObservedBlobs(open_folder_store(tmp_path), "cold")
     assert await store.create("a/1", b"content")
     assert not await store.create("a/1", b"other")
@@ -25,7 +25,7 @@ async def test_each_call_reaches_the_store(tmp_path: Path) -> None:
     await store.close()
 
 
-def test_an_error_leaves_the_span_unchanged() -> None:
+def test_an_error_of_the_store_is_raised_unchanged() -> None:
     """An error of the store is raised unchanged, with and without tracing."""
     with pytest.raises(FileNotFoundError), open_blob_span("read", "cold"):
         raise FileNotFoundError

@@ -27,7 +27,7 @@ DAY = timedelta(days=1)
 
 
 async def test_range_includes_start_and_excludes_end(tmp_path: Path) -> None:
-    """A read returns rows from the start up to, but excluding, the end, to the microsecond and in time order."""
+    """A read returns rows from the start up to, but excluding, the end, in time order."""
     store = open_folder_store(tmp_path)
     micro = timedelta(microseconds=1)
     times = [NOON + HOUR, NOON - micro, NOON, NOON + HOUR - micro, NOON + 2 * HOUR]
@@ -39,7 +39,7 @@ async def test_range_includes_start_and_excludes_end(tmp_path: Path) -> None:
 
 
 async def test_range_at_the_limits_of_the_calendar(tmp_path: Path) -> None:
-    """A range can begin and end at the limits of the calendar; its end is exclusive there, too."""
+    """A range can begin and end at the limits of the calendar."""
     store = open_folder_store(tmp_path)
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     micro = timedelta(microseconds=1)
@@ -75,7 +75,7 @@ async def test_list_hours_returns_rows_and_sizes(tmp_path: Path) -> None:
 async def test_repeats_within_a_day_are_duplicates(
     tmp_path: Path, arrivals: Sequence[float], kept: Sequence[float], *, same_hour: bool
 ) -> None:
-    """A message with the id of an earlier message is a duplicate within 24 hours, also if the hours differ."""
+    """A message with the id of an earlier message is a duplicate within 24 hours, also in another hour."""
     store = open_folder_store(tmp_path)
     archive = Archive(store)
     for number, hours in enumerate(arrivals, 1):
@@ -89,14 +89,14 @@ async def test_repeats_within_a_day_are_duplicates(
 
 
 async def test_duplicates_are_separate_per_connection(tmp_path: Path) -> None:
-    """Messages of different connections with the same id are not duplicates."""
+    """Messages of two connections with the same id are no duplicates."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1, "same"), build_event(2, "same", connection="press")])
     assert (await read_ids(store), await read_ids(store, "press")) == (["same"], ["same"])
 
 
 async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
-    """A range of many days is read in order, and duplicates across block boundaries are found."""
+    """A range of many days is read in order, and duplicates are found also between two blocks."""
     store = open_folder_store(tmp_path)
     at = [NOON + number * 7 * HOUR for number in range(60)]
     events = [build_event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]
@@ -105,7 +105,7 @@ async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
 
 
 async def test_files_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read creates the folders of local copies and deletes passed copies in worker threads only."""
+    """Local copies and their folders are created and deleted only in worker threads."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(number, at=NOON + number * DAY) for number in range(1, 6)])
     calls: list[tuple[str, int]] = []
@@ -127,7 +127,7 @@ async def test_files_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: 
 
 
 def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> list[int]:
-    """Return the sequence numbers that the query table contains: of each id, one within a day."""
+    """Return the sequence numbers of the expected rows: for each id, one message within a day."""
     kept: dict[str, datetime] = {}
     found = []
     for each, message_id in zip(events, given_ids, strict=True):
@@ -146,7 +146,7 @@ def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> 
 async def test_any_batches_are_read_like_the_query_table(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int]], sizes: list[int]
 ) -> None:
-    """For any batches and redeliveries, a read returns the rows of the query table."""
+    """For any batches and repeated deliveries, a read returns the rows of the query table."""
     store = open_folder_store(tmp_path_factory.mktemp("any"))
     events, at = [], NOON
     for number, (message_id, gap) in enumerate(messages, 1):

@@ -1,4 +1,4 @@
-"""Tests of the limits of scratch files, and of the errors at these limits."""
+"""Tests of the limits of scratch files and of the errors at these limits."""
 
 import shutil
 from pathlib import Path
@@ -30,7 +30,7 @@ def simulate_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 
 
 
 def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scratch files leave at least a gigabyte of the disk free, or a tenth of a small disk."""
+    """Scratch files leave a gigabyte of the disk free, or a tenth of a small disk."""
     simulate_full_disk(monkeypatch, 3000 * MEGABYTE)
     assert scratch.count_free_bytes(tmp_path) == 2000 * MEGABYTE
     simulate_full_disk(monkeypatch, 300 * MEGABYTE, 1000 * MEGABYTE)
@@ -38,7 +38,7 @@ def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 async def test_read_is_rejected_without_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read that needs more disk space than is available is rejected at its start."""
+    """A read that needs more disk space than available is rejected at its start."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1)])
     simulate_full_disk(monkeypatch, 900 * MEGABYTE)
@@ -48,7 +48,7 @@ async def test_read_is_rejected_without_disk_space(tmp_path: Path, monkeypatch: 
 
 
 def test_spill_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sort that spills more than the available space raises SCRATCH_FULL."""
+    """A sort that needs more scratch space than available raises SCRATCH_FULL."""
     monkeypatch.setattr(engine, "MEMORY", "60MB")
     simulate_full_disk(monkeypatch, 1005 * MEGABYTE)
     open_engine = engine.open_engine(tmp_path)
@@ -59,7 +59,7 @@ def test_spill_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_out_of_memory_is_translated(tmp_path: Path) -> None:
-    """A query that cannot spill to disk raises DOWNLOAD_OUT_OF_MEMORY; other errors are not converted."""
+    """A query that runs out of memory raises DOWNLOAD_OUT_OF_MEMORY; other errors are not changed."""
     bounded = duckdb.connect(":memory:", config={"memory_limit": "20MB", "temp_directory": ""})
     with pytest.raises(WorkspaceError, match="jsonl") as refusal, scratch.translate_resource_errors(tmp_path):
         bounded.execute(f"CREATE TEMP TABLE sorted AS {SORTED}")

@@ -44,7 +44,7 @@ def build_parquet(rows: pa.RecordBatch) -> bytes:
 
 
 def test_the_summary_is_in_the_footer() -> None:
-    """The summary is in the footer, so that a reader needs only the end of the blob."""
+    """The summary of a file is in its footer, so that a reader needs only the end of the blob."""
     content = build_parquet(build_rows("{}", "{}"))
     size = read_footer_size(content[-8:])
     assert size < len(content)
@@ -54,7 +54,7 @@ def test_the_summary_is_in_the_footer() -> None:
 
 
 def test_a_file_of_another_program_has_no_summary(tmp_path: Path) -> None:
-    """A Parquet file of another program has no summary, so it is not archived telemetry."""
+    """A Parquet file of another program has no summary and is not archived telemetry."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     content = (tmp_path / "a.parquet").read_bytes()
     with pytest.raises(ValueError, match="no summary"):
@@ -62,14 +62,14 @@ def test_a_file_of_another_program_has_no_summary(tmp_path: Path) -> None:
 
 
 def test_the_longest_row_is_measured_in_bytes() -> None:
-    """The length of the longest row is the sum of the bytes of all its texts."""
+    """The length of a row is the sum of the bytes of all its texts."""
     assert measure_longest_row(build_rows("{}", "ü" * 10)) == 20 + len("{}") + len("[]")
     assert measure_longest_row(build_rows()) == 0
 
 
 @pytest.mark.parametrize(("limit", "sizes"), [(10, [5]), (3, [2, 3]), (1, [1, 1, 1, 1, 1])])
 def test_row_groups_are_limited(monkeypatch: pytest.MonkeyPatch, limit: int, sizes: list[int]) -> None:
-    """Row groups have a maximum size, because readers load a row group completely; the row order stays."""
+    """Row groups have a maximum size, because a reader loads a whole group; the row order does not change."""
     monkeypatch.setattr(tables, "GROUP_ROWS", limit)
     groups = list(split_row_groups(build_rows(*"abcde")))
     assert [group.num_rows for group in groups] == sizes
@@ -77,7 +77,7 @@ def test_row_groups_are_limited(monkeypatch: pytest.MonkeyPatch, limit: int, siz
 
 
 def test_a_single_long_row_has_a_group_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that is longer than the limit is stored alone in a row group."""
+    """A row longer than the limit is alone in a row group."""
     monkeypatch.setattr(tables, "GROUP_BYTES", 100)
     assert [group.num_rows for group in split_row_groups(build_rows("x" * 1_000))] == [1]
     assert list(split_row_groups(build_rows())) == []

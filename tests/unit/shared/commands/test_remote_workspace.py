@@ -1,4 +1,4 @@
-"""Tests of the client with which the command manages the workspace document of a running service."""
+"""Tests of the client with which the workspace command changes a running service."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from shared.errors import WorkspaceError
     ],
 )
 def test_the_key_is_sent_encrypted_or_on_this_machine(url: str, *, is_allowed: bool) -> None:
-    """The API key is sent only over https or to this machine, because plain http could be read on a network."""
+    """The API key is sent only over https or to this machine, because others could read plain http."""
     if is_allowed:
         RemoteWorkspace(url, "key")
         return
@@ -32,7 +32,7 @@ def test_the_key_is_sent_encrypted_or_on_this_machine(url: str, *, is_allowed: b
 
 
 def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API key comes from the option, else from the file in a variable, else from a variable."""
+    """The API key is read from the option, else from the file in a variable, else from a variable."""
     for name in ("OI_KEY", "OI_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(WorkspaceError, match="OI_KEY"):
@@ -47,7 +47,7 @@ def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypa
 
 
 def test_a_plan_is_read_from_its_reply() -> None:
-    """In a parsed plan, an item that is retained for another reason than its origin in the API is a conflict."""
+    """In a plan, an item that stays for another reason than its creation over the API is a conflict."""
     change = {"kind": "surface", "key": "s", "before": None, "after": {"lookup": "s"}}
     reasons = {"a": "created through the API", "b": "approved by a person"}
     kept = [{"kind": "surface", "key": key, "reason": reason} for key, reason in reasons.items()]

@@ -44,7 +44,7 @@ class Keys:
 
 
 class Engine:
-    """Fake engine that rejects queries with ``wher``, and is unavailable if the test has set this."""
+    """Fake engine that rejects queries with ``wher``, and can be unavailable."""
 
     down = False
 
@@ -63,7 +63,7 @@ class Engine:
 
 
 class Services:
-    """Services of the command over files; they are created for each run, as in a new process."""
+    """Services of the workspace command, which each run creates again, as a new process does."""
 
     def __init__(self, folder: Path, keys: Keys, engine: Engine) -> None:
         self.runtime = SYSTEM_RUNTIME
@@ -82,7 +82,7 @@ class Services:
 
 @dataclass
 class CommandEnvironment:
-    """Test environment of the command: a folder with a document and stores.
+    """Environment of the workspace command: a folder with a document and stores.
 
     Attributes:
         folder: folder of document and stores.
@@ -95,7 +95,7 @@ class CommandEnvironment:
     engine: Engine = field(default_factory=Engine)
 
     def run(self, *arguments: str, text: str = PLANT) -> int:
-        """Run the command for a document with the given text."""
+        """Run the command on a document with this text."""
         file = self.folder / "w.yaml"
         file.write_text(text, encoding="utf-8")
         return main([arguments[0], str(file), *arguments[1:]], lambda: Services(self.folder, self.keys, self.engine))
@@ -108,7 +108,7 @@ def environment(tmp_path: Path) -> CommandEnvironment:
 
 
 def test_valid_document_prints_nothing(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
-    """For a valid document, validate exits with 0 and prints nothing."""
+    """For a valid document, `validate` prints nothing and exits with 0."""
     assert environment.run("validate") == DONE
     assert capsys.readouterr() == ("", "")
 
@@ -116,7 +116,7 @@ def test_valid_document_prints_nothing(environment: CommandEnvironment, capsys: 
 def test_id_with_several_scripts_is_a_warning(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For an id with letters of several scripts, validate prints a warning with its position and exits with 0."""
+    """For an id with letters of several scripts, `validate` prints a warning with the position and exits with 0."""
     assert environment.run("validate", text=PLANT.replace("id: viewer@", "id: vi\u0435wer@")) == DONE
     output, errors = capsys.readouterr()
     assert output == ""
@@ -129,7 +129,7 @@ def test_id_with_several_scripts_is_a_warning(
 def test_problems_are_lines_on_standard_error(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each problem is a line with file, line and column; nothing is applied."""
+    """Each problem is printed as a line with file, line and column, and nothing is applied."""
     faulty = PLANT.replace("name: Rig,", "name: 7,").replace("surface: cooling,", "surface: gone,")
     for verb in ("validate", "diff", "apply"):
         assert environment.run(verb, text=faulty) == REFUSED
@@ -157,7 +157,7 @@ def test_apply_rejects_invalid_queries(environment: CommandEnvironment, capsys: 
 
 
 def test_apply_works_without_the_engine(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
-    """During an outage of the engine, queries are applied without validation and with a warning."""
+    """If the engine is unavailable, queries are applied without validation, with a warning."""
     environment.engine.down = True
     assert environment.run("apply") == DONE
     output, errors = capsys.readouterr()
@@ -169,7 +169,7 @@ def test_apply_works_without_the_engine(environment: CommandEnvironment, capsys:
 def test_diff_and_apply_print_the_same_changes(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Diff prints the changes that apply makes and prints; a second diff prints none."""
+    """`diff` prints the changes that `apply` makes and prints; a second `diff` prints none."""
     assert environment.run("diff") == DONE
     shown = capsys.readouterr().out
     assert environment.run("apply") == DONE
@@ -181,7 +181,7 @@ def test_diff_and_apply_print_the_same_changes(
 
 
 def test_changes_are_shown_field_by_field(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
-    """A changed item lists its changed fields with both values; texts of several lines are compared by line."""
+    """For a changed item, both values of each changed field are printed; long texts are compared by line."""
     before = PLANT.replace("kql: Telemetry | count", "kql: |\n      Telemetry\n      | count")
     after = before.replace("      | count", "      | take 5").replace("role: Viewer", "role: Editor")
     assert environment.run("apply", text=before) == DONE
@@ -205,7 +205,7 @@ def test_changes_are_shown_field_by_field(environment: CommandEnvironment, capsy
 def test_standard_output_contains_only_the_issued_key(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With --issue-key, only the key is on standard output; the plan is on standard error."""
+    """With --issue-key, only the key is printed on standard output; the plan is on standard error."""
     assert environment.run("apply", "--as", ADMIN, "--issue-key", "viewer@plant-a.example") == DONE
     output, errors = capsys.readouterr()
     assert output == "oik_1\n"
@@ -217,7 +217,7 @@ def test_standard_output_contains_only_the_issued_key(
 def test_unknown_members_are_rejected_before_apply(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    """A principal outside the team cannot apply a document or get a key."""
+    """A principal who is not in the team cannot apply a document or get a key."""
     assert environment.run("apply", option, "stranger") == REFUSED
     assert "stranger is not a member of the team" in capsys.readouterr().err
     assert not (environment.folder / "workspace.sqlite").exists()
@@ -226,7 +226,7 @@ def test_unknown_members_are_rejected_before_apply(
 def test_document_of_another_workspace_is_rejected(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An error of the service is printed with its code; the exit code is 1."""
+    """An error of the service is printed with its code, and the exit code is 1."""
     assert environment.run("apply") == DONE
     assert environment.run("apply", text=PLANT.replace("id: plant-a,", "id: plant-b,")) == REFUSED
     assert capsys.readouterr().err.startswith("WORKSPACE_ID_FIXED: ")
@@ -235,20 +235,20 @@ def test_document_of_another_workspace_is_rejected(
 def test_unavailable_stores_exit_with_code_2(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the stores are unavailable, the exit code is 2; a rejected document has the exit code 1."""
+    """If the stores are unavailable, the exit code is 2; if the document is rejected, it is 1."""
     (environment.folder / "workspace.sqlite").mkdir()
     assert environment.run("apply") == FAILED
     assert capsys.readouterr().err.startswith("CATALOG_UNAVAILABLE: ")
 
 
 def test_unreadable_file_exits_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command exits with 2 for an unreadable document, and names the file."""
+    """If the document is unreadable, the command names the file and exits with 2."""
     assert main(["validate", str(tmp_path / "missing.yaml")]) == FAILED
     assert "missing.yaml" in capsys.readouterr().err
 
 
 def test_invalid_utf8_is_a_problem_with_its_position(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An invalid UTF-8 byte is a problem with its position; a byte order mark is accepted."""
+    """An invalid UTF-8 byte is a problem with a position; a byte order mark is accepted."""
     file = tmp_path / "w.yaml"
     file.write_bytes(b"workspace:\n  name: caf\xe9\n")
     assert main(["validate", str(file)]) == REFUSED
@@ -266,7 +266,7 @@ def test_wrong_usage_exits_with_code_2(arguments: list[str]) -> None:
 
 
 def test_help_imports_no_slow_modules() -> None:
-    """The option --help imports neither pydantic nor YAML nor stores, and the sample document is valid."""
+    """`--help` imports neither pydantic nor YAML nor stores."""
     code = "import sys, shared.commands.workspace; sys.exit(bool({'pydantic', 'yaml', 'sqlite3'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
     command = [sys.executable, "-m", "shared.commands.workspace", "validate", "samples/workspace.yaml"]
@@ -277,7 +277,7 @@ def test_help_imports_no_slow_modules() -> None:
 def test_an_exported_document_changes_nothing(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], text_format: str
 ) -> None:
-    """Export prints the applied workspace as a document; applying this document changes nothing."""
+    """`export` prints the applied workspace as a document, and applying this document changes nothing."""
     assert environment.run("apply") == DONE
     capsys.readouterr()
     services = environment.keys, environment.engine
@@ -290,7 +290,7 @@ def test_an_exported_document_changes_nothing(
 def test_only_new_approvals_need_an_approver(
     environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A stored approval stays valid if its approver loses the right; a new approval by this member is rejected."""
+    """A stored approval stays if its approver loses the right; a new approval by this member is rejected."""
     assert environment.run("apply") == DONE
     demoted = PLANT.replace("name: Admin, role: Admin", "name: Admin, role: Viewer")
     assert demoted != PLANT

@@ -16,12 +16,12 @@ type ListFilter = tuple[str, str, str, PartitionValue, bool]
 
 
 def get_table(listed: ListFilter) -> Table:
-    """Return the table whose list the test reads."""
+    """Return the table whose list is read."""
     return Table(DatabasePlace(listed[0], listed[1]), AccountContainer(listed[2], "/line"))
 
 
 def make_tokens(secret: str) -> ContinuationTokens:
-    """Return the service that signs continuation tokens with a secret."""
+    """Return an object that signs continuation tokens with a secret."""
     return ContinuationTokens(derive_secret(secret))
 
 
@@ -29,7 +29,7 @@ OURS = make_tokens("0123456789abcdef0123456789abcdef")
 
 
 def is_same_list(one: ListFilter, other: ListFilter) -> bool:
-    """Return whether two lists are the same, also in types: the partition key True differs from 1."""
+    """Return whether two lists are equal, also in types; the partition keys True and 1 differ."""
     whole = one[4] and other[4]
     keys = whole or (one[3] == other[3] and isinstance(one[3], bool) == isinstance(other[3], bool))
     return one[:3] == other[:3] and one[4] == other[4] and keys
@@ -37,7 +37,7 @@ def is_same_list(one: ListFilter, other: ListFilter) -> bool:
 
 @given(LISTS, LISTS, st.text(st.characters(codec="utf-8"), max_size=40))
 async def test_token_is_valid_only_for_its_list(one: ListFilter, other: ListFilter, position: str) -> None:
-    """A continuation token returns its position for its own list and is rejected by other lists."""
+    """A continuation token returns its position for its own list; other lists reject it."""
     token = await OURS.create(get_table(one), one[3], position, all_partitions=one[4])
     assert await OURS.read(get_table(one), one[3], token, all_partitions=one[4]) == position
     if is_same_list(one, other):
@@ -49,7 +49,7 @@ async def test_token_is_valid_only_for_its_list(one: ListFilter, other: ListFilt
 
 @given(st.text(max_size=60))
 async def test_any_other_text_is_rejected(text: str) -> None:
-    """A text that is not a continuation token is rejected with the name of the field."""
+    """A text that is not a continuation token is rejected with the field's name."""
     with pytest.raises(WorkspaceError, match="continuationToken"):
         await OURS.read(get_table(("a", "b", "c", "x", False)), "x", text, all_partitions=False)
 
@@ -65,7 +65,7 @@ async def test_changed_token_is_rejected() -> None:
 
 
 async def test_token_requires_the_same_secret() -> None:
-    """A token is valid with the same secret only; a short secret is rejected."""
+    """A token is valid only with the secret that signed it; a short secret is rejected."""
     place = get_table(("a", "b", "c", "x", False))
     token = await OURS.create(place, "x", "p", all_partitions=False)
     assert await make_tokens("0123456789abcdef0123456789abcdef").read(place, "x", token, all_partitions=False) == "p"

@@ -1,4 +1,4 @@
-"""Tests of Cosmos DB's rules for documents, which the service checks itself."""
+"""Tests of Cosmos DB's rules for documents that the service checks itself."""
 
 from typing import Any
 from uuid import UUID
@@ -18,8 +18,8 @@ from shared.runtime import SYSTEM_RUNTIME
 
 
 @pytest.mark.parametrize("document_id", ["a", "ä b", "a.", "x" * 1023, "ü" * 511])
-def test_a_text_is_an_id(document_id: str) -> None:
-    """A document id is a text with a maximum size in UTF-8 bytes, not in characters."""
+def test_an_id_is_limited_in_bytes(document_id: str) -> None:
+    """A document's id is a text with a maximum number of UTF-8 bytes."""
     assert check_document_id(document_id, "id") == document_id
 
 
@@ -32,7 +32,7 @@ def test_other_ids_are_rejected(document_id: Any) -> None:
 
 
 def test_a_document_gets_an_id_and_loses_system_properties() -> None:
-    """A document without an id gets a new id, and system properties that a client sends back are removed."""
+    """A document without an id gets a new one; system properties that a client sends are removed."""
     sent = {"line": 1, "_etag": "x", "_ts": 7, "_oiWrite": "w", "_own": True}
     document = build_document(sent, SYSTEM_RUNTIME)
     assert str(UUID(document.pop("id")))
@@ -42,13 +42,13 @@ def test_a_document_gets_an_id_and_loses_system_properties() -> None:
 
 @pytest.mark.parametrize("value", [LARGEST_WHOLE, -LARGEST_WHOLE, 1.5e300, True, [{"a": [LARGEST_WHOLE]}]])
 def test_numbers_with_an_exact_double_are_stored(value: Any) -> None:
-    """A number that a double represents exactly is stored, because Cosmos DB stores numbers as doubles."""
+    """A number is stored if a double represents it exactly, because Cosmos DB stores doubles."""
     assert build_document({"id": "a", "n": value}, SYSTEM_RUNTIME)["n"] == value
 
 
 @pytest.mark.parametrize("value", [LARGEST_WHOLE + 1, -LARGEST_WHOLE - 1, [{"a": [2**60]}]])
 def test_a_number_that_would_change_is_an_error(value: Any) -> None:
-    """A number that a double cannot represent is rejected; an invalid id is reported in the same error."""
+    """A number that a double cannot represent is rejected, together with an invalid id."""
     with pytest.raises(WorkspaceError) as raised:
         build_document({"id": "", "n": value}, SYSTEM_RUNTIME)
     errors: Any = raised.value.members["errors"]
@@ -56,7 +56,7 @@ def test_a_number_that_would_change_is_an_error(value: Any) -> None:
 
 
 def test_a_numeric_id_is_reported_once() -> None:
-    """A number as an id is one error, even if a double cannot represent the number."""
+    """A number as an id is one error, even if a double cannot represent it."""
     with pytest.raises(WorkspaceError) as raised:
         build_document({"id": 2**60}, SYSTEM_RUNTIME)
     errors: Any = raised.value.members["errors"]

@@ -12,26 +12,26 @@ from shared.errors import WorkspaceError
 
 @pytest.mark.parametrize("value", ["l1", "", 1, 1.5, True, False, None])
 def test_a_nested_member_is_read(value: Any) -> None:
-    """The partition key is the value at the path: a text, number, boolean or null."""
+    """The partition key is the value at its path: a text, number, boolean or null."""
     assert read_partition_key({"site": {"line": value}}, "/site/line") == value
 
 
 @pytest.mark.parametrize("document", [{}, {"site": {}}, {"site": "a"}, {"line": "a"}])
 def test_a_document_without_the_member_has_no_key(document: dict[str, Any]) -> None:
-    """A document without a value at the path has the key for missing values."""
+    """A document without a value at the path has the partition key of missing values."""
     assert read_partition_key(document, "/site/line") is MISSING
 
 
 @pytest.mark.parametrize("value", [{}, [], "ü" * (MAX_VALUE_BYTES // 2 + 1), 2**60])
 def test_an_invalid_value_is_rejected(value: Any) -> None:
-    """An object, an array, a text over the limit and a number that loses digits are rejected with the member's name."""
+    """An object, an array, a long text or a number that loses digits is rejected with the member's name."""
     with pytest.raises(WorkspaceError) as caught:
         read_partition_key({"site": {"line": value}}, "/site/line")
     assert "'field': 'site.line'" in str(caught.value.members["errors"])
 
 
 def test_only_equal_values_have_the_same_text() -> None:
-    """Only equal partition keys have the same text: 1 equals 1.0, -0 equals 0, and other types differ."""
+    """Partition keys have the same text only if they are equal: 1 equals 1.0, and -0 equals 0."""
     for one, other in combinations([MISSING, None, "", "null", "1", 1, True, "true", 0.5], 2):
         assert format_partition_key(one) != format_partition_key(other)
     assert format_partition_key(-0.0) == format_partition_key(0)

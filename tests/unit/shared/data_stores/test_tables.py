@@ -1,4 +1,4 @@
-"""Tests that each combination of a table request and a workspace returns the first error in the documented order."""
+"""Tests that a table request gets the first applicable error, for each combination of request and workspace."""
 
 import asyncio
 import itertools
@@ -33,7 +33,7 @@ DONE = "done"
 
 
 class Account:
-    """Account with one container that the workspace has not declared."""
+    """Fake account with one container that the workspace does not declare."""
 
     async def list(self, _: DatabasePlace) -> Sequence[AccountContainer]:
         """Return the undeclared container."""
@@ -49,7 +49,7 @@ class Account:
 
 
 class ReachableStore:
-    """Fake document store that records whether a request reached it."""
+    """Fake document store that records whether it was called."""
 
     async def read(self, _table: Table, _key: DocumentKey) -> StoredDocument | None:
         """Return a document."""
@@ -87,7 +87,7 @@ class Case:
 
     @property
     def expected(self) -> str:
-        """Expected error code: the first that applies in the order of the specification."""
+        """Error code that the specification gives first for this combination."""
         single = self.verb in (Verb.READ, Verb.REPLACE, Verb.DELETE, Verb.CREATE)
         refusals = (
             ("DATABASE_NOT_FOUND", self.database != "orders"),
@@ -134,7 +134,7 @@ def build_catalog(case: Case) -> Catalog:
 
 
 async def get_result(case: Case) -> str:
-    """Return the error code that a combination gives, or ``done`` if it succeeds."""
+    """Return the error code for a combination, or ``done`` if it has none."""
     now = build_catalog(case)
 
     async def current() -> Catalog:
@@ -163,7 +163,7 @@ async def get_result(case: Case) -> str:
 
 @pytest.mark.parametrize("verb", Verb)
 def test_errors_follow_documented_order(verb: Verb) -> None:
-    """Database, store, table, exposure, operation, partition key, access: the first error that applies is returned."""
+    """Errors are checked in the order database, store, table, exposure, operation, partition key, access."""
 
     async def walk() -> dict[str, int]:
         seen: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Tests of rejecting new data when the disk is nearly full."""
+"""Tests of the rejection of new data on a nearly full disk."""
 
 import pytest
 
@@ -11,7 +11,7 @@ GB = 1_000_000_000
 
 
 class MovableDisk:
-    """Fake disk whose usage the test sets.
+    """Fake disk whose usage a test sets.
 
     Attributes:
         usage: current usage; an error is raised.
@@ -23,7 +23,7 @@ class MovableDisk:
         self.reads = 0
 
     async def read_usage(self) -> DiskUsage | None:
-        """Return the usage that the test has set, or raise it if it is an error."""
+        """Return the usage that the test has set; raise it if it is an error."""
         self.reads += 1
         if isinstance(self.usage, OSError):
             raise self.usage
@@ -43,13 +43,13 @@ class MovableDisk:
         (500 * GB, 0, 0, DiskState.OK),
     ],
 )
-async def test_states(total: int, free: int, reserve: int | None, state: DiskState) -> None:
-    """Below the reserve of free space the disk is full, and below twice the reserve it is nearly full."""
+async def test_a_disk_is_full_below_the_reserve(total: int, free: int, reserve: int | None, state: DiskState) -> None:
+    """A disk is full below the reserve of free space, and nearly full below twice the reserve."""
     assert await DiskGuard(MovableDisk(total, free), reserve).read_state() is state
 
 
 async def test_new_data_is_rejected_until_space_is_free() -> None:
-    """A full disk rejects new data with STORAGE_FULL; a second after space is free, new data is accepted again."""
+    """A full disk rejects new data with STORAGE_FULL; a second after space is free, it accepts data again."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
     guard = DiskGuard(disk, runtime=time.runtime)
     with pytest.raises(WorkspaceError) as caught:
@@ -62,7 +62,7 @@ async def test_new_data_is_rejected_until_space_is_free() -> None:
 
 
 async def test_the_usage_is_read_once_a_second() -> None:
-    """Calls within a second share one read of the disk."""
+    """Calls within a second share one read of the disk usage."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 400 * GB)
     guard = DiskGuard(disk, runtime=time.runtime)
     for _ in range(10):
@@ -73,8 +73,8 @@ async def test_the_usage_is_read_once_a_second() -> None:
     assert disk.reads == 2
 
 
-async def test_a_disk_that_does_not_respond_retains_its_state() -> None:
-    """If the disk usage cannot be read, the last state stays, because the stores report their own failures."""
+async def test_an_unreadable_disk_keeps_its_last_state() -> None:
+    """If the disk usage cannot be read, the last state stays, because stores report their own failures."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
     guard = DiskGuard(disk, runtime=time.runtime)
     assert await guard.read_state() is DiskState.FULL

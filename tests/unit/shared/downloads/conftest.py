@@ -10,7 +10,7 @@ from tests.unit.shared.downloads.environment import EnvironmentFactory
 
 @pytest.fixture
 async def factory(tmp_path: Path) -> AsyncIterator[EnvironmentFactory]:
-    """Return a factory of environments; closes them after the test."""
+    """Yield a factory of download environments; close them after the test."""
     made = EnvironmentFactory(tmp_path)
     yield made
     await made.close()

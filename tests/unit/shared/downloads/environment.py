@@ -1,4 +1,4 @@
-"""Test environment of downloads: an archive with generated rows, stores, and jobs."""
+"""Environment for download tests: an archive with generated rows, stores, and jobs."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 
 
 class FakeArchive:
-    """Fake archive whose rows are generated from connection, hour and number.
+    """Fake archive that generates its rows from connection, hour and number.
 
     Args:
         hours: number of hours with rows.
@@ -61,7 +61,7 @@ class FakeArchive:
         ]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator[pa.RecordBatch]:
-        """Yield one batch of rows per hour."""
+        """Yield one batch of rows for each hour."""
         for hour in range(self.hours):
             self.reads += 1
             if self.down:
@@ -83,18 +83,18 @@ class FakeArchive:
 
 
 class FakeArchiveProgress:
-    """Fake progress of the archive, which the test sets."""
+    """Fake progress of the archive."""
 
     are_settled = True
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Return whether all messages count as archived, as the test has set."""
+        """Return whether the archive is complete, as the test has set."""
         assert seconds > 0
         return self.are_settled
 
 
 class Environment:
-    """Job store, blob store and download work over the files of one folder."""
+    """Job store, blob store and download steps, with files in one folder."""
 
     def __init__(self, folder: Path, archive: FakeArchive) -> None:
         self.archive = archive
@@ -115,13 +115,13 @@ class Environment:
         return Catalog(tier=Tier.ENTERPRISE, policies=Policies(quotas=self.quotas))
 
     async def plan_parts(self, job_id: str = "j1") -> list[int]:
-        """Plan a job; return the parts that must be converted next."""
+        """Plan a job; return the parts to be converted next."""
         numbers = await self.work.next_parts(job_id)
         assert numbers is not None
         return list(numbers)
 
     async def job(self, job_id: str = "j1", form: DownloadFormat = DownloadFormat.CSV, **changes: Any) -> Job:
-        """Store a download job for the whole archive and return it."""
+        """Store a download job for the whole archive, and return it."""
         job = Job(
             id=job_id,
             owner="editor@t",
@@ -136,7 +136,7 @@ class Environment:
         return job
 
     async def run(self, job_id: str = "j1") -> Job:
-        """Run all steps of a job as the orchestration does."""
+        """Run all steps of a job in the order of the orchestration."""
         while numbers := await self.work.next_parts(job_id):
             for number in numbers:
                 await self.work.convert(job_id, number)
@@ -155,14 +155,14 @@ class Environment:
 
 
 class EnvironmentFactory:
-    """Factory of environments whose stores share the files of one folder."""
+    """Factory of environments that share one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._made: list[Environment] = []
 
     def make(self, archive: FakeArchive | None = None) -> Environment:
-        """Return a new environment for the shared files."""
+        """Return a new environment with the shared folder."""
         environment = Environment(self._folder, archive or FakeArchive())
         self._made.append(environment)
         return environment

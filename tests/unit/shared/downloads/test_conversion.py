@@ -1,4 +1,4 @@
-"""Tests of the conversion of archived rows to files: each file contains exactly its rows."""
+"""Tests of converting archived rows to files: each file contains exactly its rows."""
 
 import csv
 import hashlib
@@ -77,7 +77,7 @@ def build_batches(payloads: Sequence[dict[str, Any]], size: int = 3) -> Iterator
 
 
 def flatten_payload(payload: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
-    """Return the CSV cells of a payload, computed by a separate implementation."""
+    """Return the CSV cells of a payload, computed independently of the service."""
     found: dict[tuple[str, ...], str] = {}
     for key, value in payload.items():
         if isinstance(value, dict) and value:
@@ -93,7 +93,7 @@ def convert_to_text(value: Any) -> str:
 
 
 def read_csv(files: Sequence[WrittenFile]) -> tuple[list[str], list[list[str]]]:
-    """Return the header, which must be the same in all files, and the rows of all files."""
+    """Return the common header and the rows of all files; fail if the headers differ."""
     header, rows = [], []
     for file in files:
         header, *body = csv.reader(io.StringIO(file.path.read_bytes().decode(), newline=""), strict=True)
@@ -111,7 +111,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str, Any]]) -> None:
-    """A CSV row has exactly the leaves of its payload under their names, for any keys and values."""
+    """For any keys and values, a CSV row has exactly the leaves of its payload, under their names."""
     files, leaves = write_csv("pump", lambda: build_batches(payloads), folder, frozenset())
     header, rows = read_csv(files)
     assert leaves == {path for payload in payloads for path in flatten_payload(payload)}
@@ -128,7 +128,7 @@ def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str,
 
 
 def escape_cell(text: str) -> str:
-    """Return the expected CSV cell: text that starts like a formula gets an apostrophe, numbers do not."""
+    """Return the expected CSV cell: a text that begins like a formula gets an apostrophe."""
     if text[:1] not in {"=", "+", "-", "@", "\t", "\r"}:
         return text
     try:
@@ -139,7 +139,7 @@ def escape_cell(text: str) -> str:
 
 
 def test_csv_escapes_ids_and_names_like_formulas(tmp_path: Path) -> None:
-    """Ids and column names that start like a formula get an apostrophe; negative numbers do not."""
+    """Ids and column names that begin like a formula get an apostrophe; negative numbers do not."""
     batch = pa.RecordBatch.from_arrays(
         [
             pa.array([BEGIN], pa.timestamp("us", tz="UTC")),
@@ -157,7 +157,7 @@ def test_csv_escapes_ids_and_names_like_formulas(tmp_path: Path) -> None:
 
 
 def is_same_value(cell: str, expected: str) -> bool:
-    """Return whether a cell has the expected value; numbers may be written differently."""
+    """Return whether a cell has the expected value; numbers may have another notation."""
     if cell == expected:
         return True
     try:
@@ -169,7 +169,7 @@ def is_same_value(cell: str, expected: str) -> bool:
 @settings(max_examples=100, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list[dict[str, Any]]) -> None:
-    """JSON Lines and Parquet files contain the archived payload unchanged."""
+    """NDJSON and Parquet files contain the archived payload unchanged."""
     [lines] = write_jsonl("pump", lambda: build_batches(payloads), folder)
     rows = [parse(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
     expected = [
@@ -196,7 +196,7 @@ def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list
 
 
 def test_empty_range_creates_one_file(tmp_path: Path) -> None:
-    """For a range without rows, one file with the header or schema is created; for JSON Lines the file is empty."""
+    """A range without rows gives one file, with header or schema; the NDJSON file is empty."""
     [file], leaves = write_csv("pump", lambda: iter(()), tmp_path, frozenset())
     assert (file.path.read_bytes(), file.rows, leaves) == (
         b"timestamp,connection,deviceId,messageId\r\n",
@@ -211,7 +211,7 @@ def test_empty_range_creates_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    """A new file starts before the size limit is reached; each file has complete rows and states size and digest."""
+    """A new file begins before the size limit; each file has whole rows and states its size and digest."""
     monkeypatch.setattr("shared.downloads.output_files.ROW_GROUP_ROWS", 100)
     monkeypatch.setattr("shared.downloads.row_feed.SLICE_ROWS", 100)
     payloads = [{"n": number, "text": hashlib.sha256(str(number).encode()).hexdigest()} for number in range(2000)]
@@ -246,7 +246,7 @@ def read_numbers(form: str, files: Sequence[WrittenFile]) -> list[int]:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) -> None:
-    """A repeated conversion writes files with the same bytes."""
+    """Converting the same rows again writes the same bytes."""
     payloads = [{"b": {"x": number}, "a": [number]} if number % 3 else {"c": 1.5} for number in range(500)]
 
     def compute_digest() -> str:
@@ -262,7 +262,7 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
 
 
 def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
-    """Leaves that are known from other parts get columns even without values, so that all parts have one header."""
+    """Columns that other parts need also exist in a part without their values, so that all headers are equal."""
     known = frozenset({("z",), ("m", "x")})
     [file], leaves = write_csv("pump", lambda: build_batches([{"a": 1}]), tmp_path, known)
     assert leaves == {("a",), *known}
@@ -270,7 +270,7 @@ def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
 
 
 def test_colliding_column_names_get_a_prefix() -> None:
-    """A key that collides with a fixed column or another path gets a prefix."""
+    """The name of a column gets a prefix if it equals a fixed column or the name of another path."""
     found = build_column_names({("timestamp",), ("a", "b"), ("a.b",), ("connection", "x")})
     assert found == [
         ("a.b", ("a", "b")),
@@ -299,7 +299,7 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
 def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
-    """Flattening payloads in the engine, or one by one, gives the same leaves with the same texts."""
+    """The engine and the row-by-row method find the same leaves with the same texts."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
     found = find_leaves_singly(texts)
     assert found == {path for payload in payloads for path in flatten_payload(payload)}
@@ -325,7 +325,7 @@ def test_slice_of_largest_payloads_fits_into_memory(tmp_path: Path, payload: dic
 
 
 def test_key_with_values_and_objects_has_both_columns(tmp_path: Path) -> None:
-    """A path that has a value in one row and an object in another row has a column for each of them."""
+    """A path that is a value in one row and an object in another has columns for both."""
     wide = {f"k{number:03}": number for number in range(900)}
     payloads: list[dict[str, Any]] = [{"a": 1, **wide}, {"a": {"b": 2}}, {"text": "x" * 200_000}]
     [file], leaves = write_csv("pump", lambda: build_batches(payloads), tmp_path, frozenset())
@@ -335,7 +335,7 @@ def test_key_with_values_and_objects_has_both_columns(tmp_path: Path) -> None:
 
 
 def test_wide_rows_are_converted_in_small_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of cells that are converted together is limited, and no row is lost."""
+    """Wide rows are converted in small slices, and no row is lost."""
     monkeypatch.setattr(conversion, "CSV_CELLS_PER_BATCH", 40)
     payloads = [{f"k{number}": number for number in range(20)} for _ in range(30)]
     [file], _ = write_csv("pump", lambda: build_batches(payloads, 30), tmp_path, frozenset())

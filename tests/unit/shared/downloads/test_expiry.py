@@ -13,7 +13,7 @@ from tests.virtual_time import START, VirtualTime
 
 
 class Stores:
-    """Fake job store, blob store and quota, which record their calls.
+    """Fake job store, blob store and quota that record their calls.
 
     Attributes:
         calls: names of the calls, in order.
@@ -57,7 +57,7 @@ class Stores:
 
 
 def build_service(folder: Path) -> tuple[DownloadExpiry, Stores]:
-    """Return the service with an expired job and a job that has not expired."""
+    """Return the service with one expired job and one that has not expired."""
     stores, time = Stores(), VirtualTime()
     for job_id, expires_at in (("old", START), ("new", START + ORPHAN_AGE)):
         stores.jobs[job_id] = Job(
@@ -76,7 +76,7 @@ def build_service(folder: Path) -> tuple[DownloadExpiry, Stores]:
 
 
 async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None:
-    """An expired job is deleted after its files, and its place in the quota is released."""
+    """The files of an expired job are deleted, then the job, and its place in the quota is released."""
     service, stores = build_service(tmp_path)
     await service.run()
     assert stores.calls == ["delete 1 blobs", "release ann old", "delete job"]
@@ -84,7 +84,7 @@ async def test_an_expired_job_is_deleted_after_its_files(tmp_path: Path) -> None
 
 
 async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
-    """If the files cannot be deleted, the job stays, so that the next run deletes both."""
+    """If files cannot be deleted, the job stays, so that the next run deletes both."""
     service, stores = build_service(tmp_path)
     stores.is_failing = True
     with pytest.raises(ConnectionError):
@@ -96,7 +96,7 @@ async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
 
 
 async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
-    """Files without a job are deleted only after a delay, because their job may not be stored yet."""
+    """Files without a job are deleted after a delay, because their job may not be stored yet."""
     service, stores = build_service(tmp_path)
     stores.blobs |= {"lost/0": START - ORPHAN_AGE, "fresh/0": START}
     stores.blobs["older/0"] = datetime(2020, 1, 1, tzinfo=UTC)
@@ -105,7 +105,7 @@ async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
 
 
 async def test_files_are_deleted_in_groups(tmp_path: Path) -> None:
-    """Many files are deleted in several calls, because a Blob Storage call deletes a limited number."""
+    """Many files are deleted in several calls, because one call can delete only a limited number."""
     service, stores = build_service(tmp_path)
     stores.blobs |= {f"old/{number}": START for number in range(DELETE_BATCH + 1)}
     await service.run()

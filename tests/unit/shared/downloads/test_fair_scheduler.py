@@ -6,14 +6,14 @@ from shared.downloads.fair_scheduler import FairScheduler
 
 
 async def run_work(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
-    """Run a task when the scheduler starts it, and record its start."""
+    """Run a task when the scheduler starts it, and record the start."""
     async with turns.turn(principal):
         order.append(principal)
         await gate.wait()
 
 
 async def test_principals_take_turns() -> None:
-    """A principal's first task waits for at most one task of each other principal, not for all of them."""
+    """A principal's first task waits for at most one task of each other principal."""
     turns, order, gate = FairScheduler(1, 10), list[str](), asyncio.Event()
     tasks = [
         asyncio.create_task(run_work(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")
@@ -25,7 +25,7 @@ async def test_principals_take_turns() -> None:
 
 
 async def test_tasks_per_principal_are_limited() -> None:
-    """A principal at the limit can start a task only when another task of the principal has ended."""
+    """If a principal is at the limit, another task starts only after one of its tasks has ended."""
     turns, order, gate = FairScheduler(1, 2), list[str](), asyncio.Event()
     tasks = [asyncio.create_task(run_work(turns, "busy", order, gate)) for _ in range(2)]
     await asyncio.sleep(0)
@@ -36,7 +36,7 @@ async def test_tasks_per_principal_are_limited() -> None:
 
 
 async def test_cancelled_waiter_passes_its_slot_on() -> None:
-    """If a waiting task is cancelled, its slot is given to the next task."""
+    """If a waiting task is cancelled, the next task gets its slot."""
     turns, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
     first, second, third = (asyncio.create_task(run_work(turns, who, order, gate)) for who in ("a", "b", "c"))
     await asyncio.sleep(0)

@@ -32,7 +32,7 @@ def flattener() -> Iterator[Flattener]:
 
 @pytest.mark.parametrize("payloads", [PAYLOADS, [{}], [{"": {"*": 1, '"': 2, "$.x": 3, "a.b": 4, "\\": 5}}]])
 def test_the_engine_finds_the_leaves_that_a_parser_finds(flattener: Flattener, payloads: list[object]) -> None:
-    """The engine and a JSON parser find the same leaves, including empty objects, arrays, null and any keys."""
+    """The engine and a JSON parser find the same leaves, also for empty objects, arrays, null and any keys."""
     texts = to_array(payloads)
     assert flattener.find_leaves(texts) == find_leaves_singly(texts)
     if payloads is PAYLOADS:
@@ -41,7 +41,7 @@ def test_the_engine_finds_the_leaves_that_a_parser_finds(flattener: Flattener, p
 
 @pytest.mark.parametrize("payloads", [PAYLOADS, [{"*": "x", "n": {"?": 1}}, {"n": {"?": "{"}}]])
 def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, payloads: list[object]) -> None:
-    """The engine returns texts without quotes, other values as JSON text, and null for null and missing values."""
+    """The engine returns texts without quotes, other values as JSON text, and null for null or missing values."""
     texts = to_array(payloads)
     paths = sorted(find_leaves_singly(texts))
     values = flattener.extract_values(texts, paths)
@@ -64,14 +64,14 @@ def test_values_are_texts() -> None:
 
 @pytest.mark.parametrize("unknown", [{"z": 1}, {"b": {"z": 1}}, {"a": {"z": 1}}, {"b": 1}])
 def test_an_unknown_leaf_is_noticed(flattener: Flattener, unknown: object) -> None:
-    """A leaf that has no column is reported, so that the part is converted again with all columns."""
+    """A leaf without a column is reported, so that the part is converted again."""
     texts, paths = to_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
     assert flattener.extract_values(texts, paths) is None
     assert read_values_singly(texts, paths) is None
 
 
 def test_too_many_columns_are_an_error(flattener: Flattener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More columns than the limit are rejected, because other programs could not open the CSV file."""
+    """More columns than the limit are rejected, because other programs could not open the file."""
     monkeypatch.setattr(flattening, "MAX_LEAVES", 3)
     for find in (flattener.find_leaves, find_leaves_singly):
         with pytest.raises(WorkspaceError) as raised:
@@ -80,5 +80,5 @@ def test_too_many_columns_are_an_error(flattener: Flattener, monkeypatch: pytest
 
 
 def test_parents_are_all_objects_on_the_way() -> None:
-    """The parents of a path are all objects that contain its value, including the root."""
+    """The parents of a path are all objects that contain it, including the root."""
     assert find_parent_objects([("a",), ("b", "d", "e")]) == {(), ("b",), ("b", "d")}

@@ -9,8 +9,8 @@ REQUEST = ImportRequest(
 STEP = ImportStep(position=10, rows=5, accepted=3, duplicates=1, rejected=1)
 
 
-def test_steps_add_up() -> None:
-    """The position of an import is that of its newest step, and the row counts of all steps are added."""
+def test_counts_of_steps_are_added() -> None:
+    """The position of an import is that of its newest step; the counts of all steps are added."""
     request = add_step_result(REQUEST, 0, STEP)
     request = add_step_result(request, 1, STEP.model_copy(update={"position": 25}))
     assert (request.steps, request.position) == (2, 25)
@@ -18,7 +18,7 @@ def test_steps_add_up() -> None:
 
 
 def test_only_the_next_step_counts() -> None:
-    """A step changes nothing if it was stored before, or if the step before it was not stored."""
+    """A step is ignored if it was stored before or if the step before it was not stored."""
     once = add_step_result(REQUEST, 0, STEP)
     assert add_step_result(once, 0, STEP) is once
     assert add_step_result(once, 2, STEP) is once

@@ -1,4 +1,4 @@
-"""Tests of the quotas of downloads: concurrent jobs and stored bytes."""
+"""Tests of download quotas: concurrent jobs and stored bytes."""
 
 import asyncio
 from datetime import timedelta
@@ -25,7 +25,7 @@ async def start_download(environment: Environment, runner: JobRunner | None = No
 
 
 async def get_refusal(environment: Environment) -> tuple[Kind, str]:
-    """Return the reason with which a download is rejected."""
+    """Return the reason why a download is rejected."""
     with pytest.raises(WorkspaceError) as failure:
         await start_download(environment)
     assert failure.value.members["limit"]
@@ -33,12 +33,12 @@ async def get_refusal(environment: Environment) -> tuple[Kind, str]:
 
 
 async def list_active(environment: Environment) -> list[str]:
-    """Return the jobs that count towards the quota of concurrent jobs."""
+    """Return the jobs that use a place in the quota of concurrent jobs."""
     return [place.id for place in await environment.places.list_reservations(OWNER, Purpose.JOBS) if place.active]
 
 
 async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) -> None:
-    """Concurrent starts in two processes succeed up to the quota; other principals are not affected."""
+    """If downloads start at once in two processes, the quota succeeds; other principals are not affected."""
     one, two = factory.make(), factory.make()
     started = await asyncio.gather(*(start_download((one, two)[n % 2]) for n in range(14)), return_exceptions=True)
     codes = [each.code for each in started if isinstance(each, WorkspaceError)]
@@ -49,7 +49,7 @@ async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled", "expired"])
 async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) -> None:
-    """When a job ends with any status, its place in the quota becomes free."""
+    """When a job ends with any status, its place in the quota is free again."""
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     job = await start_download(environment)
@@ -75,7 +75,7 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
 
 
 async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory) -> None:
-    """If the runner rejects the start of a job, the job's place in the quota becomes free."""
+    """If the runner rejects the start of a job, the job's place is free again."""
     environment = factory.make()
     with pytest.raises(WorkspaceError):
         await start_download(environment, JobRunner(refuse=True))
@@ -84,7 +84,7 @@ async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory
 
 @pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED, None])
 async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory, status: JobStatus | None) -> None:
-    """A place of a job that has ended or does not exist is freed at the next rejection for lack of places."""
+    """If a start is rejected for lack of places, places of ended and missing jobs are freed."""
     environment = factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     await environment.quota.reserve_job(OWNER, "lost")
@@ -98,7 +98,7 @@ async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory
 
 
 async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> None:
-    """A job over the byte quota fails with this error code; its files are deleted and its quota released."""
+    """If a job exceeds the byte quota, it fails, its files are deleted and its place is freed."""
     environment = factory.make()
     environment.quotas = Quotas(download_bytes=100)
     job = await environment.run((await start_download(environment)).id)
@@ -109,7 +109,7 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
 
 
 async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) -> None:
-    """At the byte quota, new jobs are rejected; stored files count for their owner until they expire."""
+    """If the byte quota is used up, new jobs are rejected; stored files count until they expire."""
     environment = factory.make()
     job = await environment.run((await start_download(environment)).id)
     assert job.status is JobStatus.COMPLETED
@@ -138,7 +138,7 @@ async def test_parts_count_before_they_are_stored(factory: EnvironmentFactory, m
 
 
 async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If one principal has many waiting parts, a part of another principal is converted next."""
+    """If a principal has many waiting parts, the next part is of another principal."""
     monkeypatch.setattr("shared.downloads.work.LARGE_PART_BYTES", 0)
     environment, order = factory.make(), list[str]()
     busy = [await start_download(environment) for _ in range(5)]
@@ -160,7 +160,7 @@ async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, m
 async def test_one_job_per_principal_is_planned_at_a_time(
     factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a job of a principal is planned, the principal's second job must wait; jobs of others need not."""
+    """While a principal's job is planned, its second job waits, but jobs of others do not."""
     environment = factory.make()
     gate, waiting = asyncio.Event(), asyncio.Event()
 

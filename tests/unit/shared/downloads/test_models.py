@@ -43,7 +43,7 @@ def build_job(**changes: Any) -> Job:
 
 
 def build_planned() -> Job:
-    """Return a running download that has one planned part per connection."""
+    """Return a running download with one planned part for each connection."""
     return build_job().plan(tuple(Part(connection=name, start=AT, end=AT + HOUR) for name in ("a", "b")))
 
 
@@ -56,7 +56,7 @@ def build_planned() -> Job:
     ],
 )
 def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobKind, ended: str, missing: str) -> None:
-    """Each kind of job has separate error codes, so that a route does not reveal jobs of another kind."""
+    """Each kind of job has its own error codes, so that a route does not reveal jobs of another kind."""
     job = build_job(**changes)
     assert job.kind is kind
     assert job.cancel().status is JobStatus.CANCELLED
@@ -66,14 +66,14 @@ def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobK
 
 
 def test_a_job_is_planned_once() -> None:
-    """If a job is planned again, the parts that are already converted remain."""
+    """If a job is planned again, parts that were converted stay."""
     planned = build_planned()
     assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
     assert planned.plan(()) is planned
     assert build_job().plan((), complete=True).complete_up_to == AT
 
 
-def test_progress_counts_rows_bytes_and_connections() -> None:
+def test_a_connection_is_done_after_all_its_parts() -> None:
     """A connection is done when all its parts are converted."""
     half = build_planned().complete_part(0, (FILE, FILE), frozenset({("x",)}))
     assert (half.rows, half.stored_bytes, half.connections_done) == (6, 200, 1)
@@ -82,7 +82,7 @@ def test_progress_counts_rows_bytes_and_connections() -> None:
 
 
 def test_parts_without_a_new_column_are_converted_again() -> None:
-    """If a part adds a column, earlier CSV parts are converted again; other formats have no header to change."""
+    """If a part adds a column, earlier CSV parts are converted again; other formats need no header."""
     job = build_job(connections=("a",))
     parts = tuple(Part(connection="a", start=AT + n * HOUR, end=AT + (n + 1) * HOUR) for n in range(2))
     for file_format, pending in ((DownloadFormat.CSV, [0]), (DownloadFormat.JSONL, [])):
@@ -94,7 +94,7 @@ def test_parts_without_a_new_column_are_converted_again() -> None:
 
 @pytest.mark.parametrize("status", ENDED)
 def test_an_ended_job_does_not_change(status: JobStatus) -> None:
-    """After a job has ended, a process that still works on it cannot change it."""
+    """An ended job does not change, even if a process still works on it."""
     job = build_planned().finish(status)
     uploaded = UploadedFile(size=1, written_at=AT)
     bundle, imported = (job.model_copy(update=update) for update in ({"bundle": BUNDLE}, {"import_request": IMPORT}))
@@ -108,7 +108,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
 
 
 def test_an_import_starts_once() -> None:
-    """Starting an import again changes neither the mapping nor the expiry of the import."""
+    """Starting an import a second time changes neither its mapping nor its expiry."""
     uploaded, mapping = UploadedFile(size=1, written_at=AT), ImportMapping(timestamp="at")
     started = build_job(import_request=IMPORT).start_import(AT, AT + HOUR, uploaded, mapping)
     assert started.import_request is not None
@@ -117,7 +117,7 @@ def test_an_import_starts_once() -> None:
 
 
 def test_a_repeated_step_counts_once() -> None:
-    """A step that is repeated after a crash is counted once."""
+    """If a crash causes a step to run again, it is counted once."""
     once = build_job(import_request=IMPORT).add_import_step(0, STEP)
     assert once.import_request is not None
     assert (once.import_request.position, once.import_request.accepted, once.import_request.steps) == (10, 3, 1)

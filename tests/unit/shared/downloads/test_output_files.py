@@ -1,4 +1,4 @@
-"""Tests of writing the files of downloads."""
+"""Tests of writing download files."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ def write_header(file: HashingFile) -> None:
 
 
 def write_rows(files: RollingFiles, *rows: bytes) -> None:
-    """Write rows, each into a file with enough space."""
+    """Write rows, each into the file that has space for it."""
     for row in rows:
         file = files.select_file(len(row))
         file.write(row)
@@ -24,7 +24,7 @@ def write_rows(files: RollingFiles, *rows: bytes) -> None:
 
 
 def test_a_new_file_begins_at_the_limit(tmp_path: Path) -> None:
-    """Each file starts with the header; a row that exceeds the limit is in a separate file."""
+    """Each file begins with the header; a row over the limit is alone in a file."""
     files = RollingFiles(tmp_path, write_header, limit=8)
     write_rows(files, b"aaa", b"bbb", b"ccc", b"d" * 20, b"e")
     found = files.close()
@@ -49,7 +49,7 @@ def test_a_failure_closes_the_open_file(tmp_path: Path) -> None:
 
 
 def test_parquet_files_have_all_columns(tmp_path: Path) -> None:
-    """A Parquet file has a column for the connection, and contains the rows of several batches."""
+    """A Parquet file has a column for the connection and the rows of several batches."""
     at = datetime(2026, 1, 5, tzinfo=UTC)
     batch = pa.RecordBatch.from_pylist(
         [{"timestamp": at, "deviceId": "d", "messageId": "m", "payload": "{}"}],

@@ -1,4 +1,4 @@
-"""Tests of passing archive rows to worker threads."""
+"""Tests of passing archive rows from the event loop to worker threads."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from shared.downloads.row_feed import (
 
 
 def build_batch(first: int, count: int, width: int = 1) -> pa.RecordBatch:
-    """Return a batch of numbers, each with a text of the given length."""
+    """Return a batch of numbers, each with a text of this length."""
     numbers = pa.array(range(first, first + count), pa.int64())
     return pa.record_batch([numbers, pa.array(["x" * width] * count)], names=["n", "text"])
 
@@ -32,7 +32,7 @@ def list_numbers(batches: list[pa.RecordBatch]) -> list[int]:
 
 
 def test_small_batches_are_joined_and_large_ones_divided() -> None:
-    """Small batches are joined and large batches are divided; the rows and their order stay the same."""
+    """Small batches are joined and large ones divided; rows and order stay the same."""
     batches = [build_batch(n * 10, 10) for n in range(5)] + [build_batch(50, SLICE_ROWS + 5)]
     sliced = list(slice_batches(batches))
     assert [batch.num_rows for batch in sliced] == [50, SLICE_ROWS, 5]
@@ -40,7 +40,7 @@ def test_small_batches_are_joined_and_large_ones_divided() -> None:
 
 
 def test_long_rows_are_divided_by_size() -> None:
-    """Batches of long rows are divided by size; a single row may exceed the limit."""
+    """Batches with long rows are divided by size; a single row may exceed the limit."""
     sliced = list(slice_batches([build_batch(0, 8, SLICE_BYTES // 3)]))
     assert [batch.num_rows for batch in sliced] == [2, 2, 2, 2]
     [row] = slice_batches([build_batch(0, 1, SLICE_BYTES + 1)])
@@ -57,13 +57,13 @@ def test_empty_batches_are_skipped() -> None:
 
 
 def test_times_have_microseconds() -> None:
-    """A formatted time has microseconds but no zone, which the writer of the file adds."""
+    """A formatted time has microseconds and no zone, which the file writer adds."""
     times = pa.array([datetime(2026, 1, 5, 8, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     assert format_timestamps(times).to_pylist() == ["2026-01-05T08:00:00.000000", "0001-01-01T00:00:00.000000"]
 
 
 def test_results_are_in_the_order_of_the_items() -> None:
-    """Items are processed concurrently, and their results are returned in the order of the items."""
+    """Items are processed concurrently, and the results are in the order of the items."""
     second = Event()
 
     def process_item(item: int) -> int:
@@ -77,7 +77,7 @@ def test_results_are_in_the_order_of_the_items() -> None:
 
 
 def test_an_error_ends_the_work() -> None:
-    """If processing an item raises an error, the caller gets this error."""
+    """If processing an item raises an error, the caller gets it."""
     with pytest.raises(ZeroDivisionError):
         list(map_in_order(lambda item: 1 // item, iter([1, 0, 1])))
 
@@ -89,14 +89,14 @@ async def read_batches() -> AsyncIterator[pa.RecordBatch]:
 
 
 async def test_a_thread_reads_all_batches() -> None:
-    """A worker thread reads all batches; each call of the feed starts again at the first row."""
+    """A worker thread reads all batches; each call of the feed begins at the first row."""
     feed = RowFeed(asyncio.get_running_loop(), read_batches, Event())
     for _ in range(2):
         assert list_numbers(await asyncio.to_thread(lambda: list(feed()))) == [0, 1, 2]
 
 
 async def test_a_stopped_feed_ends_its_thread() -> None:
-    """If a job is cancelled, its thread stops instead of waiting for the next batch."""
+    """If a job is cancelled, its thread ends instead of waiting for the next batch."""
     stop = Event()
     feed = RowFeed(asyncio.get_running_loop(), read_batches, stop)
 

@@ -1,4 +1,4 @@
-"""Tests of the download service for API callers."""
+"""Tests of the download service that API requests use."""
 
 from datetime import timedelta
 
@@ -24,12 +24,12 @@ TEAM = [
 
 
 def build_caller(member: str, *rights: AccessRight) -> Principal:
-    """Return a member as the caller, with a token that has the given rights."""
+    """Return a caller with a token of a member that has these rights."""
     return Principal(member, member, member, frozenset(rights), CredentialKind.JWT, "t", None)
 
 
 async def get_catalog() -> Catalog:
-    """Return a catalog with two connections and a surface that contains one of them."""
+    """Return a catalog with two connections and a surface that has one of them."""
     connections = {
         lookup: CatalogEntry(Connection(lookup=lookup, name=lookup, type=ConnectionType.SIMULATOR), START, START, "x")
         for lookup in ("pump", "press")
@@ -43,7 +43,7 @@ async def get_catalog() -> Catalog:
 
 
 class JobRunner:
-    """Fake runner that records its calls; it rejects starts if the test has set this."""
+    """Fake runner that records calls, and can reject starts."""
 
     def __init__(self, *, refuse: bool = False) -> None:
         self.refuse = refuse
@@ -68,7 +68,7 @@ def environment(factory: EnvironmentFactory) -> Environment:
 
 
 def build_service(environment: Environment) -> DownloadService:
-    """Return the downloads of the environment, an hour after the start of the archive."""
+    """Return the download service, an hour after the start of the archive."""
     return DownloadService(
         get_catalog,
         environment.jobs,
@@ -80,7 +80,7 @@ def build_service(environment: Environment) -> DownloadService:
 
 
 async def test_job_is_visible_to_owner_and_administrators(environment: Environment) -> None:
-    """Only the owner, and administrators whose token can manage keys, see a job; others get 404."""
+    """Only the owner, and administrators with a token that can manage keys, see a job; others get 404."""
     job = await environment.job()
     for allowed in (build_caller("editor@t"), build_caller("admin@t", AccessRight.KEYS_MANAGE)):
         assert await build_service(environment).get(allowed, "j1") == job
@@ -109,7 +109,7 @@ async def test_job_is_visible_to_owner_and_administrators(environment: Environme
 
 
 async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment) -> None:
-    """If the runner rejects the start, the caller gets the runner's error, and the pending job is deleted."""
+    """If the runner rejects the start of a job, the caller gets the error and the job is deleted."""
     with pytest.raises(WorkspaceError):
         await build_service(environment).start(
             build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
@@ -118,7 +118,7 @@ async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment)
 
 
 async def test_stalled_job_is_started_at_a_read(environment: Environment) -> None:
-    """If a process crashed before it started a job, reading the job half a minute later starts it."""
+    """If a process crashed before starting a job, reading the job half a minute later starts it."""
     at = [START]
     downloads = DownloadService(
         get_catalog,
@@ -145,12 +145,12 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
 
 @pytest.mark.parametrize(("seconds", "expected"), [(-31, True), (-30, False), (0, False), (30, False), (31, True)])
 def test_job_is_stalled_after_half_a_minute(seconds: int, *, expected: bool) -> None:
-    """A pending job is stalled half a minute after its creation, or if clocks were set back by more than that."""
+    """A pending job is stalled half a minute after its creation, also if clocks were set back by more."""
     assert is_stalled(START, START + timedelta(seconds=seconds)) is expected
 
 
 async def test_a_repeated_start_returns_the_same_job(environment: Environment) -> None:
-    """A second request with the id of an existing job returns this job and starts no other job."""
+    """A request with the id of an existing job returns this job and starts no other."""
     runner, service = JobRunner(), build_service(environment)
     request = build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     first = await service.start(*request, job_id="a1")
@@ -159,7 +159,7 @@ async def test_a_repeated_start_returns_the_same_job(environment: Environment) -
 
 
 async def test_job_can_be_cancelled_once(environment: Environment) -> None:
-    """Cancelling a job ends it and deletes its files; a second cancellation is rejected."""
+    """Cancelling a job ends it and deletes its files; cancelling it again is rejected."""
     runner = JobRunner()
     started = await build_service(environment).start(
         build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
@@ -177,7 +177,7 @@ async def test_job_can_be_cancelled_once(environment: Environment) -> None:
 
 
 async def test_a_repeated_cancellation_deletes_what_the_first_one_left(environment: Environment) -> None:
-    """If a cancellation stopped before it deleted the files, repeating the request deletes them."""
+    """If a cancellation ended before it deleted the files, repeating it deletes them."""
     service, runner, editor = build_service(environment), JobRunner(), build_caller("editor@t")
     started = await service.start(editor, ("pump",), DownloadFormat.CSV, START, START + HOUR, runner)
     await environment.work.next_parts(started.id)
@@ -190,7 +190,7 @@ async def test_a_repeated_cancellation_deletes_what_the_first_one_left(environme
 
 
 async def test_surface_selects_its_own_connections(environment: Environment) -> None:
-    """A download of a surface contains only connections of this surface."""
+    """The download of a surface contains only the surface's connections."""
     told = build_service(environment)
     assert await told.select_connection("press") == ("press",)
     assert (
@@ -209,7 +209,7 @@ async def test_surface_selects_its_own_connections(environment: Environment) -> 
 
 
 async def test_links_expire_before_the_job(environment: Environment) -> None:
-    """A link expires after 15 minutes, or with its job if the job expires earlier; only completed jobs have links."""
+    """A link expires after 15 minutes, or with its job if that is earlier; only completed jobs have links."""
     await environment.job()
     assert await build_service(environment).create_links(await environment.stored()) == []
     job = await environment.run()
@@ -228,7 +228,7 @@ async def test_links_expire_before_the_job(environment: Environment) -> None:
 
 
 def test_several_files_of_a_connection_are_numbered() -> None:
-    """Files are named after their connection, with a number if the connection has several files."""
+    """A file has the name of its connection, with a number if there are several."""
     file = StoredFile(blob="x", rows=1, size=1, sha256="")
     parts = (
         Part(connection="a", start=START, end=START + HOUR, files=(file, file)),
@@ -252,7 +252,7 @@ def test_several_files_of_a_connection_are_numbered() -> None:
 
 @pytest.mark.parametrize("started", [False, True])
 async def test_only_a_started_import_has_work_to_stop(environment: Environment, *, started: bool) -> None:
-    """Cancelling an import stops its background work only if the import was started."""
+    """Cancelling an import that was not started stops no background work."""
     request = ImportRequest(
         format=ImportFormat.CSV,
         file_name="a.csv",

@@ -1,4 +1,4 @@
-"""Tests of the steps of downloads, which can be repeated."""
+"""Tests of the steps of download jobs, each of which can be repeated."""
 
 import asyncio
 import csv
@@ -37,7 +37,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read_contents(environment: Environment, job: Job, connection: str) -> list[Path]:
-    """Return the contents of a connection's files, whose stated sizes must be correct."""
+    """Return the contents of a connection's files, and check their stated sizes."""
     found = []
     for owner, file in job.files():
         path = environment.folder / file.blob
@@ -48,7 +48,7 @@ def read_contents(environment: Environment, job: Job, connection: str) -> list[P
 
 
 async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
-    """A small download has one file per connection, with all rows of the connection."""
+    """A small download has one file for each connection, with all its rows."""
     environment = factory.make()
     await environment.job(form=DownloadFormat.JSONL)
     job = await environment.run()
@@ -63,7 +63,7 @@ async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
     assert list(environment.scratch.iterdir()) == []
 
 
-async def test_range_is_half_open(factory: EnvironmentFactory) -> None:
+async def test_a_range_includes_its_start_and_excludes_its_end(factory: EnvironmentFactory) -> None:
     """The range of a download includes its start and excludes its end."""
     environment = factory.make()
     await environment.job(start=START + timedelta(seconds=1), end=START + HOUR + timedelta(seconds=2))
@@ -71,7 +71,7 @@ async def test_range_is_half_open(factory: EnvironmentFactory) -> None:
 
 
 async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory, short_parts: None) -> None:
-    """If a later part has new keys, the earlier parts are converted again with these columns."""
+    """If a later part has new keys, earlier parts are converted again with their columns."""
     environment = factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG))
     await environment.job()
     job = await environment.run()
@@ -87,7 +87,7 @@ async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory,
 
 @pytest.mark.parametrize("form", list(DownloadFormat))
 async def test_steps_can_be_repeated(factory: EnvironmentFactory, short_parts: None, form: DownloadFormat) -> None:
-    """A repeated plan and conversion does not change the job or its files."""
+    """Planning and converting a job again does not change the job or its files."""
     environment = factory.make(FakeArchive(size=BIG))
     await environment.job(form=form)
     numbers = await environment.plan_parts()
@@ -127,7 +127,7 @@ async def test_outage_is_raised_for_a_retry(factory: EnvironmentFactory) -> None
 
 
 async def test_failed_job_has_no_files(factory: EnvironmentFactory) -> None:
-    """A failed job does not show internal causes, and its files are deleted."""
+    """A failed job shows no internal causes, and its files are deleted."""
     environment = factory.make()
     await environment.job()
     await environment.plan_parts()
@@ -142,7 +142,7 @@ async def test_failed_job_has_no_files(factory: EnvironmentFactory) -> None:
 
 
 async def test_too_many_columns_fail_the_job(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a download needs too many columns, the job fails at once with the reason, without retries."""
+    """If a download needs too many columns, it fails at once with the reason, without retries."""
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 8)
     environment = factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}-{number}": 1}))
     await environment.job()
@@ -182,7 +182,7 @@ async def test_cancelled_conversion_stops_without_files(
 async def test_files_uploaded_during_cancellation_are_deleted(
     factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a job is cancelled while a step uploads files, the same step deletes them."""
+    """If a job is cancelled while a step uploads files, the step deletes them."""
     environment = factory.make()
     await environment.job()
     await environment.plan_parts()
@@ -200,7 +200,7 @@ async def test_files_uploaded_during_cancellation_are_deleted(
 
 
 async def test_expired_jobs_are_deleted_with_their_files(factory: EnvironmentFactory) -> None:
-    """An expired job and its files are deleted; other jobs remain."""
+    """Expired jobs and their files are deleted; other jobs stay."""
     environment = factory.make()
     await environment.job("old")
     await environment.job("young", expires_at=START + timedelta(days=2))
@@ -219,7 +219,7 @@ async def test_expired_jobs_are_deleted_with_their_files(factory: EnvironmentFac
 
 
 async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: Path) -> None:
-    """Files and temporary folders without a job are deleted when they are too old to belong to a running job."""
+    """Files and folders without a job are deleted when they are too old for a running job."""
     environment = factory.make()
     source = tmp_path / "x"
     source.write_bytes(b"x")
@@ -245,7 +245,7 @@ async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: P
 
 
 async def test_out_of_memory_fails_the_job_immediately(factory: EnvironmentFactory) -> None:
-    """Exhausted memory fails the job at the first attempt, with an error that states what to do, and no files."""
+    """If memory is exhausted, the job fails without a retry, with advice and without files."""
     environment = factory.make()
     environment.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
     await environment.job(form=DownloadFormat.PARQUET)
@@ -259,7 +259,7 @@ async def test_out_of_memory_fails_the_job_immediately(factory: EnvironmentFacto
 
 @pytest.mark.parametrize("settled", [True, False])
 async def test_complete_up_to_requires_archived_events(factory: EnvironmentFactory, *, settled: bool) -> None:
-    """``complete_up_to`` is the creation time of the job if all earlier events are archived, else None."""
+    """``complete_up_to`` is the job's creation time if all earlier events are archived, else None."""
     environment = factory.make()
     environment.arrivals.are_settled = settled
     made = await environment.job()
@@ -270,7 +270,7 @@ async def test_complete_up_to_requires_archived_events(factory: EnvironmentFacto
 @pytest.mark.parametrize("form", list(DownloadFormat))
 @given(sizes=st.lists(st.integers(0, 400_000_000), max_size=40))
 def test_parts_cover_the_range_without_gaps(form: DownloadFormat, sizes: list[int]) -> None:
-    """The parts of a job are adjacent from start to end, and no part exceeds the expected size."""
+    """The parts of a job follow each other from start to end, and none exceeds the expected size."""
     list_hours = [HourSummary(START + number * HOUR, 0, size) for number, size in enumerate(sizes)]
     planned = plan_parts("pump", START + timedelta(minutes=5), END, form, list_hours)
     assert planned[0].start == START + timedelta(minutes=5)
@@ -287,7 +287,7 @@ def test_parts_cover_the_range_without_gaps(form: DownloadFormat, sizes: list[in
 
 
 def test_rows_count_if_the_archive_is_compressed_well() -> None:
-    """Each row counts with a minimum size for CSV and JSON Lines files, even if the archive compresses it well."""
+    """For CSV and NDJSON files, each row counts with a minimum size, even if it is compressed well."""
     list_hours = [HourSummary(START + number * 24 * HOUR, 6_000_000, 1) for number in range(10)]
     end = START + 240 * HOUR
     assert len(plan_parts("pump", START, end, DownloadFormat.PARQUET, list_hours)) == 1

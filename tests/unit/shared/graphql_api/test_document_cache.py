@@ -1,4 +1,4 @@
-"""Tests of the cache of GraphQL documents: merged selections, limits of validation, and size."""
+"""Tests of the cache of GraphQL documents: merging selections, validation limits, and size."""
 
 import asyncio
 import gc
@@ -34,14 +34,14 @@ class _Doubling(Visitor):
 @settings(max_examples=30, deadline=None)
 @given(queries(SCHEMA))
 def test_repeated_selections_are_merged(text: str) -> None:
-    """If a document repeats each selection at every level, merging its selections restores the original document."""
+    """If each selection of a document is repeated, merging restores the original document."""
     plain = remove_repeated_selections(parse(text))
     assert print_ast(remove_repeated_selections(visit(plain, _Doubling()))) == print_ast(plain)
     assert validate(SCHEMA, plain) == validate(SCHEMA, parse(text)) == []
 
 
 def test_thousands_of_equal_fields_are_validated_as_one() -> None:
-    """Thousands of copies of a field within the token limit are validated and executed as one."""
+    """Thousands of equal fields within the token limit are validated and executed as one."""
     many = DocumentCache(SCHEMA).prepare("{ workspace {" + " id" * 4900 + "} }")
     assert many.errors == ()
     assert many.runnable is not None
@@ -59,7 +59,7 @@ def test_thousands_of_equal_fields_are_validated_as_one() -> None:
     ],
 )
 def test_different_fields_are_not_merged(selections: str) -> None:
-    """Fields with equal names but different arguments, fields or aliases are not merged, but rejected."""
+    """Fields with equal names but different arguments, fields or aliases are rejected, not merged."""
     assert list_messages(DocumentCache(SCHEMA).prepare(f"{{ {selections} }}"))
 
 
@@ -75,7 +75,7 @@ def test_different_fields_are_not_merged(selections: str) -> None:
     ],
 )
 async def test_merged_document_has_the_same_result(selections: str, expected: dict[str, Any]) -> None:
-    """Merging does not change the result of a document, also with directives, fragments and different selections."""
+    """Merging a document does not change its result, also with directives and fragments."""
     fragment = " fragment F on Query { workspace { name name } }" if "...F" in selections else ""
     text = f"{{ {selections} }}{fragment}"
     service = build_service(CountingStores(build_catalog(1, 1)))
@@ -85,7 +85,7 @@ async def test_merged_document_has_the_same_result(selections: str, expected: di
 
 
 def test_expensive_overlap_is_rejected_with_a_reason() -> None:
-    """A document whose overlapping fields would take too long to compare is rejected with this reason."""
+    """A document is rejected with a reason if comparing its overlapping fields would take too long."""
     [message] = list_messages(DocumentCache(SCHEMA).prepare(f"{OVERLAPPING} {FRAGMENTS}"))
     assert "same fields" in message
 
@@ -103,13 +103,13 @@ def test_expensive_overlap_is_rejected_with_a_reason() -> None:
     ],
 )
 def test_hostile_documents_raise_no_exception(text: str) -> None:
-    """Deep nesting, cycles, introspection and odd characters cause errors or empty results, never an exception."""
+    """Deep nesting, cycles, introspection and odd characters cause errors or empty results, but no exception."""
     prepared = DocumentCache(SCHEMA).prepare(text)
     assert prepared.errors or prepared.runnable is not None
 
 
 def test_recent_documents_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recently used documents are cached; long documents and the documents that were used longest ago are not."""
+    """Documents that were used recently are cached; long documents are not."""
     monkeypatch.setattr(document_cache, "MAX_CACHED_CHARACTERS", 85)
     kept = DocumentCache(SCHEMA)
     first = kept.prepare("{ workspace { id } }")
@@ -125,7 +125,7 @@ def test_recent_documents_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("behind", ["", " ) ) ("])
 def test_cache_size_is_limited(behind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For any number of large documents, valid or not, the cache does not exceed the size of two of them."""
+    """However many large documents arrive, the cache is not larger than two of them."""
     monkeypatch.setattr(document_cache, "MAX_CACHED_CHARACTERS", 10_000)
     kept = DocumentCache(SCHEMA)
     fields = " a" * 2_000

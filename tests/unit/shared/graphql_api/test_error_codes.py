@@ -18,18 +18,18 @@ from shared.graphql_api.error_codes import to_error_object, to_extensions, to_gr
     ],
 )
 def test_each_kind_has_a_code(kind: Kind, code: str) -> None:
-    """The kind of a service error determines the GraphQL error code."""
+    """The kind of an error determines its GraphQL error code."""
     assert to_graphql_code(WorkspaceError(kind, "SOME_CODE", "detail")) == code
 
 
 def test_an_invalid_approved_query_is_an_internal_error() -> None:
-    """An invalid approved query gives an internal error with the reason, because the caller did not write it."""
+    """If an approved query is invalid, the caller gets an internal error with the reason."""
     error = WorkspaceError(Kind.INVALID, "QUERY_INVALID", "detail")
     assert to_extensions(error) == {"code": "INTERNAL_ERROR", "reason": "QUERY_INVALID"}
 
 
 def test_invalid_fields_are_listed() -> None:
-    """The error object of a rejected request has the message and lists the invalid fields."""
+    """The error of a rejected request has the message and the invalid fields."""
     error = invalid("limit", "must be at least 1")
     shown = to_error_object(error)
     assert (shown["message"], shown["path"]) == (error.detail, [])

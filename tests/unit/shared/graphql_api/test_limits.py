@@ -8,15 +8,15 @@ from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, find_exceeded_limit
 
 
 def find_limit(text: str, **variables: object) -> str | None:
-    """Return the limit that a document's first operation exceeds."""
+    """Return the limit that the first operation of a document exceeds."""
     document = parse(text)
     operation = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
     return find_exceeded_limit(document, operation, variables)
 
 
 @given(st.integers(min_value=0, max_value=500), st.integers(min_value=1, max_value=30))
-def test_cost_of_a_root_list(size: int, fields: int) -> None:
-    """A list at the root of a query costs one, plus the cost of its fields for each item of the page."""
+def test_a_root_list_costs_one_plus_its_items(size: int, fields: int) -> None:
+    """A root list costs one, plus the cost of its fields for each item of the page."""
     below = " ".join(["id"] * fields)
     broken = find_limit(f"{{ surfaces(first: {size}) {{ nodes {{ {below} }} }} }}")
     assert (broken is not None) is (1 + size * (1 + fields) > MAX_COST)
@@ -24,7 +24,7 @@ def test_cost_of_a_root_list(size: int, fields: int) -> None:
 
 @given(st.integers(min_value=1, max_value=500))
 def test_page_size_in_a_variable_counts(size: int) -> None:
-    """A page size in a variable or its default costs as much as a literal."""
+    """A page size from a variable, or from its default, costs as much as a literal."""
     rest = "{ nodes { connections { id name type } } } }"
     written = find_limit(f"{{ surfaces(limit: {size}) {rest}")
     assert find_limit(f"query($n: Int) {{ surfaces(limit: $n) {rest}", n=size) == written
@@ -32,14 +32,14 @@ def test_page_size_in_a_variable_counts(size: int) -> None:
 
 
 def test_nested_lists_cost_ten_items() -> None:
-    """A list within a surface or a connection costs as much as ten items."""
+    """A list inside a surface or connection counts as ten items."""
     assert find_limit("{ surface(id: 1) { connections { surfaces { connections { id } } } } }") is None
     assert find_limit("{ surface(id: 1) { connections { surfaces { connections { surfaces { id } } } } } }") is not None
 
 
 @given(st.integers(min_value=1, max_value=30))
 def test_depth_counts_fields_through_fragments(depth: int) -> None:
-    """The fields within fragments count towards the depth as if they were written directly in the query."""
+    """Fields in fragments count towards the depth as fields of the query do."""
     nested = "{ stats " * (depth - 1) + "{ id }" + " }" * (depth - 1)
     broken = depth > MAX_DEPTH
     assert (find_limit(nested) is not None) is broken
@@ -48,7 +48,7 @@ def test_depth_counts_fields_through_fragments(depth: int) -> None:
 
 
 def test_fragments_are_measured_once() -> None:
-    """Even if each fragment uses the next fragment twice, cost and depth are computed in linear time."""
+    """If each fragment uses the next one twice, cost and depth are still computed in linear time."""
     chain = " ".join(f"fragment f{n} on Query {{ ...f{n + 1} ...f{n + 1} }}" for n in range(200))
     broken = find_limit(f"{{ ...f0 }} {chain} fragment f200 on Query {{ id }}")
     assert broken is not None
@@ -56,13 +56,13 @@ def test_fragments_are_measured_once() -> None:
 
 
 def test_aliases_are_counted_everywhere() -> None:
-    """Aliases in fragments are counted like aliases in the operation itself."""
+    """Aliases in fragments count like aliases in the operation."""
     aliases = " ".join(f"a{n}: id" for n in range(51))
     assert find_limit(f"{{ ...f }} fragment f on Query {{ {aliases} }}") is not None
     assert find_limit("{ a: id }") is None
 
 
 def test_introspection_is_not_counted() -> None:
-    """Fields below ``__schema`` do not count towards the limits, because introspection has a separate limit."""
+    """Fields below ``__schema`` do not count, because introspection has its own limit."""
     deep = "{ ofType " * 20 + "{ name }" + " }" * 20
     assert find_limit("{ __schema { types " + deep + " } }") is None

@@ -22,7 +22,7 @@ def build_surfaces(lookups: set[str]) -> list[CatalogEntry[Surface]]:
 
 @given(LOOKUPS, LOOKUPS, st.integers(min_value=1, max_value=7))
 def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], size: int) -> None:
-    """Paging by cursor visits every original item exactly once, for any inserted items."""
+    """Paging by cursor returns each original item once, even if items are inserted."""
     seen: list[str] = []
     items, after = build_surfaces(before), None
     while True:
@@ -38,7 +38,7 @@ def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], 
 
 @given(LOOKUPS, st.integers(min_value=0, max_value=40), st.integers(min_value=0, max_value=40))
 def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: int) -> None:
-    """Limit and offset return a slice of the list, the total count, and whether more items follow."""
+    """Limit and offset return a part of the list, the total count, and whether more items follow."""
     items = build_surfaces(lookups)
     page = PageRequest(limit=limit, offset=offset).select_page(items)
     assert list(page.nodes) == items[offset : offset + limit]
@@ -62,7 +62,7 @@ def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: 
     ],
 )
 def test_invalid_arguments_are_rejected(request_: PageRequest) -> None:
-    """A cursor with an offset, an invalid size, and a cursor of another list are rejected."""
+    """A cursor together with an offset, an invalid size, or a cursor of another list is rejected."""
     with pytest.raises(WorkspaceError):
         request_.select_page(build_surfaces({"a"}))
 

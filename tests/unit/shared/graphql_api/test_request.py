@@ -15,7 +15,7 @@ def build_stored_query(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
 
 
 def test_lookup_precedes_name() -> None:
-    """A name that is the lookup of one query and the name of another selects the query with this lookup."""
+    """If a name is the lookup of one query and the name of another, it selects the query with the lookup."""
     catalog = Catalog(
         queries={"pressure": build_stored_query("pressure", "Pressure"), "mine": build_stored_query("mine", "pressure")}
     )

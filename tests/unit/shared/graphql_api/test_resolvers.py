@@ -59,7 +59,7 @@ def build_catalog() -> Catalog:
     ],
 )
 async def test_invalid_query_does_not_affect_other_schemas(text: str, place: list[str]) -> None:
-    """An invalid query has no columns and an error with the reason; other queries have their columns."""
+    """An invalid query has an error instead of columns; other queries in the list have columns."""
     stores = CountingStores(build_catalog())
     service = GraphQLService(
         stores.current, cast("Any", stores), ConnectionStatuses(()), cast("Any", None), QueryColumns(Engine())

@@ -11,8 +11,8 @@ DEEP = (
 
 
 @pytest.mark.parametrize(("query", "reads"), [(QUERY, 2), (DEEP, 2), ("{ surfaces { nodes { id } } }", 1)])
-async def test_number_of_reads_is_independent_of_the_list_length(query: str, reads: int) -> None:
-    """The number of store reads of a list is the same for many connections as for one connection."""
+async def test_a_list_needs_a_fixed_number_of_store_reads(query: str, reads: int) -> None:
+    """A list of many connections needs as many store reads as a list of one."""
     for connections, surfaces in ((1, 1), (200, 10)):
         stores = CountingStores(build_catalog(connections, surfaces))
         with disable_limits():

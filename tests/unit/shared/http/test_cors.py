@@ -7,12 +7,12 @@ KNOWN = "https://dash.example"
 
 
 def build_request(method: str = "OPTIONS", **headers: str) -> Request:
-    """Return a request with the given headers, named with underscores instead of hyphens."""
+    """Return a request with these headers; hyphens in their names are underscores."""
     return Request(method, "/x", "", {name.replace("_", "-"): value for name, value in headers.items()}, b"")
 
 
 def test_a_preflight_of_a_known_origin_lists_the_methods() -> None:
-    """The reply to a preflight request lists the methods of the route, sorted."""
+    """The reply to a preflight lists the methods of the route, sorted."""
     reply = Cors([KNOWN]).build_preflight_reply(
         build_request(origin=KNOWN, access_control_request_method="PUT"), {"PUT", "GET"}
     )
@@ -21,7 +21,7 @@ def test_a_preflight_of_a_known_origin_lists_the_methods() -> None:
 
 
 def test_other_requests_are_not_preflights() -> None:
-    """A request with another method, a missing header or an unknown origin gets no preflight reply."""
+    """A request with another method, without the header, or of an unknown origin is not a preflight."""
     cors = Cors([KNOWN])
     for request in (
         build_request("GET", origin=KNOWN, access_control_request_method="PUT"),
@@ -33,7 +33,7 @@ def test_other_requests_are_not_preflights() -> None:
 
 
 def test_only_a_known_origin_may_read_the_reply() -> None:
-    """The reply names the origin only if the origin is allowed; by default no origin is allowed."""
+    """A reply names the origin only if it is allowed; by default, no origin is allowed."""
     request = build_request("GET", origin=KNOWN)
     assert Cors([KNOWN]).build_headers(request)["Access-Control-Allow-Origin"] == KNOWN
     assert Cors().build_headers(request) == {}

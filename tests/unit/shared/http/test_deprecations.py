@@ -46,7 +46,7 @@ async def renamed(_: Call[Any, Outer]) -> Reply:
 
 @GROUP.endpoint("GET", "old", access=Access.PUBLIC, unknown=UnknownNames.REJECT, deprecation=FORMER_NAMES)
 async def old(_: Call) -> Reply:
-    """Reply as a deprecated operation."""
+    """Reply, as a deprecated operation."""
     return Reply(200, b"", {"Link": '</next>; rel="next"'})
 
 
@@ -80,12 +80,12 @@ def test_twelve_months_are_between_the_dates() -> None:
     [({"range": {"from": 1}}, 1), ({"range": {"start": 1}}, 0), ({"range": 1}, 0), ([], 0), ({"from": 1}, 0)],
 )
 def test_former_names_are_found_at_their_place(sent: object, count: int) -> None:
-    """A former name counts as deprecated only at the place of the member that was renamed."""
+    """A former name counts as deprecated only where the renamed member is."""
     assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
 
 
 def test_headers_have_the_earliest_dates() -> None:
-    """If several deprecations apply, the headers Deprecation and Sunset have the earliest dates."""
+    """If several deprecations apply, Deprecation and Sunset have the earliest dates."""
     reply = Reply()
     add_deprecation_headers(reply, [FORMER_NAMES, OLD])
     assert reply.headers["Deprecation"] == "@1767225600"
@@ -95,7 +95,7 @@ def test_headers_have_the_earliest_dates() -> None:
 
 @pytest.mark.parametrize("body", [b'{"range": {"from": 1}}', b'{"range": {"from": "x"}}'])
 async def test_replies_to_former_names_have_the_headers(body: bytes) -> None:
-    """Any reply to a request with a former name, also an error, has the deprecation headers."""
+    """Each reply to a request with a former name, also an error, has the deprecation headers."""
     assert (await serve_request("POST", "/renamed", body)).headers["Deprecation"] == "@1767225600"
 
 
@@ -106,7 +106,7 @@ async def test_replies_to_current_names_have_no_headers() -> None:
 
 
 async def test_deprecated_operations_keep_their_links() -> None:
-    """Replies of a deprecated operation have the deprecation headers as well as their own links."""
+    """A reply of a deprecated operation has the deprecation headers and its own links."""
     headers = (await serve_request("GET", "/old")).headers
     assert headers["Deprecation"] == "@1796083200"
     assert headers["Link"] == '</next>; rel="next", </oi-api/explorer>; rel="deprecation"; type="text/html"'

@@ -1,4 +1,4 @@
-"""Tests of the queue of requests and of rejections under overload."""
+"""Tests of the request queue and of rejections under overload."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ REJECTION = f"{Kind.UNAVAILABLE} OVERLOADED {{'retryAfter': 1}}"
 
 
 class Requests:
-    """Requests that arrive one after the other; an admitted request runs until the test ends it."""
+    """Requests that arrive one after another; an admitted request runs until the test ends it."""
 
     def __init__(self, places: int = PLACES) -> None:
         self.clock = VirtualTime()
@@ -38,7 +38,7 @@ class Requests:
         self._ends: list[asyncio.Event] = []
 
     async def arrive(self, count: int, path: str = "") -> None:
-        """Start new requests, each with a different path by default."""
+        """Send new requests, each to another path by default."""
         for _ in range(count):
             number = len(self._tasks)
             self._ends.append(asyncio.Event())
@@ -46,7 +46,7 @@ class Requests:
         await self.settle()
 
     async def overload(self, windows: int) -> None:
-        """Let many requests wait, then let more requests arrive than are admitted for several time windows."""
+        """Let requests wait, then send more requests than are admitted during several time windows."""
         await self.arrive(TOLERATED + PLACES + 1)
         for _ in range(windows):
             await self.arrive(40)
@@ -54,7 +54,7 @@ class Requests:
             await self.arrive(1)
 
     async def end_all(self) -> None:
-        """End all requests, including requests that are admitted meanwhile."""
+        """End all requests, also those that are admitted meanwhile."""
         for number in range(len(self._ends)):
             await self.end(number)
 
@@ -68,7 +68,7 @@ class Requests:
             return f"{error.kind} {error.code} {error.members}"
 
     async def end(self, *numbers: int) -> None:
-        """End the given number of running requests."""
+        """End this number of running requests."""
         for number in numbers:
             self._ends[number].set()
         await self.settle()
@@ -88,7 +88,7 @@ class Requests:
         return [n for n, task in enumerate(self._tasks) if task.done() and task.result() == REJECTION]
 
     async def cancel(self, *numbers: int) -> None:
-        """Cancel some requests, as if their callers had disconnected."""
+        """Cancel requests, as if their callers had disconnected."""
         for number in numbers:
             self._tasks[number].cancel()
         await asyncio.gather(*(self._tasks[number] for number in numbers), return_exceptions=True)
@@ -101,14 +101,14 @@ class Requests:
 
 @pytest.fixture
 async def requests() -> AsyncIterator[Requests]:
-    """Return requests to a load shedder that can run two requests at the same time."""
+    """Return requests to a load shedder that runs two requests at once."""
     created = Requests()
     yield created
     await created.close()
 
 
 async def test_requests_are_admitted_in_the_order_of_arrival(requests: Requests) -> None:
-    """Requests are admitted in the order of arrival, up to the number of places for running requests."""
+    """Requests are admitted in the order of arrival, up to the maximum number of running requests."""
     await requests.arrive(5)
     assert requests.working == [0, 1]
     await requests.end(1)
@@ -118,7 +118,7 @@ async def test_requests_are_admitted_in_the_order_of_arrival(requests: Requests)
 
 
 async def test_a_slow_request_releases_its_place(requests: Requests) -> None:
-    """A request that runs for a long time frees its place, so that it does not block other requests."""
+    """A request that runs for long no longer occupies a place, so that it blocks no other request."""
     await requests.arrive(PLACES)
     requests.clock.advance(COUNTED_SECONDS)
     await requests.arrive(3)
@@ -130,7 +130,7 @@ async def test_a_slow_request_releases_its_place(requests: Requests) -> None:
 
 
 async def test_a_short_queue_is_never_rejected(requests: Requests) -> None:
-    """A queue with up to the tolerated number of requests is not rejected, even if earlier requests are slow."""
+    """A queue up to the tolerated length is not rejected, even if earlier requests are slow."""
     await requests.arrive(PLACES + TOLERATED)
     for number in range(PLACES + TOLERATED):
         assert number in requests.working
@@ -140,7 +140,7 @@ async def test_a_short_queue_is_never_rejected(requests: Requests) -> None:
 
 
 async def test_a_burst_is_processed(requests: Requests) -> None:
-    """All requests of a large burst are admitted if few requests follow."""
+    """If few requests follow a large burst, all requests of the burst are admitted."""
     await requests.arrive(500)
     for number in range(500):
         assert number in requests.working
@@ -152,7 +152,7 @@ async def test_a_burst_is_processed(requests: Requests) -> None:
 
 
 async def test_requests_are_rejected_under_overload(requests: Requests) -> None:
-    """Under overload, the requests that have waited longest are rejected until only a few are waiting."""
+    """Under overload, requests that wait longest are rejected until only a few wait."""
     await requests.overload(WINDOWS - 1)
     assert requests.rejected() == []
     await requests.arrive(40)
@@ -168,7 +168,7 @@ async def test_requests_are_rejected_under_overload(requests: Requests) -> None:
 
 
 async def test_overload_ends_after_a_time_without_rejections(requests: Requests) -> None:
-    """After some time without rejections the overload ends, and a new burst is processed."""
+    """After some time without rejections, the overload ends, and a new burst is admitted."""
     await requests.overload(WINDOWS)
     await requests.end_all()
     requests.clock.advance(CALM_SECONDS)
@@ -182,7 +182,7 @@ async def test_overload_ends_after_a_time_without_rejections(requests: Requests)
 
 @pytest.mark.parametrize(("calm", "windows"), [(CALM_SECONDS, WINDOWS_AGAIN), (RECENT_SECONDS, WINDOWS)])
 async def test_repeated_overload_is_detected_sooner(requests: Requests, calm: float, windows: int) -> None:
-    """Shortly after an overload, fewer busy time windows are needed to detect the next overload."""
+    """Shortly after an overload, the next one is detected after fewer busy time windows."""
     await requests.overload(WINDOWS)
     await requests.end_all()
     requests.clock.advance(calm)
@@ -195,7 +195,7 @@ async def test_repeated_overload_is_detected_sooner(requests: Requests, calm: fl
 
 
 async def test_a_path_uses_only_its_share_under_overload() -> None:
-    """Under overload, slow requests to one path cannot occupy all places; other paths are admitted."""
+    """Under overload, slow requests to one path cannot use all places, so that other paths are admitted."""
     places = 2 * SHARES
     requests = Requests(places)
     await requests.arrive(places)
@@ -217,7 +217,7 @@ async def test_a_path_uses_only_its_share_under_overload() -> None:
 
 
 async def test_liveness_and_nested_requests_bypass_the_queue() -> None:
-    """A liveness check is always admitted, and a nested request does not wait for the request that sends it."""
+    """Liveness checks are always admitted, and nested requests do not wait for their outer request."""
     shedder = LoadShedder(1)
     async with shedder.admit("/a"):
         async with AsyncExitStack() as stack:
@@ -236,7 +236,7 @@ async def _admit_request(shedder: LoadShedder, path: str) -> None:
 
 
 async def test_a_cancelled_request_releases_its_place(requests: Requests) -> None:
-    """A cancelled request is removed from the queue, or frees its place if it is running."""
+    """A cancelled request leaves the queue, or frees its place if it is running."""
     await requests.arrive(6)
     await requests.cancel(2, 3)
     await requests.cancel(0)

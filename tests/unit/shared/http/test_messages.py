@@ -19,7 +19,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_telemetry_values_are_serialised_exactly(value: Any) -> None:
-    """Every telemetry value that ingestion can store is serialised unchanged, including integers of any size."""
+    """Each telemetry value that ingestion can store is serialised unchanged, also integers of any size."""
     try:
         stored = parse(serialise(value))
     except ValueError:
@@ -28,13 +28,13 @@ def test_telemetry_values_are_serialised_exactly(value: Any) -> None:
 
 
 def test_a_datetime_is_serialised_with_a_huge_integer() -> None:
-    """The slower serialiser, which huge integers require, also serialises datetimes."""
+    """The slower serialiser for huge integers also serialises datetimes."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     assert json.loads(json_bytes({"at": at, "n": 2**80})) == {"at": "2026-01-01T00:00:00.000000Z", "n": 2**80}
 
 
 def test_the_query_string_is_parsed_once() -> None:
-    """The query string of a request is parsed only once, however often its parameters are read."""
+    """The query string of a request is parsed once, however often its parameters are read."""
     request = Request("GET", "/", "a=1&a=2&b=", {}, b"")
     assert request.query_pairs == (("a", "1"), ("a", "2"), ("b", ""))
     assert request.query_pairs is request.query_pairs

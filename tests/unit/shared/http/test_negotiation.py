@@ -27,11 +27,11 @@ OFFERED = ("application/json", "text/csv", "application/x")
     ],
 )
 def test_the_media_type_with_the_highest_weight_is_chosen(accept: str, expected: str) -> None:
-    """The media type with the highest weight is chosen, then the one with the most specific range, then the first."""
+    """The media type with the highest weight is chosen, then the most specific, then the first."""
     assert choose_media_type(accept, OFFERED) == expected
 
 
 @given(st.text(max_size=50))
 def test_every_header_selects_a_media_type(accept: str) -> None:
-    """Any Accept header, also an invalid one, selects a media type instead of raising an error."""
+    """Each Accept header, also an invalid one, selects a media type."""
     assert choose_media_type(accept, OFFERED) in OFFERED

@@ -13,7 +13,7 @@ class Colour(StrEnum):
 
 
 def test_the_schema_lists_the_values() -> None:
-    """The schema of a documented enumeration lists its values, and null only if the property is optional."""
+    """The schema of an enumeration lists its values, and null if the property is optional."""
     [listed] = build_enum(Colour)["allOf"]
     assert listed["enum"] == ["red", "blue"]
     assert build_optional_enum(Colour)["anyOf"] == [listed, {"type": "null"}]

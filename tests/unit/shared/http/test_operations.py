@@ -28,7 +28,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
 
 
 def test_an_operation_has_the_name_and_summary_of_its_handler() -> None:
-    """An operation's name and summary come from its handler; by default it needs a token, no right and no body."""
+    """An operation's name and summary are those of its handler; by default it needs only a token."""
     group = Group("things")
     group.endpoint("GET", "things")(handle)
     [operation] = group.operations
@@ -39,7 +39,7 @@ def test_an_operation_has_the_name_and_summary_of_its_handler() -> None:
 
 
 def test_all_rights_of_an_operation_are_listed() -> None:
-    """The rights of an operation are listed in order: its first right, then its further rights."""
+    """All rights of an operation are listed, its first right first."""
     group = Group("things")
     group.endpoint("POST", "a", right=AccessRight.CATALOG_READ, further_rights=(AccessRight.KEYS_MANAGE,))(handle)
     [operation] = group.operations
@@ -48,7 +48,7 @@ def test_all_rights_of_an_operation_are_listed() -> None:
 
 
 def test_a_group_may_have_its_own_error_format() -> None:
-    """A group for another protocol can have another error format; the default is problem documents."""
+    """A group of operations can have its own error format; the default is problem documents."""
 
     def build(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
         return build_problem_document(error, trace_id, request)
@@ -62,7 +62,7 @@ def test_a_group_may_have_its_own_error_format() -> None:
 
 @pytest.mark.parametrize("unknown", [UnknownNames.REJECT, UnknownNames.REPORT])
 def test_a_body_without_a_model_cannot_have_unknown_names(unknown: UnknownNames) -> None:
-    """An operation whose body has no model cannot have a policy for unknown names; declaring one raises an error."""
+    """If an operation's body has no model, declaring a policy for unknown names raises an error."""
     with pytest.raises(TypeError, match="POST /a: only an operation with a body model"):
         Group("g").endpoint("POST", "a", body=dict[str, int], unknown=unknown)
     with pytest.raises(TypeError):

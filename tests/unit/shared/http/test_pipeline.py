@@ -36,7 +36,7 @@ class Thing(BaseModel):
 
 @GROUP.endpoint("GET", "public", access=Access.PUBLIC, query=Window, unknown=UnknownNames.IGNORE)
 async def public(call: Call[Window]) -> Reply:
-    """Reply to every caller."""
+    """Reply to any caller."""
     return json_reply({"limit": call.query.limit, "caller": call.principal is ANONYMOUS})
 
 
@@ -48,7 +48,7 @@ async def post_thing(call: Call[Window, Thing]) -> Reply:
 
 @GROUP.endpoint("POST", "admin", right=AccessRight.KEYS_MANAGE, body=Thing)
 async def admin(_: Call[Any, Thing]) -> Reply:
-    """Fail if a caller without the right is admitted."""
+    """Fail, because the pipeline must reject callers without the right."""
     raise AssertionError("the pipeline admitted a caller without the right")
 
 
@@ -60,13 +60,13 @@ async def sign(_: Call) -> Reply:
 
 @GROUP.endpoint("POST", "special", right=AccessRight.CATALOG_READ, feature="special", body_limit=1)
 async def special(_: Call) -> Reply:
-    """Fail if the missing feature is not checked."""
+    """Fail, because the pipeline must reject the missing feature."""
     raise AssertionError("the pipeline ignored the missing feature")
 
 
 @GROUP.endpoint("GET", "broken", access=Access.PUBLIC)
 async def broken(_: Call) -> Reply:
-    """Raise an unexpected error whose message contains a secret, which no reply may show."""
+    """Raise an unexpected error whose message contains a secret."""
     raise RuntimeError("password=hunter2")
 
 
@@ -86,7 +86,7 @@ async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) 
 
 
 async def require_feature(feature: str) -> None:
-    """Reject each required feature as not declared in the workspace."""
+    """Reject each feature as not declared."""
     raise WorkspaceError(Kind.UNAVAILABLE, "NOT_PROVISIONED", f"No {feature}.")
 
 
@@ -101,7 +101,7 @@ async def send(method: str, target: str, body: bytes = b"", token: str = "good",
 
 
 async def test_the_handler_receives_validated_models() -> None:
-    """The handler receives the validated path, query, body and caller."""
+    """The handler gets the validated path, query and body, and the caller."""
     reply, value = await send("POST", "/things/a%20b", b'{"name":"x"}')
     assert reply.status == 201
     assert value == {"path": "a b", "body": "x", "who": "ann"}
@@ -134,7 +134,7 @@ async def test_a_public_operation_ignores_credentials() -> None:
 async def test_checks_run_in_the_documented_order(
     method: str, target: str, body: bytes, token: str, status: int, code: str
 ) -> None:
-    """Checks run in the order route, authentication, identity, right, feature, size and validation."""
+    """Checks run in the order route, authentication, identity, right, feature, size, validation."""
     reply, value = await send(method, target, body, token)
     assert (reply.status, value["code"]) == (status, code)
     assert reply.headers["Content-Type"] == "application/problem+json"
@@ -143,7 +143,7 @@ async def test_checks_run_in_the_documented_order(
 
 
 async def test_a_nested_request_has_no_size_limits() -> None:
-    """Size limits of URL and headers do not apply to a nested request that another interface sends."""
+    """Size limits of URL and headers do not apply to nested requests of other interfaces."""
     request = Request("GET", "/public", "limit=7&" + "a" * MAX_TARGET, {}, b"")
     pipeline = RequestPipeline(GROUP.operations, authenticate, require_feature)
     assert (await pipeline.serve(request)).status == 414
@@ -158,7 +158,7 @@ async def test_a_400_lists_every_failing_field() -> None:
 
 
 async def test_a_repeated_parameter_is_rejected() -> None:
-    """A query parameter must not occur twice."""
+    """A query parameter that occurs twice is rejected."""
     reply, value = await send("GET", "/public?limit=1&limit=2")
     assert reply.status == 400
     assert value["errors"] == [{"field": "limit", "message": "is repeated; send it once"}]

@@ -16,7 +16,7 @@ def test_each_kind_of_error_has_a_status() -> None:
 
 
 def test_a_problem_document_has_the_error_and_the_trace() -> None:
-    """Additional properties of an error are in the problem document, but do not replace standard properties."""
+    """Further properties of an error are in the problem document, but do not replace standard ones."""
     error = WorkspaceError(Kind.CONFLICT, "JOB_ENDED", "The job has ended.", currentStatus="failed", status="x")
     reply = build_problem_reply(error, "trace-1")
     assert (reply.status, reply.error_code) == (409, "JOB_ENDED")
@@ -32,7 +32,7 @@ def test_a_problem_document_has_the_error_and_the_trace() -> None:
 
 
 def test_an_interface_may_choose_another_status() -> None:
-    """An interface can choose another status for an error; the title then matches this status."""
+    """An interface may choose another status for an error; the title matches this status."""
     error = WorkspaceError(Kind.INVALID, "X", "x")
     document = json.loads(build_problem_reply(error, "t", HTTPStatus.IM_A_TEAPOT).body)
     assert (document["status"], document["title"]) == (418, HTTPStatus.IM_A_TEAPOT.phrase)
@@ -53,11 +53,11 @@ def test_an_interface_may_choose_another_status() -> None:
     ],
 )
 def test_an_error_has_the_headers_of_its_status(kind: Kind, members: dict[str, Any], headers: dict[str, str]) -> None:
-    """An error reply has the headers that RFC 9110 requires for its status, such as Retry-After."""
+    """An error reply has the headers that RFC 9110 requires for its status."""
     assert build_error_headers(WorkspaceError(kind, "X", "x", **members)) == headers
 
 
 def test_a_missing_wait_is_not_in_the_document() -> None:
-    """A ``retryAfter`` of None is omitted from the problem document."""
+    """If ``retryAfter`` is None, the problem document does not contain it."""
     error = WorkspaceError(Kind.UNAVAILABLE, "X", "x", retryAfter=None)
     assert "retryAfter" not in json.loads(build_problem_reply(error, "t").body)

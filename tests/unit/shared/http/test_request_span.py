@@ -1,4 +1,4 @@
-"""Tests of the trace spans of requests, created by the OpenTelemetry SDK."""
+"""Tests of the trace spans of requests with the OpenTelemetry SDK."""
 
 from collections.abc import Iterator, Mapping
 
@@ -49,7 +49,7 @@ async def broken(_: Call) -> Reply:
 
 @GROUP.endpoint("GET", "outer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def outer(_: Call) -> Reply:
-    """Send a nested request, as another interface of the service does."""
+    """Send a nested request, as another interface does."""
     return await send("/things/b")
 
 
@@ -84,13 +84,13 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 
 def get_only_span(exporter: InMemorySpanExporter) -> ReadableSpan:
-    """Return the single span that was created."""
+    """Return the only span."""
     [span] = exporter.get_finished_spans()
     return span
 
 
 async def test_a_span_has_the_conventional_attributes(exporter: InMemorySpanExporter) -> None:
-    """A span has the standard attributes and the request id, but neither the query string nor the caller."""
+    """A span has the standard attributes and the request id, but not the query string or the caller."""
     reply = await send("/things/a", headers={"x-request-id": "mine", "authorization": "Bearer x"})
     span = get_only_span(exporter)
     assert (span.name, span.kind, span.status.status_code) == ("GET /things/{name}", SpanKind.SERVER, StatusCode.UNSET)
@@ -126,7 +126,7 @@ async def test_only_server_errors_mark_the_span_as_failed(
     failed: bool,
     stack: bool,
 ) -> None:
-    """Only a 5xx reply marks its span as failed; an unexpected exception adds a stack trace."""
+    """Only a 5xx reply marks a span as failed; an unexpected exception adds a stack trace."""
     await send(path, method)
     span = get_only_span(exporter)
     attributes = dict(span.attributes or {})
@@ -161,7 +161,7 @@ async def test_a_span_continues_the_trace_of_the_caller(
     parent: str | None,
     kind: object,
 ) -> None:
-    """The span of a request is a child of the caller's span, or of the host's span if the host traces requests."""
+    """The span of a request is a child of the caller's span, or of the host's span if the host traces."""
     await send("/things/a", headers=headers, context=context)
     span = get_only_span(exporter)
     assert (span.parent and f"{span.parent.span_id:016x}", span.kind) == (parent, kind)
@@ -170,13 +170,13 @@ async def test_a_span_continues_the_trace_of_the_caller(
 
 
 async def test_an_unsampled_trace_creates_no_span(exporter: InMemorySpanExporter) -> None:
-    """If the caller states that its trace is not recorded, no span is created."""
+    """If the caller's trace is not recorded, no span is created."""
     await send("/things/a", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
     assert not exporter.get_finished_spans()
 
 
 async def test_a_nested_request_has_an_internal_span(exporter: InMemorySpanExporter) -> None:
-    """A nested request has a span of kind internal, which is a child of the outer request's span."""
+    """A nested request has an internal span, which is a child of the outer request's span."""
     await send("/outer", headers={"traceparent": CALLERS})
     inner, around = exporter.get_finished_spans()
     assert inner.parent is not None
@@ -184,13 +184,13 @@ async def test_a_nested_request_has_an_internal_span(exporter: InMemorySpanExpor
 
 
 async def test_a_long_path_is_shortened(exporter: InMemorySpanExporter) -> None:
-    """The path in a span is shortened to a maximum length."""
+    """A long path is cut to a maximum length in the span."""
     await send(f"/{'a' * 5000}")
     assert len(str((get_only_span(exporter).attributes or {})["url.path"])) == request_span.LONGEST_PATH
 
 
 def test_no_span_is_created_without_an_exporter() -> None:
-    """Without an exporter, all requests share one span object that does nothing."""
+    """Without an exporter, all requests share one span that does nothing."""
     request = Request("GET", "/", "", {}, b"")
     assert not exporters.is_signal_enabled(Signal.TRACES)
     assert request_span.open_request_span(request, "x") is request_span.open_request_span(request, "y")

@@ -1,4 +1,4 @@
-"""Tests of finding the operation for a method and path."""
+"""Tests of how the operation for a method and path is found."""
 
 import itertools
 
@@ -21,7 +21,7 @@ ROUTES = [
 
 
 def build_operations() -> list[Operation]:
-    """Return one operation for each route, named after the route."""
+    """Return an operation for each route, named after the route."""
     group = Group("test")
     for method, route in ROUTES:
 
@@ -47,10 +47,8 @@ def build_operations() -> list[Operation]:
         ("DELETE", "/a/1/b/%C3%BC", "DELETE a/{x}/b/{y}", {"x": "1", "y": "ü"}),
     ],
 )
-def test_the_most_specific_route_with_the_method_wins(
-    method: str, path: str, name: str, parameters: dict[str, str]
-) -> None:
-    """In any order of declaration, literal segments precede parameters, and parameters precede the rest of a path."""
+def test_the_most_specific_route_is_chosen(method: str, path: str, name: str, parameters: dict[str, str]) -> None:
+    """Literal segments have priority over parameters, and parameters over the rest of a path, in any order."""
     for order in itertools.islice(itertools.permutations(build_operations()), 0, 5040, 97):
         match = Router(order).match(method, path)
         assert (match.operation.name, dict(match.path)) == (name, parameters)
@@ -65,7 +63,7 @@ def test_an_unknown_path_is_not_found(path: str) -> None:
 
 
 def test_a_parameter_must_be_utf_8() -> None:
-    """A path parameter that is not UTF-8 is rejected as invalid, not as an unknown path."""
+    """A path parameter that is not UTF-8 is invalid; the path is not unknown."""
     with pytest.raises(WorkspaceError) as caught:
         Router(build_operations()).match("PUT", "/things/%ff")
     assert caught.value.kind is Kind.INVALID
@@ -73,7 +71,7 @@ def test_a_parameter_must_be_utf_8() -> None:
 
 
 def test_a_wrong_method_lists_the_allowed_ones() -> None:
-    """The error about a method that a path does not support lists the methods that the path allows."""
+    """The error about an unsupported method lists the methods of the path."""
     with pytest.raises(WorkspaceError) as caught:
         Router(build_operations()).match("DELETE", "/things/x")
     assert caught.value.kind is Kind.METHOD_NOT_ALLOWED

@@ -24,7 +24,7 @@ from shared.http.size_limits import DECODERS, MAX_HEADER_BYTES, MAX_HEADERS, MAX
     ],
 )
 def test_path_and_query_have_one_limit(path: str, query: str, *, is_allowed: bool) -> None:
-    """Path, question mark and query of a URL count together towards one size limit."""
+    """Path, question mark and query of a URL together have one size limit."""
     request = Request("GET", path, query, {}, b"")
     if is_allowed:
         check_request_size(request)
@@ -44,7 +44,7 @@ def test_path_and_query_have_one_limit(path: str, query: str, *, is_allowed: boo
     ],
 )
 def test_headers_are_limited_in_number_and_size(headers: dict[str, str], *, is_allowed: bool) -> None:
-    """The number of headers is limited, and so is their size, which includes names, values and separators."""
+    """The number of headers and their total size, with names, values and separators, are limited."""
     request = Request("GET", "/", "", headers, b"")
     if is_allowed:
         check_request_size(request)
@@ -59,7 +59,7 @@ ENCODERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": 
 
 
 def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceError:
-    """Return the error of a body that cannot be decoded."""
+    """Return the error for a body that cannot be decoded."""
     with pytest.raises(WorkspaceError) as caught:
         decode_body(body, encoding, limit)
     return caught.value
@@ -67,14 +67,14 @@ def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceErr
 
 @given(parts=st.lists(st.binary(max_size=20_000), min_size=1, max_size=3), encoding=st.sampled_from(sorted(DECODERS)))
 def test_encoded_members_are_decoded_in_order(parts: list[bytes], encoding: str) -> None:
-    """Several gzip members or zstd frames in a body are decoded in order to the joined content."""
+    """Several gzip members or zstd frames of a body are decoded in order and joined."""
     body = b"".join(ENCODERS[encoding](part) for part in parts)
     assert decode_body(body, encoding, LIMIT) == b"".join(parts)
 
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_the_limit_counts_decoded_bytes(encoding: str) -> None:
-    """A body whose decoded size is exactly the limit is accepted; one more byte is rejected."""
+    """A body whose decoded size equals the limit is accepted; one byte more is rejected."""
     assert len(decode_body(ENCODERS[encoding](bytes(1000)), encoding, 1000)) == 1000
     error = decode_error(ENCODERS[encoding](bytes(1001)), encoding, 1000)
     assert (error.kind, error.code) == (Kind.TOO_LARGE, "BODY_TOO_LARGE")
@@ -95,7 +95,7 @@ def test_a_small_body_that_becomes_a_gigabyte_is_rejected_in_little_memory(encod
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_a_damaged_body_is_rejected(encoding: str) -> None:
-    """A body is rejected if its content is not encoded, ends too early, or continues after the last member."""
+    """A body is rejected if it is not encoded, ends too early, or has bytes after its end."""
     whole = ENCODERS[encoding](b"x" * 1000)
     for body in (b"{}", whole[:-1], whole + b"x"):
         error = decode_error(body, encoding)
@@ -104,7 +104,7 @@ def test_a_damaged_body_is_rejected(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
 def test_many_empty_members_are_rejected(encoding: str) -> None:
-    """A body with more than 1,000 members is rejected, because empty members take time without adding to the size."""
+    """More than 1,000 members are rejected, because empty members take time without adding to the size."""
     member = ENCODERS[encoding](b"")
     assert decode_body(member * 1000, encoding, LIMIT) == b""
     assert decode_error(member * 1001, encoding).code == "BODY_NOT_DECODABLE"

@@ -34,13 +34,13 @@ class Window(BaseModel):
 
 
 class Range(BaseModel):
-    """Nested model without a policy of its own for unknown members."""
+    """Nested model without its own policy for unknown members."""
 
     start: str = Field("", validation_alias=AliasChoices("start", "from"))
 
 
 class Thing(BaseModel):
-    """Body model whose configuration would ignore unknown members."""
+    """Body model that by its configuration would ignore unknown members."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -52,7 +52,7 @@ class Thing(BaseModel):
 
 
 async def read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored item, or only the id if the item is new."""
+    """Return the stored item; if it is new, return only the id."""
     return STORED if path["id"] == "a" else {"id": path["id"]}
 
 
@@ -64,7 +64,7 @@ async def refuses(call: Call[Window, Thing]) -> Reply:
 
 @GROUP.endpoint("POST", "nothing", access=Access.PUBLIC)
 async def nothing(_: Call) -> Reply:
-    """Reply as an operation without parameters and body members."""
+    """Reply, as an operation without parameters and body members."""
     return Reply(204)
 
 
@@ -76,7 +76,7 @@ async def reports(_: Call[Window, Thing]) -> Reply:
 
 @GROUP.endpoint("POST", "ignores", access=Access.PUBLIC, query=Window, body=Thing, unknown=UnknownNames.IGNORE)
 async def ignores(_: Call[Window, Thing]) -> Reply:
-    """Return an empty reply: this operation ignores unknown names."""
+    """Return an empty reply, as an operation that ignores unknown names."""
     return Reply(204)
 
 
@@ -88,7 +88,7 @@ async def ignores(_: Call[Window, Thing]) -> Reply:
     server_set=ServerManagedProperties(frozenset(STORED), read_current, nullable=frozenset({"columns"})),
 )
 async def put(_: Call[Any, Thing]) -> Reply:
-    """Return an empty reply: this operation replaces an item."""
+    """Return an empty reply, as an operation that replaces an item."""
     return Reply(204)
 
 
@@ -112,14 +112,14 @@ async def send(method: str, target: str, body: object = None) -> Reply:
 
 
 async def get_errors(method: str, target: str, body: object = None) -> dict[str, str]:
-    """Send an invalid request; return the message for each invalid field."""
+    """Send an invalid request; return the message of each invalid field."""
     reply = await send(method, target, body)
     assert reply.status == 400, reply.body
     return {error["field"]: error["message"] for error in json.loads(reply.body)["errors"]}
 
 
 async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
-    """A reply lists unknown parameters, unknown members at any depth, and all other errors."""
+    """One reply lists unknown parameters, unknown members at any depth, and all other errors."""
     body = {"accessRights": [], "range": {"stert": ""}, "parts": [{"end": ""}], "free": {"any": 1}, "name": 5}
     assert await get_errors("POST", "/refuses?scope=a&limit=x", body) == {
         "scope": "Unknown parameter `scope`; did you mean `scopes`?",
@@ -132,7 +132,7 @@ async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
 
 
 async def test_other_letter_case_is_unknown() -> None:
-    """A name whose letter case is wrong is rejected, and the error contains the correct name."""
+    """A name in wrong letter case is rejected with an error that contains the correct name."""
     assert await get_errors("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
         "Name": "Unknown member `Name`; did you mean `name`?",
@@ -141,7 +141,7 @@ async def test_other_letter_case_is_unknown() -> None:
 
 
 async def test_an_operation_without_parameters_rejects_all() -> None:
-    """If an operation has no parameters, the error about an unknown parameter states this."""
+    """If an operation has no parameters, the error about an unknown one says so."""
     assert await get_errors("POST", "/nothing?=1&a", {"b": 1}) == {
         "": "Unknown parameter ``; no parameters are accepted.",
         "a": "Unknown parameter `a`; no parameters are accepted.",
@@ -153,31 +153,31 @@ async def test_an_operation_without_parameters_rejects_all() -> None:
 
 @pytest.mark.parametrize("query", ["limit=1&limit=1", "scopes=a&Scopes2=b", "token=a&token=b"])
 async def test_a_repeated_parameter_is_rejected(query: str) -> None:
-    """A parameter that occurs twice is rejected, also if it occurs once under each of its two names."""
+    """A parameter is rejected if it occurs twice, also under its two names."""
     [message] = (await get_errors("POST", f"/refuses?{query}", {"name": "x"})).values()
     assert message == "is repeated; send it once"
 
 
 async def test_a_member_under_both_names_is_rejected() -> None:
-    """A body that contains the same member under both of its names is rejected."""
+    """A body is rejected if it contains a member under both of its names."""
     body = {"name": "x", "range": {"start": "a", "from": "b"}}
     assert await get_errors("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
 
 
 async def test_declared_names_are_accepted() -> None:
-    """Aliases, further declared parameters, and names with a declared prefix are accepted."""
+    """Aliases, declared parameters, and names with a declared prefix are accepted."""
     body = {"name": "x", "range": {"from": ""}}
     assert (await send("POST", "/refuses?Scopes2=a&token=t&p.x=1&p.x=2", body)).status == 200
 
 
 async def test_reported_names_follow_those_of_the_handler() -> None:
-    """The header lists first the names that the handler ignored, then the unknown names."""
+    """The header lists the names that the handler ignored and then the unknown names."""
     reply = await send("POST", "/reports?a%0d%0aSet-Cookie:x=1&%C3%A4=1&b,c=1&a", {"name": "x", "d": 1})
     assert (reply.status, reply.headers[IGNORED]) == (204, "limit, a%0D%0ASet-Cookie:x, %C3%A4, b%2Cc, a, d")
 
 
 async def test_ignored_names_do_not_change_the_reply() -> None:
-    """An operation that ignores unknown names replies as if they were missing."""
+    """An operation that ignores unknown names replies as if they were not sent."""
     reply = await send("POST", "/ignores?a=1", {"name": "x", "d": 1})
     assert (reply.status, reply.headers.get(IGNORED)) == (204, None)
 
@@ -208,14 +208,14 @@ async def test_server_set_members_must_be_unchanged(identifier: str, sent: dict[
 
 
 async def test_many_unknown_members_get_a_short_reply() -> None:
-    """A body with very many unknown members is rejected with one message."""
+    """A body with very many unknown members is rejected with a single message."""
     body = {"name": "x", **{f"m{number}": 0 for number in range(70_000)}}
     errors = await get_errors("POST", "/refuses", body)
     assert errors == {"body": f"has 70000 errors; at most {MAX_LISTED} are listed individually"}
 
 
 def test_a_body_without_a_model_must_ignore_unknown_names() -> None:
-    """An operation whose body has no model, and is not raw, must declare that it ignores unknown names."""
+    """An operation with a body that is neither raw nor has a model must ignore unknown names."""
     for body in (Any, dict[str, Any]):
         with pytest.raises(TypeError, match="only an operation with a body model"):
             GROUP.endpoint("POST", "data", body=body)
@@ -223,7 +223,7 @@ def test_a_body_without_a_model_must_ignore_unknown_names() -> None:
 
 @given(st.lists(st.text(st.characters(), max_size=80), max_size=300))
 def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
-    """The header with ignored names has only visible ASCII and spaces and a limited length."""
+    """The header with ignored names is one line of visible ASCII and spaces with limited length."""
     reply = Reply()
     report_unknown_names(reply, names)
     text = reply.headers.get(IGNORED, "")
@@ -233,7 +233,7 @@ def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=30), max_size=10))
-def test_a_hint_is_a_known_name(wanted: str, known: list[str]) -> None:
-    """An error about an unknown name suggests only known names."""
+def test_suggestions_are_known_names(wanted: str, known: list[str]) -> None:
+    """The error about an unknown name suggests only known names."""
     found = find_nearest_name(wanted, known)
     assert found is None or found in known

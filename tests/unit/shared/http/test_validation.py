@@ -18,13 +18,13 @@ STORED = {"name": "a", "etag": '"1"', "createdAt": "2026-01-05T08:00:00Z", "runs
 
 
 class Query(BaseModel):
-    """Query model of the operation under test."""
+    """Query model of the operation that is tested."""
 
     limit: int = Field(5, ge=1)
 
 
 class Body(BaseModel):
-    """Body model of the operation under test."""
+    """Body model of the operation that is tested."""
 
     name: str
     size: int = Field(0, ge=0)
@@ -37,7 +37,7 @@ async def read_stored(path: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 async def check_name(call: Call[Query, Body], faults: ValidationErrors) -> None:
-    """Reject the one name that is reserved."""
+    """Reject one reserved name."""
     if faults.has_valid("name") and call.body.name == "reserved":
         faults.add(invalid("name", "is reserved", code="NAME_RESERVED"))
 
@@ -71,25 +71,25 @@ async def find_fields(operation: Operation, body: bytes, query: str = "") -> lis
 
 
 async def test_a_valid_request_has_its_models() -> None:
-    """Query and body are instances of the models, with their defaults."""
+    """A valid query and a valid body are instances of their models, with the defaults."""
     call = await validate_request(build_operation(), b'{"name": "a", "size": 2}', "limit=7")
     assert (call.query, call.body) == (Query(limit=7), Body(name="a", size=2))
 
 
 async def test_all_invalid_fields_are_listed_at_once() -> None:
-    """One error lists unknown names, wrong values and repeated parameters together."""
+    """One error lists unknown names, invalid values and repeated parameters together."""
     fields = await find_fields(build_operation(), b'{"nam": "a", "size": -1}', "limit=0&limit=1&other=1")
     assert fields == ["limit", "other", "limit", "nam", "name", "size"]
 
 
 async def test_rules_of_the_operation_are_checked_on_valid_fields() -> None:
-    """The operation's own rules are checked on valid fields, even if another field is invalid."""
+    """The operation's own rules are checked on the valid fields, even if another field is invalid."""
     assert await find_fields(build_operation(), b'{"name": "reserved", "size": -1}') == ["size", "name"]
 
 
 @pytest.mark.parametrize("body", [b"{", b'{"a":1,"a":2}', b"\xff", b'{"name": NaN}'])
 async def test_a_body_that_is_not_json_has_its_own_code(body: bytes) -> None:
-    """A body that is not JSON has a separate error code, even if parameters are invalid, too."""
+    """A body that is not JSON has its own error code, even if parameters are invalid."""
     with pytest.raises(WorkspaceError) as raised:
         await validate_request(build_operation(), body, "limit=0")
     assert raised.value.code == "BODY_NOT_JSON"
@@ -97,13 +97,13 @@ async def test_a_body_that_is_not_json_has_its_own_code(body: bytes) -> None:
 
 @pytest.mark.parametrize(("policy", "unknown"), [(UnknownNames.IGNORE, ()), (UnknownNames.REPORT, ("other", "extra"))])
 async def test_unknown_names_may_be_ignored_or_reported(policy: UnknownNames, unknown: tuple[str, ...]) -> None:
-    """The policy of an operation decides whether unknown names are ignored, reported or rejected."""
+    """An operation's policy determines whether unknown names are ignored, reported or rejected."""
     call = await validate_request(build_operation(unknown=policy), b'{"name": "a", "extra": 1}', "other=1")
     assert call.unknown == unknown
 
 
 async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
-    """In addition to the parameters of the model, only names with the declared prefix are accepted."""
+    """Names with the declared prefix are accepted in addition to the model's parameters."""
     operation = build_operation(extra_parameters=("p.*",))
     assert (await validate_request(operation, query="p.device=1")).query == Query()
     assert await find_fields(operation, b'{"name": "a"}', "q.device=1") == ["q.device"]
@@ -121,7 +121,7 @@ async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
     ],
 )
 async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str]) -> None:
-    """A PUT may contain the service's own properties with their stored values, in any format of times and numbers."""
+    """A PUT may contain the service's own properties with their stored values, in any notation."""
     owned = ServerManagedProperties(
         frozenset({"etag", "createdAt", "runs"}), read_stored, frozenset({"createdAt"}), frozenset({"etag"})
     )
@@ -135,7 +135,7 @@ async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str
 
 
 async def test_a_body_beyond_its_limit_is_not_parsed() -> None:
-    """A body that exceeds the limit, before or after decoding, is rejected without being parsed."""
+    """A body over the limit, before or after decoding, is rejected without being parsed."""
     with pytest.raises(WorkspaceError) as raised:
         await validate_request(build_operation(body_limit=10), b'{"name": "longer"}')
     assert raised.value.code == "BODY_TOO_LARGE"
@@ -143,7 +143,7 @@ async def test_a_body_beyond_its_limit_is_not_parsed() -> None:
 
 @pytest.mark.parametrize(("media_type", "limit"), [("application/json", 10), ("application/x-ndjson", 20)])
 async def test_the_limit_depends_on_the_media_type(media_type: str, limit: int) -> None:
-    """Each media type has a separate size limit, which the error states."""
+    """Each media type has its own size limit, which the error states."""
     operation = build_operation(body_limit=10, form_limits=(("application/x-ndjson", 20),), body=RawBody, check=None)
     assert len((await validate_request(operation, b"x" * limit, content_type=media_type)).request.body) == limit
     with pytest.raises(WorkspaceError, match=f"at most {limit} bytes"):
@@ -151,20 +151,20 @@ async def test_the_limit_depends_on_the_media_type(media_type: str, limit: int) 
 
 
 async def test_an_encoding_that_is_not_declared_is_rejected() -> None:
-    """A compressed body is rejected unless its operation declares this encoding."""
+    """A compressed body is rejected unless its operation declares the encoding."""
     with pytest.raises(WorkspaceError) as raised:
         await validate_request(build_operation(), b"x", content_encoding="gzip")
     assert raised.value.members["supported"] == []
 
 
 async def test_a_raw_body_is_parsed_by_the_handler() -> None:
-    """The body of another protocol is parsed by this protocol's handler, by the rules of the protocol."""
+    """The body of another protocol is parsed by its handler, by the rules of that protocol."""
     operation = build_operation(body=RawBody, check=None, unknown=UnknownNames.IGNORE)
     assert (await validate_request(operation, b"not JSON")).request.body == b"not JSON"
 
 
 def test_thousands_of_errors_are_counted() -> None:
-    """If a body has thousands of errors, only their number is reported, because their messages take too long."""
+    """If a body has thousands of errors, only their number is reported, because listing them takes too long."""
 
     class Many(BaseModel):
         numbers: list[int]

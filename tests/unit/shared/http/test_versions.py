@@ -28,7 +28,7 @@ def test_unknown_versions_are_rejected(version: str) -> None:
 
 
 def test_replies_state_the_version() -> None:
-    """A reply has a header with the current API version."""
+    """Each reply has a header with the current API version."""
     reply = Reply()
     add_version(reply)
     assert reply.headers == {"Oi-Version": "2026-12-01"}

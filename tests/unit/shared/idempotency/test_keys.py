@@ -7,7 +7,7 @@ from shared.idempotency.keys import MAX_KEY_LENGTH, build_claim, hash_key, rejec
 
 
 def test_each_caller_and_operation_has_its_own_keys() -> None:
-    """The stored hash of an Idempotency-Key depends on caller, operation and key."""
+    """The stored hash of an Idempotency-Key depends on the caller, the operation and the key."""
     names = [("a", "x", "1"), ("b", "x", "1"), ("a", "y", "1"), ("a", "x", "2")]
     assert len({hash_key(*name) for name in names}) == len(names)
 
@@ -21,7 +21,7 @@ def test_an_invalid_key_is_rejected(key: str) -> None:
 
 
 def test_a_key_of_another_request_is_rejected() -> None:
-    """An Idempotency-Key can be used again only with the same request, apart from the append id."""
+    """An Idempotency-Key can be used again only for the same request."""
     reject_reused_key(build_claim(b"same", "1"), build_claim(b"same", "2"))
     with pytest.raises(WorkspaceError) as caught:
         reject_reused_key(build_claim(b"same", "1"), build_claim(b"other", "1"))

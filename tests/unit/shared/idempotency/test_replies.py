@@ -1,4 +1,4 @@
-"""Tests of stored replies: one request does the work, retries wait for it, and crashes are survived."""
+"""Tests of stored replies: one request does the work, and retries wait for its reply."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,7 +26,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteReplyStore]:
 
 @pytest.fixture
 def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the lease and the time to wait."""
+    """Shorten the lease and the waiting time."""
     monkeypatch.setattr(replies, "LEASE", timedelta(seconds=1))
     monkeypatch.setattr(replies, "WAIT_SECONDS", 2)
 
@@ -57,7 +57,7 @@ class Worker:
 
 
 async def test_concurrent_requests_share_one_result(store: SqliteReplyStore) -> None:
-    """Concurrent and later requests with one Idempotency-Key get the reply of work that ran once."""
+    """Concurrent and later requests with one Idempotency-Key get the same reply, and the work runs once."""
     worker = Worker()
     results = await asyncio.gather(*(run_once(store, worker) for _ in range(8)))
     assert {*results, await run_once(store, worker)} == {SECRET + b"1"}
@@ -65,7 +65,7 @@ async def test_concurrent_requests_share_one_result(store: SqliteReplyStore) -> 
 
 
 async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
-    """An Idempotency-Key is rejected for another request of the same caller; other callers' keys are separate."""
+    """A caller's Idempotency-Key is rejected for another request; other callers may use the same value."""
     worker = Worker()
     await run_once(store, worker)
     with pytest.raises(WorkspaceError) as caught:
@@ -75,7 +75,7 @@ async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
 
 
 async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> None:
-    """After a request was rejected, another request can use its Idempotency-Key."""
+    """After a rejection, another request can use the same Idempotency-Key."""
 
     async def raise_rejection(_: str) -> bytes:
         raise WorkspaceError(Kind.INVALID, "X", "x")
@@ -87,7 +87,7 @@ async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> N
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
 async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore, error: BaseException) -> None:
-    """If work fails and may be half done, the key stays reserved, and a retry repeats the work with the same id."""
+    """If work fails and may be half done, the key stays reserved, and a retry repeats the work with its id."""
     ids = []
 
     async def raise_error(same: str) -> bytes:
@@ -104,7 +104,7 @@ async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore,
 
 
 async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore, short_timeouts: None) -> None:
-    """If a process crashed, a retry repeats its work with the same id as soon as the lease has expired."""
+    """If a process crashes, a retry repeats the work with the same id after the lease has expired."""
     ids = []
 
     async def crash_process(same: str) -> bytes:
@@ -124,7 +124,7 @@ async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore,
 
 
 async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_timeouts: None) -> None:
-    """While a slow request renews its lease, a retry waits for it, and gets 409 after a time limit."""
+    """While a slow request renews its lease, a retry waits, and gets 409 after the time limit."""
     finish = asyncio.Event()
 
     async def work_slowly(_: str) -> bytes:
@@ -141,7 +141,7 @@ async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_ti
 
 
 async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore) -> None:
-    """A process that has lost its lease returns the reply of the process that has taken over the work."""
+    """If a process loses its lease, it returns the reply of the process that took over the work."""
 
     async def taken_over(same: str) -> bytes:
         async with asyncio.timeout(10):
@@ -153,7 +153,7 @@ async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore
 
 
 async def test_secrets_are_encrypted_in_the_file(store: SqliteReplyStore, tmp_path: Path) -> None:
-    """The stored file contains neither the reply nor the caller's Idempotency-Key in plain text."""
+    """The stored file contains neither the reply nor the Idempotency-Key in plain text."""
     await run_once(store, Worker(), key="a long random key")
     content = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir()))
     assert b"answers" in content
@@ -162,7 +162,7 @@ async def test_secrets_are_encrypted_in_the_file(store: SqliteReplyStore, tmp_pa
 
 
 async def test_replies_expire_after_a_day(store: SqliteReplyStore) -> None:
-    """After a day the stored reply is deleted, and the Idempotency-Key can be used again."""
+    """After a day, the stored reply is deleted and the Idempotency-Key can be used again."""
     worker = Worker()
     await run_once(store, worker)
     await store._execute_update("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")

@@ -1,4 +1,4 @@
-"""Uploaded files in memory, and mappers for them."""
+"""Uploaded files in memory, and mappers for their rows."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 class MemorySource:
-    """Implementation of RangeSource over bytes in memory."""
+    """RangeSource implementation over bytes in memory."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -29,7 +29,7 @@ class MemorySource:
 
 
 def build_mapper(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> RowMapper:
-    """Return a mapper for the connection ``pump``; the column of the times is ``time`` by default."""
+    """Return a mapper for the connection ``pump``; by default, the times are in the column ``time``."""
     connection = Connection.model_validate(
         {"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB", "source": {"devices": ["d*"]}}
     )
@@ -44,7 +44,7 @@ def open_csv(content: bytes, **mapping: Any) -> CsvReader:
 
 
 def read_all(reader: StepReader) -> list[StepRows]:
-    """Return the results of all steps of a file."""
+    """Return the results of all steps of reading a file."""
     steps: list[StepRows] = []
     position, row = 0, 1
     while (step := reader.read(position, row)) is not None:

@@ -13,7 +13,7 @@ NEXT_HOUR = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
 def build_messages(*rows: tuple[int, datetime]) -> pa.Table:
-    """Build messages from row numbers and times, in two chunks."""
+    """Return messages with these row numbers and times, in two chunks."""
     tables = [
         pa.Table.from_pylist(
             [
@@ -37,12 +37,12 @@ def build_messages(*rows: tuple[int, datetime]) -> pa.Table:
     ],
 )
 def test_messages_are_grouped_in_order(rows: tuple[tuple[int, datetime], ...]) -> None:
-    """Imported messages in any order are grouped by hour, and sorted by time and row number within an hour."""
+    """Imported messages are grouped by hour, and sorted by time and row number in each hour."""
     grouped = [(hour, part.column("number").to_pylist()) for hour, part in _split_hours(build_messages(*rows))]
     assert grouped == [(HOUR, [1, 2, 3]), (NEXT_HOUR, [4])]
 
 
-def test_no_messages_have_no_hours() -> None:
+def test_without_messages_no_hour_is_written() -> None:
     """If there are no messages, no hour is written."""
     assert _split_hours(build_messages()) == []
     assert len(_split_hours(build_messages((1, HOUR)))) == 1

@@ -1,4 +1,4 @@
-"""Tests that converting CSV rows in bulk gives the same messages as converting them row by row."""
+"""Tests that bulk conversion of CSV rows gives the same messages as conversion row by row."""
 
 import random
 from typing import Any
@@ -89,7 +89,7 @@ MAPPINGS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=str)
 def test_bulk_and_single_conversion_agree(monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]) -> None:
-    """Each combination of odd times and cells gives the same messages, ids and rejected rows in both ways."""
+    """For odd times and cells, both conversions give the same messages, ids and rejected rows."""
     chance = random.Random(0)
     rows: list[tuple[str, ...]] = [
         (time, chance.choice(DEVICES), chance.choice(CELLS), chance.choice(CELLS), repr(chance.random() * 10**power))
@@ -115,7 +115,7 @@ def test_bulk_and_single_conversion_agree(monkeypatch: pytest.MonkeyPatch, mappi
 
 
 def test_most_rows_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows with ordinary cells are converted in bulk, not one by one."""
+    """Rows with ordinary cells are converted in bulk instead of one by one."""
     text = "time,x,y\n" + "".join(f"2026-01-05T10:00:{n:02d}Z,{n}.5,on\n" for n in range(60))
     reader = open_csv(text.encode())
     monkeypatch.setattr(reader, "_convert_row", None)
@@ -124,7 +124,7 @@ def test_most_rows_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("mapping", [{}, {"device": "device"}, {"message_id": "id"}], ids=str)
 def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]) -> None:
-    """A file is converted to the same messages in many steps as in one, also if all cells of a column differ."""
+    """A file is converted to the same messages in many steps as in one."""
     rows = [f"2026-01-05T10:00:{n % 60:02d}Z,{n % 3 or ''},id-{n},{n * 1.5},,{n}" for n in range(400)]
     text = "\n".join(["time,device,id,x,empty,n", *rows]).encode()
     expected = list_messages(open_csv(text, **mapping))
@@ -140,7 +140,7 @@ def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatc
 def test_blocks_with_different_cells_give_the_same_messages(
     monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]
 ) -> None:
-    """A step gives the same messages, no matter into how many blocks it is divided for parsing."""
+    """A step gives the same messages, however many blocks it is divided into."""
     rows = [
         f"2026-01-05T10:00:{n % 60:02d}Z,{n // 90 or ''},id-{n},{n % 7 if n > 99 else ''},{n // 50}" for n in range(400)
     ]
@@ -154,7 +154,7 @@ def test_blocks_with_different_cells_give_the_same_messages(
 
 
 def test_empty_device_cells_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows without a device are converted in bulk, also if all other cells of the column differ."""
+    """Rows without a device are converted in bulk, also if the other cells of the column differ."""
     rows = [f"2026-01-05T10:00:{n % 60:02d}Z,{'' if n % 3 else f'd{n}'},{n}" for n in range(400)]
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 2_000)
     reader = open_csv("\n".join(["time,device,x", *rows]).encode(), device="device")
@@ -163,6 +163,6 @@ def test_empty_device_cells_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatc
 
 
 def test_empty_lines_are_no_rows() -> None:
-    """Empty lines are not counted as rows, also if a step has no other lines."""
+    """Empty lines are not counted as rows, also in a step that has only empty lines."""
     steps = read_all(open_csv(b"time,x\n\n\n\n"))
     assert sum(step.rows for step in steps) == 0

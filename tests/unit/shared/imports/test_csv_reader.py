@@ -12,7 +12,7 @@ ROWS = "time,device,x,y\n2026-01-05T10:00:00Z,d1,1.50,on\n2026-01-05T10:00:01Z,,
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
 def test_each_encoding_gives_the_same_messages(encoding: str) -> None:
-    """A file in UTF-8, with or without a byte order mark, or in UTF-16 gives the same messages."""
+    """UTF-8, with or without a byte order mark, and UTF-16 give the same messages."""
     mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
     first, second = list_messages(open_csv(mark + ROWS.replace("on", "ön").encode(encoding), device="device"))
     assert (first["device_id"], first["payload"]) == ("d1", '{"x":1.5,"y":"ön"}')
@@ -21,7 +21,7 @@ def test_each_encoding_gives_the_same_messages(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
-    """With any step size, a step ends between two records, and reading can continue after each step."""
+    """For any step size, a step ends between two records, and reading can continue there."""
     text = "time,x\n" + "".join(f'2026-01-05T10:00:{n:02d}Z,"ä{n}\n"\n' for n in range(50))
     whole = list_messages(open_csv(text.encode(encoding)))
     assert len(whole) == 50
@@ -32,7 +32,7 @@ def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_wrong_line_is_rejected_alone() -> None:
-    """An invalid row is rejected with its number and a reason; all other rows become messages."""
+    """An invalid row is rejected with number and reason; all other rows become messages."""
     lines = [f"2026-01-05T10:00:{n:02d}Z,{n}" for n in range(60)]
     lines[7], lines[20], lines[30] = "2026-01-05T10:00:07Z,7,8", "yesterday,1", ",1"
     reader = open_csv("\n".join(["time,x", *lines]).encode())
@@ -45,7 +45,7 @@ def test_one_wrong_line_is_rejected_alone() -> None:
 
 
 def test_decimal_commas_become_numbers() -> None:
-    """With a decimal comma, 1,5 is a number, and a text with a point stays a text."""
+    """With a decimal comma, 1,5 is a number and 1.5 is a text."""
     reader = open_csv(b"time;x;y\n2026-01-05T10:00:00Z;-1,5;1.234,5\n", delimiter=";", decimal=",")
     assert list_messages(reader)[0]["payload"] == '{"x":-1.5,"y":"1.234,5"}'
 
@@ -65,19 +65,19 @@ def test_decimal_commas_become_numbers() -> None:
     ],
 )
 def test_a_file_without_a_usable_header_is_rejected(content: bytes, mapping: dict[str, object], reason: str) -> None:
-    """A file with an invalid header is rejected with the rule, and with the likely delimiter if it is wrong."""
+    """A file with an invalid header is rejected with the rule, and with the likely delimiter."""
     with pytest.raises(FileRejectedError, match=reason):
         open_csv(content, **mapping)
 
 
 def test_a_repeated_column_that_is_not_used_is_allowed() -> None:
-    """Repeated column names are allowed if the mapping does not use these columns."""
+    """Repeated column names are allowed if the mapping does not use them."""
     reader = open_csv(b"time,x,a,a\n2026-01-05T10:00:00Z,1,2,3\n", columns=("x",))
     assert list_messages(reader)[0]["payload"] == '{"x":1}'
 
 
 def test_ten_thousand_columns_are_read() -> None:
-    """A row of ten thousand columns becomes a message if its size is within the limit."""
+    """A row of ten thousand columns becomes a message if its size is allowed."""
     header = ",".join(["time", *(f"c{n}" for n in range(10_000))])
     wide = ",".join(["2026-01-05T10:00:00Z", *(str(n) for n in range(10_000))])
     long = ",".join(["2026-01-05T10:00:00Z", *("x" * 30 for _ in range(10_000))])
@@ -87,25 +87,25 @@ def test_ten_thousand_columns_are_read() -> None:
 
 
 def test_columns_without_a_name_are_numbered() -> None:
-    """A column without a name, such as an index that tools write, gets a numbered name."""
+    """A column without a name, such as an index, gets a numbered name."""
     assert open_csv(b",time\n0,2026-01-05T10:00:00Z\n").columns == ["column1", "time"]
 
 
-def test_the_last_boundary_is_outside_quotes() -> None:
-    """A line break within quotes does not count as the end of a record."""
+def test_a_line_break_in_quotes_is_not_a_boundary() -> None:
+    """A line break in quotes does not end a record."""
     assert find_last_boundary(b"a,b\nc") == 4
     assert find_last_boundary(b'a,"x\ny"\nb,"x\n') == 8
     assert find_last_boundary(b"abc") == 0
 
 
 def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
-    """If a quote is never closed, only its line is invalid, not the rest of the file."""
+    """If a quote is not closed, only its line is invalid."""
     text = b'"open\n' + b"1,2\n" * MAX_RECORD_BYTES
     assert find_last_boundary(text) == len(text)
 
 
 def test_records_have_their_cells() -> None:
-    """The cells of a CSV record may contain delimiters, quotes and line breaks; empty lines are skipped."""
+    """The cells of a record may contain delimiters, quotes and line breaks; empty lines are skipped."""
     text = b'a;b\r\n\r\n"x;y";"say ""hi"""\r\n"two\r\nlines";1\n5" pipe;2\n'
     assert [record.cells for record in iterate_records(text, ";")] == [
         ["a", "b"],
@@ -116,7 +116,7 @@ def test_records_have_their_cells() -> None:
 
 
 def test_one_wrong_line_does_not_affect_others() -> None:
-    """A line with an unclosed quote, or in another encoding, does not make other lines invalid."""
+    """A line with an unclosed quote or another encoding does not make other lines invalid."""
     text = b'1,2\n"open,3\n4,5\nb\xe4d,6\n7,8\n'
     records = list(iterate_records(text, ","))
     assert [record.cells for record in records] == [["1", "2"], None, ["4", "5"], None, ["7", "8"]]

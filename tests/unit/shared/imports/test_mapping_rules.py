@@ -13,7 +13,7 @@ VALID: dict[str, Any] = {"timestamp": "t", "timestamp_format": TimestampFormat.R
 
 
 def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> list[str]:
-    """Return the fields of a mapping that violate a rule."""
+    """Return the fields of a mapping that break a rule."""
     faults = ValidationErrors()
     check_mapping(file_format, {**VALID, **mapping}, faults)
     try:
@@ -40,12 +40,12 @@ def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) ->
     ],
 )
 def test_contradictions_are_named(mapping: dict[str, Any], field: str) -> None:
-    """Each field of a mapping that contradicts another field, or has an unknown value, is listed in the error."""
+    """The error lists each field of a mapping that contradicts another one or has an unknown value."""
     assert list_errors(**mapping) == [field]
 
 
-def test_members_of_csv_files_need_the_format_csv() -> None:
-    """A delimiter or a decimal mark is rejected for formats other than CSV, which would ignore it."""
+def test_csv_options_require_the_format_csv() -> None:
+    """A delimiter or decimal mark is rejected for other formats than CSV."""
     errors = list_errors(ImportFormat.PARQUET, delimiter=";", decimal=",")
     assert errors == ["mapping.delimiter", "mapping.decimal"]
     assert list_errors(delimiter=";", decimal=",", device="d", time_zone="Europe/Berlin", columns=["a"]) == []

@@ -56,7 +56,7 @@ def test_only_wanted_columns_are_read() -> None:
 
 
 def test_local_times_need_a_zone() -> None:
-    """Rows with times without a zone are rejected unless the mapping states a zone."""
+    """Rows with times without a zone are rejected, unless the mapping states a zone."""
     content = build_file(time=pa.array([START.replace(tzinfo=None)] * 10, pa.timestamp("ms")))
     assert "set `mapping.timeZone`" in list_rejected(open_file(content))[0][1]
     zoned = list_messages(open_file(content, time_zone="Europe/Berlin"))
@@ -67,13 +67,13 @@ def test_local_times_need_a_zone() -> None:
     "content", [b"PAR1", build_file()[:-20], b"", b"time,x\n1,2\n", build_file()[:-8] + b"\xff" * 4 + b"PAR1"]
 )
 def test_a_file_with_a_damaged_footer_is_rejected(content: bytes) -> None:
-    """A file without a readable footer is not a Parquet file."""
+    """A file with an unreadable footer is rejected as no Parquet file."""
     with pytest.raises(FileRejectedError, match="not a valid Parquet file"):
         open_file(content)
 
 
 def test_damaged_pages_are_rejected() -> None:
-    """If data pages are damaged, the import fails and states the position of the damage."""
+    """If data pages are damaged, the import fails with the position of the damage."""
     content = bytearray(build_file(state=pa.array([f"text {n}" for n in range(10)])))
     content[4:200] = b"\xff" * 196
     with pytest.raises(FileRejectedError, match="damaged at row 1"):
@@ -81,7 +81,7 @@ def test_damaged_pages_are_rejected() -> None:
 
 
 def test_large_row_groups_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file with a row group over the size limit, after decompression, is rejected."""
+    """A row group over the size limit, after decompression, is rejected."""
     monkeypatch.setattr(parquet_reader, "MAX_GROUP_BYTES", 10)
     with pytest.raises(FileRejectedError, match="smaller row groups"):
         list_messages(open_file(build_file()))

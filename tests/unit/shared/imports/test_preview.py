@@ -28,7 +28,7 @@ async def build_preview(
     mapping: ImportMapping | None = None,
     form: ImportFormat = ImportFormat.CSV,
 ) -> dict[str, Any]:
-    """Return the preview of a file with a header and rows."""
+    """Return the preview of a file with this header and these rows."""
     blobs = FolderBlobStore(folder / "blobs", FileLinks("http://127.0.0.1", folder / "key"))
     await blobs.create(build_upload_name("a1"), "\n".join((header, *rows)).encode())
     request = ImportRequest(
@@ -51,7 +51,7 @@ async def build_preview(
 
 
 async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
-    """A preview lists messages in the format of the API, and problems with the row numbers of the file."""
+    """A preview shows messages in the API's format, and problems with the row numbers of the file."""
     shown = await build_preview(tmp_path, GOOD, BAD)
     assert shown["columns"] == ["time", "x"]
     [message] = shown["messages"]
@@ -76,20 +76,20 @@ async def test_a_preview_is_limited(tmp_path: Path) -> None:
 async def test_a_problem_of_the_whole_file_has_no_row(
     tmp_path: Path, header: str, rows: tuple[str, ...], problem: str
 ) -> None:
-    """A problem of the whole file, for example of its header, has no row number."""
+    """A problem of the whole file, for example of the header, has no row number."""
     shown = await build_preview(tmp_path, *rows, header=header)
     assert [each["row"] for each in shown["problems"]] == [None]
     assert problem in shown["problems"][0]["message"]
 
 
 async def test_another_mapping_can_be_tried(tmp_path: Path) -> None:
-    """A preview with another mapping does not change the stored mapping of the import."""
+    """A preview with another mapping does not change the import's stored mapping."""
     shown = await build_preview(tmp_path, GOOD, header="at,x", mapping=ImportMapping(timestamp="at"))
     assert (len(shown["messages"]), shown["problems"]) == (1, [])
 
 
 async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
-    """If the connection of an import was removed, its preview fails."""
+    """If its connection was removed, an import has no preview."""
     with pytest.raises(WorkspaceError) as raised:
         await build_preview(tmp_path, GOOD, lookup="none")
     assert raised.value.code == "CONNECTION_NOT_FOUND"
@@ -97,7 +97,7 @@ async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("digits", ["18446744073709551616", "9" * 309, "-" + "9" * 500])
 async def test_long_integers_equal_the_stored_ones(tmp_path: Path, digits: str) -> None:
-    """A long integer of an NDJSON row has the same digits in the preview and in the stored message."""
+    """A long integer in an NDJSON row has the same digits in the preview and in the stored message."""
     text = f'{{"time":"2026-01-05T08:00:00Z","n":{digits}}}'
     shown = await build_preview(tmp_path, header=text, form=ImportFormat.NDJSON)
     assert f'"n":{digits}}}'.encode() in json_bytes(shown)

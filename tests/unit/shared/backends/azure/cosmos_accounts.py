@@ -1,4 +1,4 @@
-"""Helpers that open document-store accounts on a Cosmos DB test server."""
+"""Helpers that open document stores on the Cosmos DB emulator."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ async def create_tables(server: CosmosServer) -> None:
 
 @asynccontextmanager
 async def open_document_store(server: CosmosServer, *, read_seconds: float = 10) -> AsyncIterator[CosmosDocumentStore]:
-    """Open a store over the server."""
+    """Open a document store on the emulator."""
     account = DataAccount(server.endpoint, key=server.key)
     store = CosmosDocumentStore(DataAccounts({PLACE.store: account}, read_seconds=read_seconds))
     try:

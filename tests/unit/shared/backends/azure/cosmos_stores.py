@@ -1,4 +1,4 @@
-"""Helpers that open chain stores on a Cosmos DB test server."""
+"""Helpers that open chain stores on the Cosmos DB emulator."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -26,7 +26,7 @@ async def get_workspace_id() -> str:
 
 
 async def create_database(server: CosmosServer) -> None:
-    """Create the database and its containers."""
+    """Create the database and its containers in the emulator."""
     async with CosmosClient(server.endpoint, server.key) as client:
         await create_containers(await client.create_database(DATABASE))
 
@@ -35,7 +35,7 @@ async def create_database(server: CosmosServer) -> None:
 async def open_stores(
     server: CosmosServer, count: int = 1, *, segment_bytes: int = SEGMENT_BYTES, read_seconds: float = 10
 ) -> AsyncIterator[list[CosmosChainStore]]:
-    """Open stores, each with its own client."""
+    """Open several stores, each with its own client."""
     async with AsyncExitStack() as stack:
         opened = []
         for _ in range(count):
@@ -46,7 +46,7 @@ async def open_stores(
 
 
 def build_batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
-    """Return new records that continue the chain :data:`CHAIN` after a tip."""
+    """Return new records that continue the chain :data:`CHAIN` after a tip (its newest record)."""
     records: list[ChainRecord] = []
     previous = tip.hash or compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
@@ -66,7 +66,7 @@ async def fill_chain(store: CosmosChainStore, count: int, *, at_once: int = 1) -
 
 
 async def read_sequences(store: CosmosChainStore) -> list[int]:
-    """Return the sequences of the whole chain."""
+    """Return the sequence numbers of the whole chain."""
     return [record.sequence for record in (await store.read(CHAIN, 0, limit=10_000, max_bytes=MANY)).records]
 
 

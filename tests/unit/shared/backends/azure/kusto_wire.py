@@ -1,4 +1,4 @@
-"""Fake Kusto endpoint with prepared replies, and queries that the engine adapter sends to it."""
+"""Fake Kusto endpoint with prepared replies, and helpers that send queries to it with the adapter."""
 
 import json
 import threading
@@ -25,7 +25,7 @@ END: dict[str, Any] = {"FrameType": "DataSetCompletion", "HasErrors": False, "Ca
 
 
 class Endpoint:
-    """Fake Kusto endpoint that answers every query with the same reply and records the requests."""
+    """Fake Kusto endpoint that sends the same reply to each query and records the requests."""
 
     def __init__(self) -> None:
         self.status, self.reply = 200, b""
@@ -51,7 +51,7 @@ class Endpoint:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def answers(self, value: Any, status: int = 200) -> None:
-        """Set the reply that the endpoint returns for all queries."""
+        """Set the reply that the endpoint sends to each query."""
         self.status, self.reply = status, json.dumps(value).encode()
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ async def query_error(endpoint: Endpoint, query: EngineQuery = QUERY) -> Workspa
 
 
 async def execute_query(endpoint: Endpoint) -> EngineResult:
-    """Return the result that the adapter gives for a query."""
+    """Return the result that the adapter returns for a query."""
     engine = KustoEngine(endpoint.url, "db")
     try:
         return await engine.execute(QUERY)

@@ -1,4 +1,4 @@
-"""Tests of Blob Storage links; they are signed with a user delegation key, because there is no account key."""
+"""Tests of Blob Storage links, which are signed with a user delegation key instead of an account key."""
 
 import base64
 import hashlib
@@ -50,7 +50,7 @@ link does not have are empty."""
 
 
 class Account(BlobAccount):
-    """Blob account whose client returns delegation keys locally, because real ones require an identity."""
+    """Blob account whose client creates delegation keys locally, because Azure gives them only to an identity."""
 
     def __init__(self) -> None:
         super().__init__("https://plant.blob.core.windows.net")
@@ -76,7 +76,7 @@ async def account() -> AsyncIterator[Account]:
 
 
 async def test_a_link_is_signed_with_a_delegation_key(account: Account) -> None:
-    """A link permits reading one blob until a time, states its signer, and has a matching signature."""
+    """A link allows reading one blob until its expiry, names its signer, and has a valid signature."""
     ends = (now() + timedelta(minutes=15)).replace(microsecond=0)
     link = urlsplit(await AzureBlobStore(account, "downloads").link("a/b c.csv", "rig.csv", ends))
     given = {name: values[0] for name, values in parse_qs(link.query).items()}
@@ -95,7 +95,7 @@ async def test_a_link_is_signed_with_a_delegation_key(account: Account) -> None:
 
 
 async def test_one_key_signs_many_links(account: Account) -> None:
-    """A delegation key is requested once, and again only for a link that expires after the key."""
+    """A delegation key is requested once, and again only for a link that expires later than the key."""
     store, ends = AzureBlobStore(account, "downloads"), now() + timedelta(minutes=15)
     for name in ("a", "b"):
         await store.link(name, name, ends)

@@ -1,4 +1,4 @@
-"""Tests of catalog changes in Cosmos DB and their audit events, with several instances and injected faults."""
+"""Tests of catalog changes and their audit events in Cosmos DB, with several instances and faults."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def build_service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
 
 
 async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
-    """Change the catalog; return False if concurrent changes made the change fail."""
+    """Change the catalog; return False if the change failed because of concurrent changes."""
     try:
         await changes.change(decide, "editor")
     except WorkspaceError as error:
@@ -50,7 +50,7 @@ async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog],
 
 
 async def test_every_change_and_its_event_are_stored_once() -> None:
-    """Concurrent instances with faults store each change and its audit event exactly once."""
+    """If concurrent instances have faults, each change and its audit event are stored exactly once."""
     async with open_accounts(FAILING) as account:
         instances = [build_service(account) for _ in range(INSTANCES)]
         await instances[0][0].apply(load_document(DOCUMENT, "test"), "admin")
@@ -77,7 +77,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
 
 
 async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaced items are deleted by the change itself; items that a crash has left behind, by a later change."""
+    """A change deletes the items that it replaces; a later change deletes the items that a crash left behind."""
     async with open_accounts(COSMOS) as account:
         state = CosmosItemStore(account(), CATALOG, "CODE", "it")
         small = CosmosCatalogStore(account(), batch_bytes=1)
@@ -97,7 +97,7 @@ async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change that takes too long is rejected, because other changes may have deleted its new items meanwhile."""
+    """A change that takes too long is rejected, because another change may have deleted its new items."""
     monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -1)
     async with open_accounts(COSMOS) as account:
         store = CosmosCatalogStore(account(), batch_bytes=1)

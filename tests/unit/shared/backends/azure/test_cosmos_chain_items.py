@@ -1,4 +1,4 @@
-"""Tests of the items that store audit chains in Cosmos DB, and of their limits."""
+"""Tests of the Cosmos DB items of audit chains, and of their limits."""
 
 import json
 from typing import Any
@@ -49,7 +49,7 @@ def _measure_operation(record: ChainRecord) -> int:
 
 @given(entity=TEXT, description=TEXT, times=st.sampled_from([1, 100, 3_000]))
 def test_an_item_restores_its_record(entity: str, description: str, times: int) -> None:
-    """A record with any text is restored exactly from its item, whose size is within the estimated weight."""
+    """A record with any text is restored exactly from its item, whose size is within the estimate."""
     record = _build_record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
     assert _measure_operation(record) <= compute_batch_weight(record.canonical)
@@ -57,7 +57,7 @@ def test_an_item_restores_its_record(entity: str, description: str, times: int) 
 
 @pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
 def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
-    """A record with the most canonical bytes never exceeds a batch, with any content."""
+    """The largest possible record fits into a batch, whatever its content is."""
     room = MAX_RECORD_BYTES - 700
     record = _build_record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
@@ -80,7 +80,7 @@ def test_a_forged_item_is_returned_unchanged() -> None:
 
 
 def test_partition_keys_are_distinct() -> None:
-    """Similar scopes and different segments have distinct, short, alphanumeric partition keys."""
+    """Similar scopes and different segments have different, short, alphanumeric partition keys."""
     scopes = ["", "s", "S", "s/1", "s-000001", "é", "e\u0301", "x" * 10_000]
     keys = {
         compute_partition_key(ChainKey(Target.DOMAIN_EVENTS, scope), segment) for scope in scopes for segment in (1, 2)
@@ -92,7 +92,7 @@ def test_partition_keys_are_distinct() -> None:
 # aiohttp warns of bodies above 1 MiB.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
 async def test_the_heaviest_batches_are_accepted() -> None:
-    """Batches at the limits of Cosmos DB are stored, and filters by long values return exact results."""
+    """Batches at the limits of Cosmos DB are stored, and filters by long values give exact results."""
     long = "ü" * 2_000
     async with CosmosServer() as server:
         await create_database(server)
@@ -126,7 +126,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("options", "reason"), REFUSED)
 async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason: str) -> None:
-    """A store rejects all operations on an account on which compare-and-swap is not reliable."""
+    """A store rejects all operations on an account without reliable compare-and-swap."""
     async with CosmosServer(options=options) as server, open_stores(server) as (store,):
         with pytest.raises(WorkspaceError, match=reason):
             await store.provision(CHAIN)
@@ -137,7 +137,7 @@ async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason:
 
 @pytest.mark.parametrize("level", [Consistency.STRONG, Consistency.BOUNDED_STALENESS])
 async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
-    """An account with strong consistency or bounded staleness, and one write region, is accepted."""
+    """An account with strong consistency or bounded staleness and one write region is accepted."""
     options = AccountOptions(consistency=level, read_regions=("West Europe", "North Europe"))
     async with CosmosServer(options=options) as server:
         await create_database(server)
@@ -146,7 +146,7 @@ async def test_suitable_accounts_are_accepted(level: Consistency) -> None:
 
 
 async def test_unsuitable_containers_are_rejected() -> None:
-    """A container that is missing or lacks the unique key is rejected; if it is created later, it is accepted."""
+    """A container that is missing or has no unique key is rejected; after it is created, it is accepted."""
     async with CosmosServer() as server, open_stores(server) as (store,):
         async with CosmosClient(server.endpoint, server.key) as client:
             database = await client.create_database(DATABASE)
@@ -161,19 +161,19 @@ async def test_unsuitable_containers_are_rejected() -> None:
 
 
 def test_faults_of_containers_are_reported() -> None:
-    """A container with another partition key, a time to live, or without the unique key is reported."""
+    """The check of containers reports another partition key, a time to live, or a missing unique key."""
     assert len(CHAINS[0].find_faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
 
 
 def test_only_filter_fields_are_indexed() -> None:
-    """The index policy covers the filter fields only, neither the canonical text nor the hashes."""
+    """The index policy covers only the filter fields, not the canonical text or the hashes."""
     policy = CHAINS[0].build_indexing_policy()
     assert policy["excludedPaths"] == [{"path": "/*"}]
     assert not {"/text/?", "/base64/?", "/hash/?"} & set(CHAINS[0].indexed_paths)
 
 
 async def test_a_wrong_key_is_unavailable() -> None:
-    """If the account rejects the key, the error does not reveal it, and no connection stays open."""
+    """If the account rejects the key, the error does not contain it, and no connection stays open."""
     async with CosmosServer() as server:
         server.key = "d3Jvbmc="
         async with open_stores(server) as (store,):
@@ -184,7 +184,7 @@ async def test_a_wrong_key_is_unavailable() -> None:
 
 
 async def test_closing_twice_has_no_effect() -> None:
-    """An unused store can be closed, and closing twice has no effect."""
+    """A store can be closed without having been used, and closing it twice has no effect."""
     async with CosmosServer() as server, open_stores(server) as (store,):
         assert isinstance(store, CosmosChainStore)
         await store.close()

@@ -1,4 +1,4 @@
-"""Tests of damaged items in Cosmos DB: verification reports them, and everything else can be read."""
+"""Tests that damaged items in Cosmos DB are reported and all other items can be read."""
 
 import json
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ KEY = compute_partition_key(CHAIN, 1)
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """Provide a server with the containers of the chains."""
+    """Provide an emulator with the containers of the chains."""
     async with CosmosServer() as running:
         await create_database(running)
         yield running
@@ -46,7 +46,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
-    """Provide a store with five records in a chain."""
+    """Provide a store with a chain of five records."""
     async with open_stores(server) as (opened,):
         await fill_chain(opened, COUNT)
         yield opened
@@ -54,7 +54,7 @@ async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
 
 @pytest.fixture
 async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
-    """Provide direct access to the container, for changes that bypass the store."""
+    """Provide the container for changes that bypass the store."""
     async with CosmosClient(server.endpoint, server.key) as client:
         yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
 
@@ -102,7 +102,7 @@ async def _store_forged_record(
 
 
 async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A record after the head item is reported by its RecordID, and a fork of the chain by its Hash."""
+    """A record after the chain's head item is reported by its RecordID, and a fork of the chain by its Hash."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = await _store_forged_record(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
@@ -119,7 +119,7 @@ ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-
 async def test_an_item_with_a_foreign_id_is_ignored(
     store: CosmosChainStore, container: ContainerProxy, odd: str
 ) -> None:
-    """An item whose id is not a RecordID is never returned, is not a decision, and does not prevent appends."""
+    """An item whose id is not a RecordID is never returned or counted as a decision, and does not prevent appends."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = record_to_item(KEY, records[1])
     fields = {**forged["p"], "AmendmentID": format_record_id(1), "Status": "approved"}
@@ -136,10 +136,10 @@ async def test_an_item_with_a_foreign_id_is_ignored(
 
 
 @pytest.mark.parametrize("said", [{"sequence": -1}, {"sequence": 2.5}, {"sequence": "many"}, {"hash": "x"}])
-async def test_a_forged_head_is_found_and_not_continued(
+async def test_a_forged_head_breaks_the_chain_and_rejects_appends(
     store: CosmosChainStore, container: ContainerProxy, said: dict[str, Any]
 ) -> None:
-    """A head item with an invalid sequence or hash makes the chain invalid, and appends are rejected."""
+    """If a chain's head item has an invalid sequence or hash, verification fails and appends are rejected."""
     head = await container.read_item("head", KEY)
     await container.upsert_item({**head, "tip": head["tip"] | said})
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
@@ -150,7 +150,7 @@ async def test_a_forged_head_is_found_and_not_continued(
 
 
 async def test_records_without_a_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """If the head item is missing, records are still read, and no second chain can start at their positions."""
+    """If a chain's head item is missing, its records are read, and no second chain can start in their place."""
     await container.delete_item("head", KEY)
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -160,14 +160,14 @@ async def test_records_without_a_head_are_found(store: CosmosChainStore, contain
 
 
 async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """An item without a partition key is ignored when the head of a chain is read."""
+    """When the head of a chain is read, an item without a partition key is ignored."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
     assert [chain async for chain, _ in store.list_tips()] == [CHAIN]
 
 
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
-async def test_a_decision_without_its_filter_fields_decides(server: CosmosServer, lost: str) -> None:
-    """A decision without filter fields still counts as a decision, also in lists of pending amendments."""
+async def test_a_decision_without_filter_fields_counts(server: CosmosServer, lost: str) -> None:
+    """A decision without filter fields counts as a decision, also in lists of pending amendments."""
     async with open_stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
         amendments = Amendments(ChainLog(store, get_workspace_id), store)
         for _ in range(2):

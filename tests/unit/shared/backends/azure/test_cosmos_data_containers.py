@@ -1,4 +1,4 @@
-"""Tests of managing containers through Azure Resource Manager: the real client against a test server."""
+"""Tests of the Azure Resource Manager client for containers, with a fake Resource Manager."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,7 +21,7 @@ WORKORDERS = AccountContainer("workorders", "/line")
 
 
 class ResourceManager:
-    """Fake Resource Manager that lists, returns and creates containers like the Azure service."""
+    """Fake Resource Manager that lists, returns and creates containers as Azure does."""
 
     def __init__(self) -> None:
         self.containers: dict[str, dict[str, Any]] = {}
@@ -90,7 +90,7 @@ def manager() -> ResourceManager:
 
 @pytest.fixture
 async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]:
-    """Provide a store whose requests need no sign-in, because tokens are not sent over plain HTTP."""
+    """Provide a store that sends no tokens, because the fake uses plain HTTP."""
     runner = web.AppRunner(manager.app())
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -109,7 +109,7 @@ async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]
 
 
 async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """All containers of all pages are listed by name; a hierarchical partition key shows all its paths."""
+    """Containers of all pages are listed by name; a hierarchical partition key has all its paths."""
     for name, paths in (("b", ["/x"]), ("a", ["/y"]), ("c", ["/p", "/q"])):
         manager.add(name, *paths)
     assert await store.list(PLACE) == [
@@ -120,7 +120,7 @@ async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosCo
 
 
 async def test_a_container_is_created_once(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """A created container exists; creating a container that exists does not change it."""
+    """A created container exists; creating an existing container does not change it."""
     assert await store.find(PLACE, "workorders") is None
     await store.create(PLACE, WORKORDERS)
     assert manager.containers["workorders"]["partitionKey"]["paths"] == ["/line"]
@@ -153,13 +153,13 @@ async def test_errors_are_converted(
 
 
 async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerStore) -> None:
-    """A store for which no account is configured is unavailable."""
+    """If no account is configured for a store, the store is unavailable."""
     with pytest.raises(WorkspaceError) as caught:
         await store.list(DatabasePlace("lab", "samples"))
     assert caught.value.code == "DATA_STORE_UNAVAILABLE"
 
 
 async def test_a_missing_database_has_no_containers(manager: ResourceManager, store: CosmosContainerStore) -> None:
-    """A database that does not exist in the account has an empty list of containers."""
+    """If a database does not exist in the account, its list of containers is empty."""
     manager.refuse["list"] = 404
     assert list(await store.list(PLACE)) == []

@@ -1,4 +1,4 @@
-"""Tests of the retries of requests to the accounts of data stores."""
+"""Tests of retries of requests to the accounts of data stores."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from shared.runtime import Runtime
 
 
 async def return_at_once(_: float) -> None:
-    """Return at once instead of waiting for a pause."""
+    """Return at once instead of waiting."""
 
 
 RUNTIME = Runtime(sleep=return_at_once)
@@ -49,13 +49,13 @@ def build_rejection(status: int, sub_status: int = 0) -> CosmosHttpResponseError
     ],
 )
 def test_only_some_failures_prove_that_nothing_happened(error: Exception, code: str | None) -> None:
-    """Only some errors prove that a write was not applied; after any other error it may have been applied."""
+    """Only some errors prove that a write was not applied; after any other error, it may have been applied."""
     found = error_from_rejection(error)
     assert (None if found is None else found.code) == code
 
 
 async def test_a_read_is_repeated_after_transient_failures() -> None:
-    """A read is retried after transient errors, and a metric counts the retries."""
+    """After a transient error a read is repeated, and a metric counts the repetitions."""
     usage, failures = CosmosUsage(), [build_rejection(503), build_rejection(408)]
 
     async def read() -> str:
@@ -71,7 +71,7 @@ async def test_a_read_is_repeated_after_transient_failures() -> None:
     ("error", "attempts"), [(build_rejection(404), 1), (build_rejection(429), 1), (build_rejection(503), ATTEMPTS)]
 )
 async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> None:
-    """A read that the account rejects is not retried; during an outage a read fails after ten attempts."""
+    """A read that is rejected is not repeated; during an outage, a read fails after ten attempts."""
     calls: list[int] = []
 
     async def read() -> None:
@@ -84,7 +84,7 @@ async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> No
 
 
 async def test_an_uncertain_write_has_its_own_error() -> None:
-    """If the outcome of a write is unknown, a separate error states that the document may have changed."""
+    """If it is unknown whether a write was applied, a separate error says that the document may have changed."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     for _ in range(ATTEMPTS - 1):
         await retries.wait_after(build_rejection(503), conditional=False)
@@ -94,7 +94,7 @@ async def test_an_uncertain_write_has_its_own_error() -> None:
 
 
 async def test_a_refused_write_is_not_repeated() -> None:
-    """A write that the account rejects is not retried; its outcome is unknown only after an earlier attempt."""
+    """A write that is rejected is not repeated; its result is unknown only after an earlier attempt."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     with pytest.raises(WorkspaceError) as raised:
         await retries.wait_after(build_rejection(403), conditional=False)
@@ -102,7 +102,7 @@ async def test_a_refused_write_is_not_repeated() -> None:
 
 
 async def test_the_wait_grows_up_to_a_second() -> None:
-    """The wait between attempts grows up to one second, plus a delay that the account requests."""
+    """The wait between attempts grows up to one second, plus the delay that the account requests."""
     waits: list[float] = []
 
     async def record_wait(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Tests of writes and reads of documents with faults of Cosmos DB: each fault once, then random faults."""
+"""Tests of document writes and reads with Cosmos DB faults: each fault once, then random faults."""
 
 import asyncio
 import json
@@ -23,13 +23,13 @@ UNKNOWN = "DOCUMENT_OUTCOME_UNKNOWN"
 
 
 def build_document_text(key: DocumentKey, n: int = 0) -> bytes:
-    """Return a document with the given partition key as JSON text."""
+    """Return a document with this partition key as JSON text."""
     return json.dumps({"id": key.id, "line": key.partition, "n": n}).encode()
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """Provide a test server with the containers of documents."""
+    """Provide an emulator with the containers of documents."""
     async with CosmosServer(physical_partitions=2) as running:
         await create_tables(running)
         yield running
@@ -79,7 +79,7 @@ def _inject_fault(server: CosmosServer, operation: str, fault: dict[str, Any], t
 
 
 async def _count_successes(server: CosmosServer, operation: str) -> int:
-    """Return the number of successful requests of an operation, including those with lost replies."""
+    """Return the number of successful requests of an operation, also of those whose reply was lost."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
         items = {item["id"]: item async for item in container.query_items("SELECT * FROM c")}
@@ -97,7 +97,7 @@ async def _count_successes(server: CosmosServer, operation: str) -> int:
 async def test_a_lost_reply_is_resolved(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
-    """After a lost reply, the document is read, and the write is repeated only if the document lacks the change."""
+    """After a lost reply the document is read, and the write is repeated only if the change is missing."""
     fault = _inject_fault(server, operation, OUTLASTED[name])
     etag = await WRITES[operation](store)
     assert fault.applied == 1
@@ -109,7 +109,7 @@ async def test_a_lost_reply_is_resolved(
 
 @pytest.mark.parametrize("name", OUTLASTED)
 async def test_conditional_writes_outlast_faults(server: CosmosServer, store: CosmosDocumentStore, name: str) -> None:
-    """A conditional write whose reply was lost is retried, and does not conflict with its own first attempt."""
+    """If the reply to a conditional write is lost, it is repeated and does not conflict with its own first attempt."""
     before = await store.read(LINE, KEY)
     assert before is not None
     _inject_fault(server, "replace_item", OUTLASTED[name])
@@ -144,7 +144,7 @@ async def test_rejections_have_their_own_codes(
 
 
 async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """If another writer changed the document after a lost reply, the outcome is reported as unknown."""
+    """If another writer changed the document after a lost reply, the result is reported as unknown."""
     before = await store.read(LINE, KEY)
     assert before is not None
     async with open_document_store(server) as other:
@@ -162,7 +162,7 @@ async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: Cos
 async def test_endless_faults_end_the_attempts(
     server: CosmosServer, store: CosmosDocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the last retry, a write reports an unknown outcome and a read reports an unavailable store."""
+    """After the last attempt, a write reports an unknown result, and a read reports an unavailable store."""
     monkeypatch.setattr("shared.backends.azure.cosmos_data_requests.ATTEMPTS", 3)
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation.endswith("_item"), status=500))
     for operation, call in WRITES.items():
@@ -176,7 +176,7 @@ async def test_endless_faults_end_the_attempts(
 
 @pytest.mark.parametrize("seed", [20261121, 7])
 async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosServer, seed: int) -> None:
-    """With random faults, an acknowledged increment counts once, and one with unknown outcome at most once."""
+    """With random faults, an acknowledged increment counts once, and one with an unknown result at most once."""
     async with open_document_store(server, read_seconds=READ_SECONDS) as store:
         await store.create(LINE, KEY, build_document_text(KEY))
         faults = build_random_faults(0.3, seed, lambda request: request.operation in ("replace_item", "read_item"))
@@ -206,7 +206,7 @@ async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosSe
 
 
 async def test_documents_of_other_writers_are_returned_clean(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """Cosmos DB's properties are removed from a returned document; the document's members with similar names stay."""
+    """A returned document contains no properties of Cosmos DB, but its own members with similar names."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
         await container.create_item({"id": "foreign", "line": None, "_own": 1, "n": 1e300})
@@ -215,8 +215,8 @@ async def test_documents_of_other_writers_are_returned_clean(server: CosmosServe
     assert json.loads(stored.text) == {"id": "foreign", "line": None, "_own": 1, "n": 1e300}
 
 
-async def test_missing_tables_and_accounts(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """A missing container is reported as an unknown table; a store without an account is unavailable."""
+async def test_missing_tables_and_accounts_have_errors(server: CosmosServer, store: CosmosDocumentStore) -> None:
+    """A missing container is an unknown table; a store without an account is unavailable."""
     missing = Table(PLACE, AccountContainer("missing", "/line"))
     with pytest.raises(WorkspaceError) as caught:
         await store.read(missing, KEY)
@@ -229,7 +229,7 @@ async def test_missing_tables_and_accounts(server: CosmosServer, store: CosmosDo
 
 
 async def test_several_write_regions_are_rejected() -> None:
-    """No document is written to an account with several write regions, because its ETags are not reliable."""
+    """No document is written to an account with several write regions, because ETags are unreliable there."""
     async with CosmosServer(options=AccountOptions(multiple_write_locations=True)) as server:
         accounts = DataAccounts({"mes": DataAccount(server.endpoint, key=server.key)})
         with pytest.raises(WorkspaceError) as caught:
@@ -239,7 +239,7 @@ async def test_several_write_regions_are_rejected() -> None:
 
 
 def test_accounts_are_parsed_from_their_setting() -> None:
-    """Each entry of the setting has a store and a resource id; an error in an entry names the store."""
+    """Each entry of the setting has a store and a resource id; the error about an invalid entry names the store."""
     resource = "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"
     read = parse_data_accounts(f"mes={resource}, lab={resource.replace('mes-1', 'lab-1')},", "documents.azure.com")
     assert set(read) == {"mes", "lab"}

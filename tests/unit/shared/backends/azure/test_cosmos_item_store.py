@@ -1,4 +1,4 @@
-"""Tests of compare-and-swap changes in Cosmos DB with injected faults."""
+"""Tests of compare-and-swap changes in Cosmos DB with faults."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_data
 
 @dataclass
 class Plant:
-    """Test server and two clients of one container."""
+    """Emulator with two clients of one container."""
 
     server: CosmosServer
     account: CosmosAccount
@@ -28,7 +28,7 @@ class Plant:
     other: CosmosItemStore
 
     def inject(self, *faults: InjectedFault) -> None:
-        """Let each of the given faults occur once in the next batches."""
+        """Make each of the given faults occur once in the next batches."""
         for fault in faults:
             fault.match, fault.times = _is_batch, 1
         self.server.faults.add(*faults)
@@ -42,7 +42,7 @@ class Plant:
 
 @pytest.fixture
 async def plant() -> AsyncIterator[Plant]:
-    """Provide a server and two clients of one empty container."""
+    """Provide an emulator and two clients of one empty container."""
     async with CosmosServer() as server:
         await create_database(server)
         accounts = [CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=0.5) for _ in range(2)]
@@ -82,7 +82,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
 async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -> None:
-    """If any request or reply is lost, the change and the change after it are each applied once."""
+    """If any request or reply is lost, this change and the next one are each applied once."""
     for expected in (1, 2):
         fault.applied = 0
         plant.inject(fault)
@@ -93,7 +93,7 @@ async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -
 
 
 async def test_a_lost_reply_is_found_after_later_writes(plant: Plant) -> None:
-    """A change whose reply was lost is applied once, even if other writers change the item before the retry."""
+    """If the reply to a change is lost, it is applied once, even if other writers change the item before the retry."""
     await plant.count()
     plant.inject(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
     late = asyncio.create_task(plant.count())
@@ -113,7 +113,7 @@ async def _write_items(plant: Plant, count: int) -> None:
 
 
 async def test_endless_faults_are_unavailable(plant: Plant) -> None:
-    """After its last retry, a change fails with the store's error code and no internal details."""
+    """After its last attempt, a change fails with the store's error code and without internal details."""
     plant.server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=503))
     with pytest.raises(WorkspaceError) as caught:
         await plant.count()
@@ -124,7 +124,7 @@ async def test_endless_faults_are_unavailable(plant: Plant) -> None:
 
 
 async def test_a_rejection_is_not_retried(plant: Plant) -> None:
-    """A permanent rejection is raised at once, without a retry."""
+    """A permanent rejection is raised at once, without another attempt."""
     plant.inject(InjectedFault(FaultKind.STATUS, status=403))
     with pytest.raises(WorkspaceError):
         await plant.count()
@@ -132,7 +132,7 @@ async def test_a_rejection_is_not_retried(plant: Plant) -> None:
 
 
 async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
-    """A missing item is not an error, but a missing container is an error, also for the readiness check."""
+    """A missing item is no error, but a missing container is an error, also for the readiness check."""
     assert await plant.state.read("n", "n") is None
     probe = build_probes(plant.account)["Cosmos DB container connections"]
     await probe()
@@ -164,7 +164,7 @@ async def test_a_lease_costs_one_write(plant: Plant) -> None:
 
 
 def test_every_container_is_defined_once() -> None:
-    """Container names are unique, items of containers with unique keys never expire, and deviations are reported."""
+    """Container names are unique, items of containers with unique keys do not expire, and deviations are reported."""
     assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
     assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
     assert [definition.find_faults(_get_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)

@@ -1,4 +1,4 @@
-"""Tests of queries while a partition is split between two pages of results, and of their timeouts."""
+"""Tests of queries during a partition split between two pages, and of timeouts of queries."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -36,7 +36,7 @@ OTHER = ChainKey(CHAIN.target, "line 2")
 
 @dataclass
 class Plant:
-    """Test server, and the stores that run queries on it."""
+    """Emulator with the stores that run queries on it."""
 
     server: CosmosServer
     chains: CosmosChainStore
@@ -44,7 +44,7 @@ class Plant:
     documents: CosmosDocumentStore
 
     async def list_all(self) -> list[bytes]:
-        """Return every document, over all pages of the list."""
+        """Return all documents from all pages of the list."""
         found: list[bytes] = []
         after = None
         while True:
@@ -100,7 +100,7 @@ async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str
 
 
 async def test_the_tips_are_returned_once(plant: Plant) -> None:
-    """If a partition is split while the chains are listed, each chain is returned once."""
+    """If a partition is split while chains are listed, each chain is returned once."""
     for place in range(1, 5):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(place), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
@@ -113,7 +113,7 @@ async def test_the_tips_are_returned_once(plant: Plant) -> None:
 
 
 async def test_the_sdk_repeats_items(plant: Plant) -> None:
-    """The SDK itself repeats items after a split; if this test fails, the service's workaround can be removed."""
+    """The SDK alone repeats items after a split; once this test fails, the service's workaround can be removed."""
     async with CosmosClient(plant.server.endpoint, plant.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(2), times=1, status=410, substatus=1002)
@@ -123,7 +123,7 @@ async def test_the_sdk_repeats_items(plant: Plant) -> None:
 
 
 class _RecordingTransport(AioHttpTransport):  # type: ignore[misc]  # the SDK exports no type
-    """Transport that records the read timeout of each request."""
+    """HTTP transport that records the read timeout of each request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ async def test_every_request_of_a_query_has_a_timeout(plant: Plant) -> None:
 
 
 async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(plant: Plant) -> None:
-    """The SDK itself sets no timeout for a query plan; if this test fails, the service's workaround can be removed."""
+    """The SDK alone sets no timeout for query plans; once this test fails, the service's workaround can be removed."""
     transport = _RecordingTransport()
     async with CosmosClient(plant.server.endpoint, plant.server.key, transport=transport, read_timeout=7) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)

@@ -1,4 +1,4 @@
-"""Tests of the item in which a principal's use of its rate limit is stored, under any load."""
+"""Tests of the Cosmos DB item that stores a principal's rate limit, under any load."""
 
 import json
 from collections import deque
@@ -24,7 +24,7 @@ class Items:
         self.held: dict[str, str] = {}
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
-        """Count the call, and grant a lease as the real store does."""
+        """Count the call, and grant a lease as the Cosmos DB store does."""
         text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
         lease = account.lease(request, at, SYSTEM_RUNTIME.new_id())
@@ -33,7 +33,7 @@ class Items:
 
 
 async def is_request_admitted(limiter: RateLimiter, budget: Budget) -> bool:
-    """Send a request through the limiter; return whether it was admitted."""
+    """Send a request to the limiter; return whether it was admitted."""
     async with limiter.admit("p", budget) as admission:
         return admission.rejection is None
 
@@ -41,7 +41,7 @@ async def is_request_admitted(limiter: RateLimiter, budget: Budget) -> bool:
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
 @settings(max_examples=60, deadline=None)
 async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, float]], requests: int) -> None:
-    """Whatever the load on three instances, each 60 seconds have at most as many admitted requests as the budget."""
+    """Whatever the load on three instances is, any 60 seconds have at most as many admitted requests as the budget."""
     clock, budget, items = VirtualTime(), Budget(requests, 1000), Items()
     limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(3)]
     admitted: deque[float] = deque()
@@ -56,7 +56,7 @@ async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, 
 
 
 async def test_the_item_stays_small_and_the_budget_is_used() -> None:
-    """Four busy instances use at least 97 % of a budget, and the item stays within a few kilobytes."""
+    """Four busy instances use at least 97 % of a budget, and its item is at most some kilobytes large."""
     clock, budget, items = VirtualTime(), Budget(1000, 1000), Items()
     limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(4)]
     let_in: list[Any] = []

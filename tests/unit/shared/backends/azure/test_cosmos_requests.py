@@ -1,4 +1,4 @@
-"""Tests of appends to and reads of chains with faults of Cosmos DB: each fault once, then random faults."""
+"""Tests of chain appends and reads with Cosmos DB faults: each fault once, then random faults."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ WRITERS, TURNS = 24, 8
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """Provide a server with the containers of the chains."""
+    """Provide an emulator with the containers of the chains."""
     async with CosmosServer(physical_partitions=2) as running:
         await create_database(running)
         yield running
@@ -44,7 +44,7 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
-    """Provide a store with three records in a chain."""
+    """Provide a store with a chain of three records."""
     async with open_stores(server, read_seconds=READ_SECONDS) as (opened,):
         await fill_chain(opened, 3)
         yield opened
@@ -111,7 +111,7 @@ def _build_new_fault(name: str) -> InjectedFault:
 
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
-    """A failed append reports its outcome correctly: nothing written, tip of the chain moved, or outcome unknown."""
+    """A failed append reports whether nothing was written, the tip has moved, or the result is unknown."""
     fault, (expected, stored) = _build_new_fault(name), FAULTS[name][1]
     tip = await store.read_tip(CHAIN)
     server.faults.add(fault)
@@ -131,7 +131,7 @@ async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: 
 
 
 async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
-    """Check that an append is stored as one record, or rejected with nothing written."""
+    """Check that an append is stored once, or was rejected and is not stored."""
     (log,) = open_logs([store])
     before = await read_sequences(store)
     server.faults.clear()
@@ -147,7 +147,7 @@ async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name
 
 
 async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChainStore) -> None:
-    """If the account executes an abandoned batch late, the batch conflicts with its retry and is not stored twice."""
+    """If the account executes an abandoned batch late, it conflicts with its retry and is not stored twice."""
     (log,) = open_logs([store])
     late = server.faults.add(_build_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
@@ -162,7 +162,7 @@ async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChain
 
 
 async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer, store: CosmosChainStore) -> None:
-    """If another append succeeds while a throttled append waits, the throttled one is rejected by its If-Match."""
+    """If another append succeeds while a throttled append waits, the throttled append is rejected by If-Match."""
     tip = await store.read_tip(CHAIN)
     conditional: list[bool] = []
 
@@ -184,7 +184,7 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
 async def test_endless_throttling_is_unavailable(
     server: CosmosServer, store: CosmosChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After its last retry, an append that was throttled reports that nothing was written."""
+    """If an append is throttled in its last attempt, it reports that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
     server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=429, retry_after_ms=20))
     tip = await store.read_tip(CHAIN)
@@ -194,7 +194,7 @@ async def test_endless_throttling_is_unavailable(
 
 
 async def test_an_unreachable_service_is_unavailable() -> None:
-    """If no connection is possible, the error states that nothing was written."""
+    """If no connection is possible, the error says that nothing was written."""
     async with CosmosServer() as server:
         await create_database(server)
         async with open_stores(server) as (store,):
@@ -220,7 +220,7 @@ READ_FAULTS = [
 
 @pytest.mark.parametrize("fault", READ_FAULTS, ids=lambda fault: f"{fault.kind} {fault.status} {fault.page_size}")
 async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, fault: InjectedFault) -> None:
-    """A read with transient faults returns every record once and in order."""
+    """If transient faults occur, a read returns each record once and in order."""
     for read in (
         lambda: store.read_tip(CHAIN),
         lambda: store.read(CHAIN, 0, limit=9, max_bytes=MANY),
@@ -246,7 +246,7 @@ async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, 
 
 
 async def test_rejected_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A permanently rejected read is not retried and raises UNAVAILABLE."""
+    """A read that is permanently rejected is not repeated and raises UNAVAILABLE."""
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation != "batch", status=403))
     sent = len(server.requests.find_by_operation("read_item"))
     with pytest.raises(WorkspaceError) as caught:
@@ -294,7 +294,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
 
 
 async def _check_heads(server: CosmosServer, last: str) -> None:
-    """Check that all segment heads but the last are sealed, and that the last head has the last record."""
+    """Check that all segment heads except the last are sealed, and that the last one contains the last record."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
         heads = [item async for item in container.query_items("SELECT * FROM c WHERE c.id = 'head'")]
@@ -305,7 +305,7 @@ async def _check_heads(server: CosmosServer, last: str) -> None:
 
 
 async def test_a_missing_head_never_causes_a_fork(server: CosmosServer, store: CosmosChainStore) -> None:
-    """If the head item is missing, a writer cannot start the chain again over its existing records."""
+    """If the chain's head item is missing, a writer cannot start the chain again over its records."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
         await container.delete_item(HEAD_ID, compute_partition_key(ChainKey(CHAIN.target, CHAIN.scope_key), 1))

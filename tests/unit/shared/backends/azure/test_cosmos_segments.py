@@ -1,4 +1,4 @@
-"""Tests of the segments of chains: if a partition is full, the chain continues in another partition."""
+"""Tests of chain segments: if a partition is full, the chain continues in another partition."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -31,7 +31,7 @@ THREE_RECORDS = 1_900
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """Provide a server with the containers of the chains."""
+    """Provide an emulator with the containers of the chains."""
     async with CosmosServer(physical_partitions=2) as running:
         await create_database(running)
         yield running
@@ -39,14 +39,14 @@ async def server() -> AsyncIterator[CosmosServer]:
 
 @pytest.fixture
 async def store(server: CosmosServer) -> AsyncIterator[CosmosChainStore]:
-    """Provide a store with segments of three records."""
+    """Provide a store with three records per segment."""
     async with open_stores(server, segment_bytes=THREE_RECORDS) as (opened,):
         yield opened
 
 
 @pytest.fixture
 async def container(server: CosmosServer) -> AsyncIterator[ContainerProxy]:
-    """Provide direct access to the container, for changes that bypass the store."""
+    """Provide the container for changes that bypass the store."""
     async with CosmosClient(server.endpoint, server.key) as client:
         yield client.get_database_client(DATABASE).get_container_client(CHAIN.target)
 
@@ -62,7 +62,7 @@ async def _read_segments(container: ContainerProxy) -> list[tuple[int, bool, int
 
 
 async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """The batch that fills a segment seals it; the next append starts a new segment."""
+    """The batch that fills a segment also seals it, and the next append starts a new segment."""
     await fill_chain(store, 3)
     assert await _read_segments(container) == [(1, True, 3)]
     assert (await store.read_tip(CHAIN)).sequence == 3
@@ -71,7 +71,7 @@ async def test_a_full_segment_is_sealed(store: CosmosChainStore, container: Cont
 
 
 async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A new process reads, filters, skips and finds records in all segments of a chain."""
+    """A new process can read, filter, skip and find records in all segments of a chain."""
     tip = await fill_chain(store, 10)
     async with open_stores(server) as (other,):
         assert await other.read_tip(CHAIN) == tip
@@ -103,7 +103,7 @@ async def test_readers_find_all_segments(server: CosmosServer, store: CosmosChai
 
 
 async def test_a_reader_finds_later_segments(server: CosmosServer, store: CosmosChainStore) -> None:
-    """A running process finds records that another process appended to new segments."""
+    """A running process finds records that another process has appended to new segments."""
     await fill_chain(store, 2)
     async with open_stores(server) as (other,):
         assert await read_sequences(other) == [1, 2]
@@ -113,7 +113,7 @@ async def test_a_reader_finds_later_segments(server: CosmosServer, store: Cosmos
 
 
 async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: CosmosChainStore) -> None:
-    """An append with an older tip is rejected; so is the second of two appends that start the same segment."""
+    """An append with an older tip is rejected, and so is the second of two appends that start the same segment."""
     before = await fill_chain(store, 2)
     sealed = await store.append(CHAIN, build_batch(before, 1), before)
     async with open_stores(server) as (unrolled,):
@@ -130,7 +130,7 @@ async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: C
 async def test_a_new_segment_survives_lost_replies(
     server: CosmosServer, store: CosmosChainStore, kind: FaultKind, records: int
 ) -> None:
-    """If the replies of the sealing batch and of the first batch of a segment are lost, no record is lost."""
+    """If the replies to the sealing batch and to the first batch of a segment are lost, no record is lost."""
     tip = await fill_chain(store, records)
     fault = server.faults.add(InjectedFault(kind, lambda request: request.operation == "batch", times=2))
     with pytest.raises(OutcomeUnknownError):
@@ -144,7 +144,7 @@ async def test_a_new_segment_survives_lost_replies(
 
 
 async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> None:
-    """A retry finds its record by the append id, even if the record is in an earlier segment."""
+    """A retry finds its record by the append id, also in an earlier segment."""
     (log,) = open_logs([store])
     first = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     for number in range(6):
@@ -154,7 +154,7 @@ async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> 
 
 
 async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A forged record in a later segment, or with an invalid id, changes no result."""
+    """A forged record in a later segment, or with an invalid id, does not change any result."""
     await fill_chain(store, 5)
     (first,) = build_batch((await store.read_tip(CHAIN)), 1, name="forged")
     item = record_to_item(compute_partition_key(CHAIN, 3), first) | {"id": "000000000002"}
@@ -169,7 +169,7 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
 
 
 async def test_a_damaged_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A head item that lacks members causes no fork, and verification reports the item."""
+    """A head item without some members causes no fork, and verification reports it."""
     await fill_chain(store, 2)
     key = compute_partition_key(CHAIN, 1)
     head = await container.read_item("head", key)

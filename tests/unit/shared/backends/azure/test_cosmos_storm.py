@@ -1,4 +1,4 @@
-"""Tests of writers in killed processes on a failing Cosmos DB: every acknowledged event is stored once."""
+"""Tests that killed writers on a failing Cosmos DB store each acknowledged event once."""
 
 import random
 import subprocess
@@ -28,7 +28,7 @@ CHAOS, READ_CHAOS = "0.3", "0.1"
 
 @contextmanager
 def run_failing_account(seed: int) -> Iterator[str]:
-    """Run a test server in a process that fails at random and sends some replies late; return its address."""
+    """Run an emulator, in another process, that fails and replies late at random; return its address."""
     command = [sys.executable, "-m", "emulators.cosmos", "--physical-partitions", "2", "--seed", str(seed % 10**6)]
     command += ["--chaos", CHAOS, "--read-chaos", READ_CHAOS, "--delay-ms", str(READ_SECONDS * 1_000 + 300)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -43,7 +43,7 @@ def run_failing_account(seed: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("seconds", [6.0, pytest.param(60.0, marks=pytest.mark.soak)])
 async def test_faults_and_kills_lose_nothing(seconds: float) -> None:
-    """With faults and killed processes, 64 writers in 4 processes store every event once, without gap or fork."""
+    """With faults and kills, 64 writers in 4 processes store each event once, without gap or fork."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     with run_failing_account(seed) as address:

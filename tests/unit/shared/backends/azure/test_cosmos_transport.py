@@ -1,4 +1,4 @@
-"""Tests of trace spans of requests to Cosmos DB."""
+"""Tests of the trace spans of Cosmos DB requests."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ ITEMS = "/dbs/workspace/colls/catalog/docs"
     ],
 )
 def test_a_request_has_operation_and_container(method: str, path: str, headers: dict[str, str], operation: str) -> None:
-    """A span has operation, database and container, but no item id and no value."""
+    """A span has operation, database and container, but no item id or value."""
     assert request_attributes(method, path, headers) == {
         "db.system.name": "azure.cosmosdb",
         "azure.cosmosdb.connection.mode": "gateway",
@@ -44,7 +44,7 @@ def test_a_request_has_operation_and_container(method: str, path: str, headers: 
 
 
 def test_an_account_request_has_no_container() -> None:
-    """The span of a request for the account has no container."""
+    """The span of a request about the account has no container."""
     told = request_attributes("GET", "/", {})
     assert told["db.operation.name"] == "get_account"
     assert "db.collection.name" not in told
@@ -62,7 +62,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 
 async def test_requests_are_child_spans(exporter: InMemorySpanExporter) -> None:
-    """The span of a request is a child of the current span, and does not count as failed if an item is missing."""
+    """The span of a request is a child of the current span; a missing item does not mark it as failed."""
     async with open_accounts(COSMOS) as opened:
         store = CosmosCredentialStore(opened())
         exporter.clear()

@@ -1,4 +1,4 @@
-"""Tests of sending to Azure Event Hubs: batches and errors, with a fake producer."""
+"""Tests of sending to Azure Event Hubs, with a fake producer: batches and errors."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from shared.telemetry.models import HubMessage
 
 
 class FakeProducer:
-    """Fake producer that records small batches, which are created by the SDK."""
+    """Fake producer that records batches; the SDK creates them, with a small maximum size."""
 
     def __init__(self, size: int = 1000) -> None:
         self.size = size
@@ -41,7 +41,7 @@ class FakeProducer:
 
 
 class Namespace:
-    """Fake namespace that returns a producer for each hub and records the connections."""
+    """Fake Event Hubs namespace that returns a producer for each hub and records the connections."""
 
     def __init__(self, producer: FakeProducer) -> None:
         self.hubs: list[str] = []
@@ -63,7 +63,7 @@ def _build_message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
 
 
 async def test_one_batch_per_partition_key() -> None:
-    """Messages with one partition key are sent in one batch and in order, and each hub has one connection."""
+    """Messages with one partition key are in one batch and in order, and each hub has one connection."""
     producer = FakeProducer()
     sender, namespace = _build_sender(producer)
     await sender.send("impulses", [_build_message(1), _build_message(2, "press"), _build_message(3)])
@@ -74,7 +74,7 @@ async def test_one_batch_per_partition_key() -> None:
 
 
 async def test_batches_split_at_the_size_limit() -> None:
-    """Messages that do not fit into one batch are sent in several batches, completely and in order."""
+    """Messages that exceed one batch are sent in several batches, all of them and in order."""
     producer = FakeProducer(size=1000)
     sender, _ = _build_sender(producer)
     await sender.send("impulses", [_build_message(number, size=200) for number in range(50)])
@@ -83,7 +83,7 @@ async def test_batches_split_at_the_size_limit() -> None:
 
 
 async def test_a_too_large_message_is_rejected() -> None:
-    """A message larger than a batch is rejected as too large."""
+    """A message that is larger than a batch is rejected as too large."""
     sender, _ = _build_sender(FakeProducer(size=1000))
     with pytest.raises(WorkspaceError) as caught:
         await sender.send("impulses", [_build_message(1), _build_message(2, size=2000)])
@@ -108,7 +108,7 @@ def _build_busy_error() -> EventHubError:
     ],
 )
 async def test_failures_are_converted(failure: Exception, kind: Kind, code: str) -> None:
-    """A failing hub is reported as throttling or outage, without details, and a later send may succeed."""
+    """If a hub fails, throttling or an outage is reported without details, and a later send may succeed."""
     producer = FakeProducer()
     producer.failures = [failure]
     sender, _ = _build_sender(producer)
@@ -121,7 +121,7 @@ async def test_failures_are_converted(failure: Exception, kind: Kind, code: str)
     assert producer.sent == [("rig", [b"000001"])]
 
 
-async def test_close() -> None:
+async def test_closing_the_sender_closes_each_connection_once() -> None:
     """Closing the sender closes each of its connections exactly once."""
     producer = FakeProducer()
     sender, _ = _build_sender(producer)
@@ -131,5 +131,5 @@ async def test_close() -> None:
 
 
 async def test_signs_in_only_when_it_sends() -> None:
-    """A sender that sends nothing requires neither identity nor network."""
+    """A sender that sends nothing needs neither an identity nor a network."""
     await EventHubsSender("unused.example", "").close()

@@ -1,4 +1,4 @@
-"""Tests of imports of Azure SDKs on first use."""
+"""Tests that Azure SDKs are imported at their first use."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ print(*(f"{name}:{loaded.get(name)}" for name in large))
 
 
 def test_sdks_are_imported_outside_the_event_loop() -> None:
-    """A worker thread imports the SDKs of live streams and event hubs, so that no request waits for them."""
+    """A worker thread imports the SDKs of live streams and event hubs, so that no request waits for it."""
     run = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert [each.rpartition(":")[2] for each in run.stdout.split()] == ["False"] * 5, run.stdout

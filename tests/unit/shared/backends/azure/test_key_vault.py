@@ -1,4 +1,4 @@
-"""Tests of keys in Key Vault: the real SDK against a test server."""
+"""Tests of keys in Key Vault with the real SDK and an emulator."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -33,13 +33,13 @@ def double() -> Iterator[KeyVaultDouble]:
 
 @pytest.fixture
 def tokens() -> Tokens:
-    """Provide the credential that the fake vault accepts."""
+    """Provide the credential that the emulator accepts."""
     return Tokens()
 
 
 @pytest.fixture
 async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
-    """Provide a client of the vault."""
+    """Provide a client of the emulator."""
     opened = Vault(double.uri, credential=tokens, options=double.options)
     yield opened
     await opened.close()
@@ -47,12 +47,12 @@ async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
 
 @pytest.fixture
 def without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the client read the key versions from the vault at every call."""
+    """Make the client read the key versions at each call."""
     monkeypatch.setattr(vault_keys, "FRESH_SECONDS", -1.0)
 
 
 class Clock:
-    """Clock whose time the tests set."""
+    """Clock that the tests set."""
 
     def __init__(self) -> None:
         self.now = START
@@ -71,7 +71,7 @@ async def list_published_ids(key: VaultSigningKey) -> list[str]:
 
 
 async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
-    """Requests have the token that the vault requested; keys are read once, and signatures each time."""
+    """Requests have the token that the vault demands; keys are read once, and each signature is requested."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     await key.sign(b"one")
@@ -85,7 +85,7 @@ async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault
 
 @pytest.mark.usefixtures("without_cache")
 async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
-    """A new key version is published at once and signs after an hour; the old version stays until its tokens expire."""
+    """A new key version is published at once and signs after an hour; the old one stays until its tokens expire."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     first = double.keys.create("tokens", START.timestamp())
@@ -109,7 +109,7 @@ async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
 
 @pytest.mark.usefixtures("without_cache")
 async def test_a_disabled_version_is_unused(double: KeyVaultDouble, vault: Vault) -> None:
-    """A disabled version neither signs nor verifies; without any version, tokens cannot be signed."""
+    """A disabled key version neither signs nor verifies; without an enabled version, no token can be signed."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     old, new = double.keys.create("tokens", START.timestamp()), double.keys.create("tokens", START.timestamp() + 9_000)
@@ -161,7 +161,7 @@ async def test_the_signature_matches_the_key_id(double: KeyVaultDouble, vault: V
 
 @pytest.mark.usefixtures("without_cache")
 async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault) -> None:
-    """During an outage, cached public keys are usable, signing fails, and a new process has no keys."""
+    """During an outage, cached public keys verify, but signing fails and a new process has no keys."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     before = await list_published_ids(key)
@@ -178,7 +178,7 @@ async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault
 
 
 async def test_the_checkpoint_key_does_not_rotate(double: KeyVaultDouble, vault: Vault) -> None:
-    """Checkpoints are signed with the configured key version, or else with the oldest version, at any time."""
+    """Checkpoints are always signed with the configured key version, or else with the oldest one."""
     first = double.keys.create("notes", START.timestamp())
     second = double.keys.create("notes", START.timestamp() + 1)
     spki = [
@@ -193,7 +193,7 @@ async def test_the_checkpoint_key_does_not_rotate(double: KeyVaultDouble, vault:
 
 
 async def test_a_missing_key_is_unavailable(vault: Vault) -> None:
-    """A missing key is reported as an outage, and the health check of the key fails."""
+    """If the key is missing, an outage is reported and the key's health check fails."""
     with pytest.raises(WorkspaceError):
         await VaultSigningKey(vault, "never-made").get_key_id()
     with pytest.raises(ResourceNotFoundError):

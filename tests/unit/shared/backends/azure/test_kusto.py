@@ -1,4 +1,4 @@
-"""Tests of the query engine adapter: the real Kusto client against prepared replies."""
+"""Tests of the query engine adapter with the real Kusto client and prepared replies."""
 
 import json
 
@@ -9,7 +9,7 @@ __all__ = ["endpoint"]  # the fixture
 
 
 async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
-    """A query is sent with its parameters, limits and read-only options; rows and the query time are returned."""
+    """A query is sent with its parameters, limits and read-only options; its rows and query time are returned."""
     consumed = {
         "FrameType": "DataTable",
         "TableId": 1,
@@ -32,8 +32,8 @@ async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
     assert options["query_results_cache_max_age"] == "0:01:00"
 
 
-async def test_no_endpoint_is_unavailable(endpoint: Endpoint) -> None:
-    """A refused connection is UNAVAILABLE, and plain http is accepted for loopback addresses only."""
+async def test_an_unreachable_endpoint_is_unavailable(endpoint: Endpoint) -> None:
+    """A refused connection is UNAVAILABLE; plain http is accepted only for loopback addresses."""
     endpoint.close()
     assert (await query_error(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
     endpoint.url = "http://kusto.example"

@@ -1,4 +1,4 @@
-"""Tests of the parts of a Kusto reply that are not rows: errors, visualizations and properties."""
+"""Tests of the parts of a Kusto reply other than rows: errors, visualizations and properties."""
 
 import json
 from typing import Any
@@ -40,14 +40,14 @@ __all__ = ["endpoint"]  # the fixture
     ids=["row", "completion", "completion without reason", "cancelled"],
 )
 async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
-    """A reply with status 200 that contains an error raises this error instead of returning partial rows."""
+    """If a reply with status 200 contains an error, it is raised instead of returning partial rows."""
     endpoint.answers(frames)
     assert (await query_error(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
 
 
 @pytest.mark.parametrize("columns", [["a", "b"], "a, b"])
 async def test_the_visualization_of_render_is_returned(endpoint: Endpoint, columns: Any) -> None:
-    """The visualization of ``render`` has the property names of the API, also if the engine sends columns as text."""
+    """The visualization of ``render`` has the property names of the API, even if columns are sent as text."""
     annotation = {"Visualization": "timechart", "YColumns": columns, "Title": "", "Ymin": "NaN", "Accumulate": False}
     endpoint.answers([build_properties(annotation), PRIMARY, END])
     visualization = (await execute_query(endpoint)).visualization or {}
@@ -62,7 +62,7 @@ async def test_a_query_without_render_has_no_visualization(endpoint: Endpoint) -
 
 
 def build_properties(annotation: dict[str, Any]) -> dict[str, Any]:
-    """Return the frame with the extended properties of a result."""
+    """Return the part of a reply with the extended properties of a result."""
     names = ("TableId", "int"), ("Key", "string"), ("Value", "dynamic")
     return {
         "FrameType": "DataTable",
@@ -75,7 +75,7 @@ def build_properties(annotation: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_approximate_functions_are_returned(endpoint: Endpoint) -> None:
-    """The names of approximate functions are read from the extended properties; other replies have none."""
+    """The names of approximate functions are read from the extended properties; without these, there are none."""
     properties = build_properties({"Visualization": None})
     endpoint.answers([properties, PRIMARY, END])
     assert (await execute_query(endpoint)).approximations == ()
@@ -103,7 +103,7 @@ async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
     ],
 )
 async def test_the_error_names_the_operator_with_several_results(endpoint: Endpoint, text: str, rule: str) -> None:
-    """The error names the operator that causes several results; the same word in a column name or text is ignored."""
+    """The error names the operator that gives several results; the same word in a name or text is ignored."""
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
     error = await query_error(endpoint, EngineQuery(text, {}, 10, 5))
     assert error.detail.endswith(f"must have one: {rule}")

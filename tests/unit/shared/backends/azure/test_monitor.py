@@ -1,4 +1,4 @@
-"""Tests of the export of traces and metrics to Azure Monitor, with the real exporter and a test server."""
+"""Tests of exporting traces and metrics to Azure Monitor, with the real exporter and a fake endpoint."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ if is_signal_enabled(Signal.TRACES):
 
 
 class Ingestion:
-    """Fake ingestion endpoint of Azure Monitor that records received telemetry."""
+    """Fake ingestion endpoint of Azure Monitor that records telemetry."""
 
     def __init__(self) -> None:
         self.envelopes: list[dict[str, Any]] = []
@@ -65,7 +65,7 @@ class Ingestion:
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
 
     def data_of_type(self, kind: str) -> list[dict[str, Any]]:
-        """Return the telemetry items of a type from the received envelopes."""
+        """Return the received telemetry items of a type."""
         return [each["data"]["baseData"] for each in self.envelopes if each["data"]["baseType"] == kind]
 
 
@@ -82,7 +82,7 @@ def ingestion() -> Iterator[Ingestion]:
 
 
 def run_program(**environment: str) -> list[str]:
-    """Return the output of the program in a separate process."""
+    """Run the program in a separate process and return its output."""
     given = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true"} | environment
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, env=given, capture_output=True, text=True, check=True
@@ -91,7 +91,7 @@ def run_program(**environment: str) -> list[str]:
 
 
 def test_spans_and_metrics_are_exported(ingestion: Ingestion) -> None:
-    """After a delay at the start, the exporter is loaded and exports spans and metrics; before, it is not loaded."""
+    """The exporter is loaded some time after the start, and then exports spans and metrics."""
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     assert run_program(GIVEN=address) == ["True", "False", "False", "True"]
     assert [each["name"] for each in ingestion.data_of_type("RemoteDependencyData")] == [
@@ -105,7 +105,7 @@ def test_spans_and_metrics_are_exported(ingestion: Ingestion) -> None:
 
 
 def test_sampler_settings_of_the_host_change_nothing(ingestion: Ingestion) -> None:
-    """Sampler settings of the Functions host drop no span or metric of the app.
+    """Sampler settings of the Functions host do not remove any span or metric of the app.
 
     The SDK does not support the names of these samplers; it would warn and use its default.
     """
@@ -130,5 +130,5 @@ def test_a_collector_replaces_azure_monitor() -> None:
 
 
 def test_an_invalid_connection_string_is_ignored() -> None:
-    """With an invalid connection string the service runs normally and exports nothing."""
+    """With an invalid connection string, the service runs and exports nothing."""
     assert run_program(GIVEN="InstrumentationKey=no") == ["True", "False", "False", "False"]

@@ -1,4 +1,4 @@
-"""Tests that each client fails with a timeout and its own error if a service accepts connections but never replies."""
+"""Tests that each client times out with its own error if a service accepts connections but never replies."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ PLACE = DatabasePlace("mes", "orders")
 
 
 class SilentServer:
-    """Fake server that never replies, or sends single bytes without end."""
+    """Fake server that never replies, or sends single bytes endlessly."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -92,7 +92,7 @@ class StuckProducer:
         await asyncio.Event().wait()
 
     async def send_batch(self, *_: Any, **__: float) -> None:
-        """Do nothing: this method is never called, because no batch is created."""
+        """Do nothing, because no batch is ever created."""
         raise AssertionError("no batch was created, so none can be sent")
 
     async def close(self) -> None:
@@ -110,7 +110,7 @@ async def silence() -> AsyncIterator[SilentServer]:
 
 @pytest.fixture(autouse=True)
 def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Check that no client logs credentials during its failure."""
+    """Check that no client logs credentials when it fails."""
     caplog.set_level(logging.DEBUG)
     yield
     told = "\n".join(record.getMessage() + (record.exc_text or "") for record in caplog.get_records("call"))
@@ -119,15 +119,15 @@ def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 async def check_fails(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
-    """Check that a call fails within its timeout with the given error code."""
+    """Check that a call fails within its timeout, with this error code."""
     with pytest.raises(WorkspaceError) as told:
         async with asyncio.timeout(GIVEN_UP):
             await work()
     assert (told.value.kind, told.value.code) == (kind, code)
 
 
-async def test_the_query_engine(silence: SilentServer) -> None:
-    """A query whose reply is missing or endless fails after its timeout plus a margin."""
+async def test_a_query_times_out(silence: SilentServer) -> None:
+    """If the reply to a query is missing or endless, the query fails after its timeout plus a margin."""
     for silence.drips in (False, True):
         engine = KustoEngine(silence.url, "Telemetry", margin_seconds=SHORT)
         await check_fails(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
@@ -135,8 +135,8 @@ async def test_the_query_engine(silence: SilentServer) -> None:
     assert silence.connections == 2
 
 
-async def test_signing_in_to_the_query_engine(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the token endpoint or the cluster does not reply, a query fails after the query's timeout."""
+async def test_signing_in_to_the_query_engine_times_out(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the token endpoint or the cluster does not reply, a query fails after its timeout."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     engine = KustoEngine(f"https://{silence.host}", "Telemetry", margin_seconds=SHORT)
@@ -145,8 +145,8 @@ async def test_signing_in_to_the_query_engine(silence: SilentServer, monkeypatch
     assert silence.connections >= 1
 
 
-async def test_the_identity(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests for an identity's token have a timeout and few retries."""
+async def test_an_identity_request_times_out(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request for an identity's token has a timeout and few retries."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
@@ -157,7 +157,7 @@ async def test_the_identity(silence: SilentServer, monkeypatch: pytest.MonkeyPat
     assert 1 <= silence.connections <= 3
 
 
-async def test_blobs_and_checkpoints(silence: SilentServer) -> None:
+async def test_blob_storage_requests_time_out(silence: SilentServer) -> None:
     """Each attempt of a request to Blob Storage has a timeout."""
     connection_string = f"AccountName=a;AccountKey={KEY};BlobEndpoint={silence.url}/a"
     account = BlobAccount("", connection_string=connection_string, retries=1, read_seconds=SHORT)
@@ -167,7 +167,7 @@ async def test_blobs_and_checkpoints(silence: SilentServer) -> None:
     await account.close()
 
 
-async def test_the_message_service(silence: SilentServer) -> None:
+async def test_web_pubsub_requests_time_out(silence: SilentServer) -> None:
     """Requests to Web PubSub, including its lists, have a timeout."""
     service = WebPubSub(silence.url, "live", ACCESS_KEY, seconds=SHORT)
     await check_fails(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
@@ -176,14 +176,14 @@ async def test_the_message_service(silence: SilentServer) -> None:
     await service.close()
 
 
-async def test_the_event_hub() -> None:
-    """Connecting to an Event Hub and sending events share one timeout; here the connection never opens."""
+async def test_event_hub_requests_time_out() -> None:
+    """Connecting to an Event Hub and sending events share one timeout."""
     sender = EventHubsSender("hub.example", "", connect=lambda _: StuckProducer(), seconds=SHORT)
     await check_fails(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
     await sender.close()
 
 
-async def test_the_key_vault(silence: SilentServer) -> None:
+async def test_key_vault_requests_time_out(silence: SilentServer) -> None:
     """Each attempt of a request to Key Vault, for a signature or a key, has a timeout."""
     options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
     vault = Vault(f"https://{silence.host}", credential=Tokens(), options=options)
@@ -193,14 +193,14 @@ async def test_the_key_vault(silence: SilentServer) -> None:
     await vault.close()
 
 
-async def test_the_workspaces_account(silence: SilentServer) -> None:
+async def test_workspace_account_requests_time_out(silence: SilentServer) -> None:
     """Requests to the Cosmos DB account of the workspace have a timeout."""
     account = CosmosAccount(silence.url, "workspace", key=KEY, read_seconds=SHORT)
     await check_fails(lambda: account.open_container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
     await account.close()
 
 
-async def test_the_accounts_of_data_stores(silence: SilentServer) -> None:
+async def test_data_store_requests_time_out(silence: SilentServer) -> None:
     """Requests to the Cosmos DB accounts of data stores and to Resource Manager have a timeout."""
     accounts = DataAccounts({PLACE.store: DataAccount(silence.url, "s", "g", "n", key=KEY)}, read_seconds=SHORT)
     table = Table(PLACE, AccountContainer("workorders", "/line"))
@@ -208,8 +208,11 @@ async def test_the_accounts_of_data_stores(silence: SilentServer) -> None:
     await accounts.close()
 
 
-async def test_the_identity_provider(silence: SilentServer) -> None:
-    """Discovery and key requests share one timeout; after a failure, calls fail at once for ten seconds."""
+async def test_identity_provider_requests_time_out(silence: SilentServer) -> None:
+    """Requests for discovery and keys share one timeout.
+
+    After a failure, further calls fail at once for ten seconds.
+    """
     for silence.drips in (False, True):
         before = silence.connections
         provider = HttpOpenIdProvider(f"{silence.url}/.well-known/openid-configuration", seconds=SHORT)

@@ -1,4 +1,4 @@
-"""Tests of the message service adapter: the real Web PubSub SDK against a test server."""
+"""Tests of the Web PubSub adapter with the real SDK and a fake server."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ KEY = "an access key for tests alone, 40 bytes."
 
 
 class Wire:
-    """Fake Web PubSub that answers every call with a configured reply and records the requests."""
+    """Fake Web PubSub that sends a prepared reply to each call and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, bytes, str]] = []
@@ -27,7 +27,7 @@ class Wire:
         self.pages: list[dict[str, object]] = []
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Record a call and send the configured reply."""
+        """Record a call and send the prepared reply."""
         token = request.headers["Authorization"].removeprefix("Bearer ")
         audience = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})["aud"]
         assert audience == f"http://{request.host}{request.raw_path}"
@@ -45,7 +45,7 @@ def wire() -> Wire:
 
 @pytest.fixture
 async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
-    """Return the adapter under test, connected to the fake server."""
+    """Return the adapter, connected to the fake server."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", wire.answer)
     runner = web.AppRunner(app)
@@ -58,8 +58,8 @@ async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
     await runner.cleanup()
 
 
-async def test_publishing(service: WebPubSub, wire: Wire) -> None:
-    """A message is sent to its group as text, unchanged."""
+async def test_a_message_is_published_unchanged(service: WebPubSub, wire: Wire) -> None:
+    """A message is sent to its group as unchanged text."""
     text = json.dumps({"text": "Kühlkreis €"}, ensure_ascii=False).encode()
     await service.publish("pump-rig", text)
     await service.publish("pump-rig", text)
@@ -72,7 +72,7 @@ async def test_publishing(service: WebPubSub, wire: Wire) -> None:
     [(429, "unavailable"), (500, "unavailable"), (503, "unavailable"), (413, "invalid"), (401, "invalid")],
 )
 async def test_rejections_are_converted(service: WebPubSub, wire: Wire, status: int, kind: str) -> None:
-    """Temporary and permanent errors are distinguished, and the adapter does not retry."""
+    """Temporary and permanent errors differ, and the adapter repeats no request."""
     wire.status = status
     with pytest.raises(WorkspaceError) as refused:
         await service.publish("a", b"{}")
@@ -82,7 +82,7 @@ async def test_rejections_are_converted(service: WebPubSub, wire: Wire, status: 
 
 
 async def test_an_unavailable_service_is_reported() -> None:
-    """An unreachable and an unconfigured service are reported as unavailable."""
+    """An unreachable service and a service that is not configured are reported as unavailable."""
     for endpoint in ("http://127.0.0.1:9", ""):
         adapter = WebPubSub(endpoint, "live", KEY)
         with pytest.raises(WorkspaceError) as refused:
@@ -92,7 +92,7 @@ async def test_an_unavailable_service_is_reported() -> None:
 
 
 async def test_a_group_with_a_stream_exists(service: WebPubSub, wire: Wire) -> None:
-    """A group exists as long as a connection is a member of it."""
+    """A group exists while it has a connection."""
     wire.status = 200
     assert await service.has_streams("a")
     wire.status = 404
@@ -113,14 +113,14 @@ async def test_one_stream_gets_its_message(service: WebPubSub, wire: Wire) -> No
 
 
 async def test_streams_of_all_pages_are_listed(service: WebPubSub, wire: Wire) -> None:
-    """All pages of a group's connections are read to list the streams."""
+    """The streams of a group are listed from all pages."""
     first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}
     wire.pages = [first]
     assert [reader async for reader in service.list_streams("_streams")] == [OpenStream("1", "u"), OpenStream("2", "")]
 
 
 async def test_closing_a_closed_stream_succeeds(service: WebPubSub, wire: Wire) -> None:
-    """Closing a stream that is already closed succeeds."""
+    """Closing a closed stream succeeds."""
     wire.status = 404
     await service.disconnect("c", "why")
     assert wire.asked[0][:2] == ("DELETE", "/api/hubs/live/connections/c")
@@ -128,14 +128,14 @@ async def test_closing_a_closed_stream_succeeds(service: WebPubSub, wire: Wire) 
 
 @pytest.mark.parametrize("reason", ["member's gone", "läuft ab: 期限切れ 🔒", "a+b & c=d; 100% (x)*~!,"])
 async def test_a_stream_is_closed_with_any_reason(service: WebPubSub, wire: Wire, reason: str) -> None:
-    """The reason for closing a stream can have any characters; the signature covers the encoded URL."""
+    """A stream can be closed with any characters in the reason; the signature covers the encoded URL."""
     wire.status = 204
     await service.disconnect("c", reason)
     assert len(wire.asked) == 1
 
 
-async def test_links(service: WebPubSub) -> None:
-    """A link to a stream is a WebSocket URL with user and expiry, and does not contain the access key."""
+async def test_a_link_is_a_websocket_url_with_user_and_expiry(service: WebPubSub) -> None:
+    """The link to a stream is a WebSocket URL with user and expiry, without the access key."""
     url = await service.link("1.2.m", now() + timedelta(minutes=30))
     parts = urlsplit(url)
     [token] = parse_qs(parts.query)["access_token"]
@@ -146,6 +146,6 @@ async def test_links(service: WebPubSub) -> None:
 
 
 async def test_concurrent_calls_share_connections(service: WebPubSub, wire: Wire) -> None:
-    """Concurrent calls share HTTP connections, and no call is lost."""
+    """Concurrent calls share HTTP connections, and each call gets its reply."""
     await asyncio.gather(*(service.publish(f"g{number}", b"%d" % number) for number in range(100)))
     assert {body for _, _, body, _ in wire.asked} == {b"%d" % number for number in range(100)}

@@ -1,4 +1,4 @@
-"""Test process that appends events concurrently to one chain and prints each acknowledged event.
+"""Test process that appends events concurrently to a chain and prints each acknowledged event.
 
 Arguments: file, name of the process, number of appenders, events of each.
 """
@@ -23,7 +23,7 @@ async def _append_records(log: SqliteAuditLog, name: str, count: int) -> None:
 
 
 async def main(file: Path, name: str, appenders: int, count: int) -> None:
-    """Append the events after a line was received on standard input."""
+    """Wait for a line on standard input, then append the events."""
     log = SqliteAuditLog(file, _get_workspace)
     print("ready", flush=True)  # noqa: T201  the test waits for it
     sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""Tests of blobs that are stored as files: names, concurrent processes, and files that a crash left."""
+"""Tests of blobs in files: names, concurrent processes, and files that a crash left behind."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
     ["", "/etc/passwd", "a//b", "a/", "..", "a/../b", "../b", "a/./b", ".hidden", "a\\b", "a\0b", "a\nb", "x" * 256],
 )
 async def test_invalid_names_are_rejected(tmp_path: Path, name: str) -> None:
-    """Every method rejects a name that points outside of the folder or to an unfinished file."""
+    """Each method rejects a name that leads outside of the folder or to an unfinished file."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     for call in (store.create(name, b""), store.read(name), store.upload(name, tmp_path), store.delete([name])):
         with pytest.raises(ValueError, match="is not a valid name of a blob"):
@@ -33,7 +33,7 @@ async def test_invalid_names_are_rejected(tmp_path: Path, name: str) -> None:
 
 @given(st.text())
 def test_a_name_stays_below_its_folder(name: str) -> None:
-    """The file of any valid name is below the folder."""
+    """The file of each valid name is in the folder."""
     folder = Path("/data/cold")
     try:
         path = build_blob_path(folder, name)
@@ -44,7 +44,7 @@ def test_a_name_stays_below_its_folder(name: str) -> None:
 
 
 async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
-    """An unfinished file that a crash left is not listed and does not prevent storing the blob."""
+    """An unfinished file that a crash left behind is not listed and does not prevent storing the blob."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     (tmp_path / "cold" / DRAFTS).mkdir(parents=True)
     (tmp_path / "cold" / DRAFTS / "a.0123").write_bytes(b"half")
@@ -54,7 +54,7 @@ async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
 
 
 async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
-    """The next write deletes old unfinished files, but not recent ones, which another process may still write."""
+    """The next write deletes old unfinished files, but not recent ones, which another process may be writing."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key"))
     await store.create("a", b"x")
     drafts = tmp_path / "cold" / DRAFTS
@@ -66,7 +66,7 @@ async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
 
 
 async def test_empty_folders_are_deleted_with_their_last_blob(tmp_path: Path) -> None:
-    """Deleting blobs also deletes the folders that are empty then, but never the folder of the container."""
+    """Deleting blobs also deletes folders that become empty, but never the folder of the container."""
     store = FolderBlobStore(tmp_path / "downloads", FileLinks("", tmp_path / "key"))
     for name in ("j1/a/1.csv", "j1/2.csv", "j2/3.csv"):
         await store.create(name, b"x")
@@ -102,7 +102,7 @@ async def test_a_folder_removed_meanwhile_is_created_again(
 
 
 def test_only_the_owner_can_read_the_key_of_links(tmp_path: Path) -> None:
-    """The key file has mode 0600, and a second process creates and accepts the same links."""
+    """The key file has mode 0600; a second process creates and accepts the same links."""
     linked = FileLink("downloads", "j/1.csv", "rig.csv", LATER)
     url = FileLinks(BASE, tmp_path / "key").create(linked)
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
@@ -112,7 +112,7 @@ def test_only_the_owner_can_read_the_key_of_links(tmp_path: Path) -> None:
 
 @given(st.text(min_size=1), st.text(), st.integers(0, 2**31))
 def test_a_link_is_parsed_as_created(tmp_path_factory: pytest.TempPathFactory, name: str, file: str, at: int) -> None:
-    """Reading a link returns any name in it; the signature is invalid for another container, name, file or time."""
+    """Parsing a link returns its name; the signature is invalid for another container, name, file or time."""
     try:
         (name + file).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Tests of the catalog in SQLite; tests/adapters has the contract of its port."""
+"""Tests of the catalog in SQLite that do not apply to other stores."""
 
 import sqlite3
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 async def test_a_saved_catalog_survives_a_reopening(tmp_path: Path) -> None:
-    """If the catalog file is opened again, or by another process, the same catalog is read."""
+    """If a catalog file is opened again, also by another process, the same catalog is read."""
     for expected in (0, 1):
         database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
         item = CatalogItem("connection", f"rig-{expected}", {}, ItemOrigin.DECLARED, AT, AT, "admin")
@@ -27,7 +27,7 @@ async def test_a_saved_catalog_survives_a_reopening(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
-    """A store whose file cannot be opened raises UNAVAILABLE, and the error contains no paths."""
+    """If its file cannot be opened, a store raises UNAVAILABLE with an error that contains no paths."""
     store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))
     with pytest.raises(WorkspaceError) as caught:
         await store.load()

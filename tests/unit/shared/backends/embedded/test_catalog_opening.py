@@ -12,7 +12,7 @@ ROUNDS = 40
 
 
 def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
-    """A process that opens a new file while another creates it waits, and then finds the tables and the WAL mode."""
+    """A process that opens a file while another creates it waits, and then finds tables and WAL mode."""
 
     def open_after_barrier(path: Path, barrier: Barrier) -> tuple[str, int]:
         barrier.wait()

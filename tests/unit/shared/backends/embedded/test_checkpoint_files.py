@@ -1,4 +1,4 @@
-"""Tests that unexpected files among the checkpoint files do not hide checkpoints."""
+"""Tests that unexpected files do not hide checkpoint files."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +13,7 @@ COUNT = 4
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide a chain whose last records were removed, which only a checkpoint proves."""
+    """Provide a chain whose last records were removed, which only its checkpoint shows."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         assert await opened.checkpoints.create(PLATFORM)
@@ -34,7 +34,7 @@ def get_folder(plant: Ledger) -> Path:
 
 @pytest.mark.parametrize("name", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
 async def test_foreign_files_do_not_hide_checkpoints(plant: Ledger, name: str) -> None:
-    """An unexpected file in the place of a folder, or in a wrong folder, does not hide the newest checkpoint."""
+    """A file where a folder belongs, or in a wrong folder, does not hide the newest checkpoint."""
     path = get_folder(plant) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"junk")
@@ -43,7 +43,7 @@ async def test_foreign_files_do_not_hide_checkpoints(plant: Ledger, name: str) -
 
 
 async def test_a_folder_in_place_of_a_checkpoint_is_reported(plant: Ledger) -> None:
-    """If a folder replaces a checkpoint file, verification still returns a result, with the sequence number."""
+    """If a checkpoint file is replaced by a folder, verification returns a result with the sequence number."""
     (get_folder(plant) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_name_prefix(PLATFORM)}999999999999")

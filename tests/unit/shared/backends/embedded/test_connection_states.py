@@ -1,4 +1,4 @@
-"""Tests of status and statistics of connections in SQLite; tests/adapters has the contract of their port."""
+"""Tests of status and statistics of connections in SQLite that do not apply to other stores."""
 
 import asyncio
 import sqlite3
@@ -16,7 +16,7 @@ MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 @pytest.fixture
 async def states(tmp_path: Path) -> AsyncIterator[SqliteConnectionStates]:
-    """Provide a store over a new file."""
+    """Provide a store in a new file."""
     store = SqliteConnectionStates(tmp_path / "workspace.sqlite")
     yield store
     await store.close()
@@ -29,7 +29,7 @@ def _build_arrivals(
 
 
 async def test_counts_survive_a_restart(tmp_path: Path) -> None:
-    """A second or restarted process continues the message counts and counts no message twice."""
+    """A second or restarted process continues the message counts and counts each message once."""
     path = tmp_path / "workspace.sqlite"
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
     await asyncio.gather(*(store.record([_build_arrivals(1, 2, 3)]) for store in (first, second)))
@@ -38,7 +38,7 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
     await second.close()
 
 
-async def test_large_counts(states: SqliteConnectionStates, tmp_path: Path) -> None:
+async def test_counts_beyond_32_bits_are_exact(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """Message counts beyond 32 bits are stored exactly."""
     await states.record([_build_arrivals(1)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
@@ -59,7 +59,7 @@ async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tm
 
 
 async def test_unchanged_states_are_parsed_once(states: SqliteConnectionStates) -> None:
-    """A state that has not changed since the last read is the same object; any other state is new."""
+    """If a state has not changed since the last read, the same object is returned."""
     await states.record([_build_arrivals(1), _build_arrivals(1, connection="press")])
     before = await states.load_states()
     await states.record([_build_arrivals(2, after=1)])

@@ -1,4 +1,4 @@
-"""Tests of documents in SQLite: long lists during writes, two processes on one file, declared containers."""
+"""Tests of documents in SQLite: long lists during writes, two processes, and declared containers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -17,7 +17,7 @@ TABLE = Table(PLACE, AccountContainer("workorders", "/line"))
 
 @pytest.fixture
 async def files(tmp_path: Path) -> AsyncIterator[list[DocumentFile]]:
-    """Provide the same accounts, opened twice."""
+    """Provide two openings of the same accounts."""
     opened = [DocumentFile(tmp_path), DocumentFile(tmp_path)]
     yield opened
     for file in opened:
@@ -34,7 +34,7 @@ async def _create_document(store: SqliteDocumentStore, name: str) -> None:
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
 async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], count: int) -> None:
-    """A list that is read during inserts and deletes has each document that existed all the time exactly once."""
+    """If a list is read during inserts and deletes, it contains each lasting document exactly once."""
     reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
     stable = [f"s{n * 7919 % count:06}" for n in range(count)]
     for start in range(0, count, 500):
@@ -66,7 +66,7 @@ async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], 
 
 
 async def test_declared_containers_are_created(files: list[DocumentFile]) -> None:
-    """Declared containers are created at the first use, in addition to existing containers, which are not removed."""
+    """Declared containers are created at the first use; other existing containers stay."""
     declared = [AccountContainer("workorders", "/line")]
 
     async def list_wanted_containers(place: DatabasePlace) -> Iterable[AccountContainer]:

@@ -1,4 +1,4 @@
-"""Tests of download jobs in SQLite; tests/adapters has the contract of their port."""
+"""Tests of download jobs in SQLite that do not apply to other stores."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from shared.errors import WorkspaceError
 
 
 async def test_a_file_that_cannot_be_opened_is_an_outage(tmp_path: Path) -> None:
-    """A file that cannot be opened is reported as unavailable."""
+    """If the file cannot be opened, an outage is reported."""
     with pytest.raises(WorkspaceError) as failure:
         await SqliteJobStore(SqliteDatabase(tmp_path, SCHEMA)).get("x")
     assert failure.value.code == "DOWNLOADS_UNAVAILABLE"

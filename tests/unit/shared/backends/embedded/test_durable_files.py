@@ -1,4 +1,4 @@
-"""Tests of files that are either complete or missing after a crash."""
+"""Tests of files that after a crash are either complete or missing."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from shared.backends.embedded.durable_files import create_file, write_temporary_
 
 
 def test_a_file_is_created_from_a_temporary_file(tmp_path: Path) -> None:
-    """The new file has the content of the temporary file, in a new folder, and the temporary file is deleted."""
+    """The new file has the content of the temporary file, which is deleted; its folder is created."""
     path = tmp_path / "a" / "b" / "file"
     temporary = write_temporary_file(path, b"content")
     assert not path.exists()
@@ -16,7 +16,7 @@ def test_a_file_is_created_from_a_temporary_file(tmp_path: Path) -> None:
 
 
 def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
-    """If the file exists, its content remains and the temporary file is deleted."""
+    """If the file exists, its content stays, and the temporary file is deleted."""
     path = tmp_path / "file"
     path.write_bytes(b"first")
     assert not create_file(path, write_temporary_file(path, b"second"), tmp_path)
@@ -25,5 +25,5 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_temporary_file_has_the_given_permissions(tmp_path: Path) -> None:
-    """The temporary file of a secret is readable only for its owner from the start."""
+    """The temporary file of a secret is readable only by its owner from the beginning."""
     assert write_temporary_file(tmp_path / "key", b"secret", 0o600).stat().st_mode & 0o777 == 0o600

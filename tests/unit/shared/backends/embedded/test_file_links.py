@@ -13,7 +13,7 @@ LINK = FileLink("downloads", "a1/00 ä.csv", 'rig "1".csv', datetime(2026, 1, 5,
 
 
 def split_url(url: str) -> tuple[str, str, dict[str, str]]:
-    """Return container, blob and query of a URL, as a server decodes them."""
+    """Return the container, blob and query of a URL, decoded as by a server."""
     parts = urlsplit(url)
     container, _, name = parts.path.removeprefix("/files/").partition("/")
     return unquote(container), unquote(name), dict(parse_qsl(parts.query))
@@ -21,13 +21,13 @@ def split_url(url: str) -> tuple[str, str, dict[str, str]]:
 
 @pytest.fixture
 def links(tmp_path: Path) -> FileLinks:
-    """Return links with a key in a folder."""
+    """Return an object that creates links with a key in the folder."""
     return FileLinks("http://127.0.0.1:7071/", tmp_path / "key")
 
 
 @pytest.mark.parametrize("link", [LINK, replace(LINK, file_name="", permission=LinkPermission.WRITE)])
 def test_a_link_is_read_back(links: FileLinks, link: FileLink) -> None:
-    """A link's URL is parsed to the same permissions; names can contain any characters."""
+    """Parsing a link's URL returns its permissions; names can contain any characters."""
     url = links.create(link)
     assert url.startswith("http://127.0.0.1:7071/files/downloads/a1/")
     assert links.read(*split_url(url)) == link
@@ -50,21 +50,21 @@ def test_a_link_is_read_back(links: FileLinks, link: FileLink) -> None:
     ],
 )
 def test_a_changed_link_is_invalid(links: FileLinks, change: dict[str, str]) -> None:
-    """If the file, the expiry or the permission in a link is changed, the link is invalid."""
+    """A link is invalid if its file, expiry or permission was changed."""
     container, name, query = split_url(links.create(LINK))
     changed = {"container": container, "name": name, **query, **change}
     assert links.read(changed.pop("container"), changed.pop("name"), changed) is None
 
 
 def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None:
-    """The signature covers the length of each part of a link, so that characters cannot move to another part."""
+    """The signature covers the length of each part of a link, so that characters cannot move between parts."""
     container, name, query = split_url(links.create(replace(LINK, container="ab", name="c")))
     assert links.read("a", "bc", query) is None
     assert links.read(container, name, query) is not None
 
 
 def test_the_key_survives_a_restart(tmp_path: Path) -> None:
-    """Links that an earlier process created stay valid; another folder has another key."""
+    """Links of an earlier process are valid; another folder has another key."""
     url = FileLinks("http://a", tmp_path / "key").create(LINK)
     assert FileLinks("http://b", tmp_path / "key").read(*split_url(url)) == LINK
     assert FileLinks("http://a", tmp_path / "other").read(*split_url(url)) is None

@@ -63,7 +63,7 @@ def reader(path: Path) -> Iterator[HubReader]:
 
 
 async def test_an_event_is_read_as_sent(log: HubWriter, reader: HubReader) -> None:
-    """An event has the sent body, key and properties, its partition, and an enqueued time in UTC."""
+    """An event is read with its body, key and properties, its partition, and an enqueued time in UTC."""
     before = now()
     await log.send(HUB, [HubMessage(b"\x00\xff{}", "pümp", {"a": "ß"})])
     (event,) = read_all(reader)
@@ -81,7 +81,7 @@ async def test_properties_are_read_as_sent(log: HubWriter, reader: HubReader, te
 
 
 async def test_partitions_keep_the_order_of_several_keys(log: HubWriter, reader: HubReader) -> None:
-    """Within each partition, the messages of one send call have the order of the call, for any keys."""
+    """Within a partition, the messages of one send call stay in order, whatever their keys are."""
     keys = [f"key-{number % 7}" for number in range(50)]
     await log.send(HUB, [build_message(str(number).encode(), key) for number, key in enumerate(keys)])
     for partition in reader.list_partitions(HUB):
@@ -91,7 +91,7 @@ async def test_partitions_keep_the_order_of_several_keys(log: HubWriter, reader:
 
 
 async def test_messages_of_a_key_keep_order_and_partition(log: HubWriter, reader: HubReader) -> None:
-    """Messages of one key are in one partition, in the order sent, with ascending sequence numbers."""
+    """Messages with one key are in one partition and in order, with ascending sequence numbers."""
     for number in range(20):
         await log.send(HUB, [build_message(f"{number}{half}".encode(), f"key-{number % 3}") for half in "ab"])
     for key in ("key-0", "key-1", "key-2"):
@@ -105,7 +105,7 @@ async def test_messages_of_a_key_keep_order_and_partition(log: HubWriter, reader
 
 
 async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubWriter, reader: HubReader) -> None:
-    """Concurrent sends share commits, and each message is stored once."""
+    """Concurrent sends share commits, and each message is stored exactly once."""
     await log.send(HUB, [build_message(b"first")])
     reader.has_changed()
     await asyncio.gather(*(log.send(HUB, [build_message(str(number).encode(), f"k{number}")]) for number in range(500)))
@@ -117,7 +117,7 @@ async def test_concurrent_sends_share_commits_and_lose_nothing(log: HubWriter, r
 
 
 def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> None:
-    """Two processes that append at once lose nothing, and sequence numbers are unique."""
+    """If two processes append at once, no event is lost and sequence numbers are unique."""
     writers = [subprocess.Popen([sys.executable, "-c", SENDER, str(path), name, "200"]) for name in ("a", "b")]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
     events = reader.read(HUB, find_partition_for_key("key"), 0, 1000)
@@ -128,7 +128,7 @@ def test_several_processes_append_to_one_file(path: Path, reader: HubReader) -> 
 
 
 def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None:
-    """Every event whose send was acknowledged exists after the sender was killed."""
+    """If the sender is killed, each event whose send was acknowledged is stored."""
     script = SENDER.replace("    await log.close()", "    print('done', flush=True)\n    await asyncio.sleep(60)")
     with subprocess.Popen([sys.executable, "-c", script, str(path), "x", "50"], stdout=subprocess.PIPE) as sender:
         assert sender.stdout is not None
@@ -138,7 +138,7 @@ def test_acknowledged_events_survive_kill(path: Path, reader: HubReader) -> None
 
 
 async def test_hubs_are_separate(log: HubWriter, reader: HubReader) -> None:
-    """An event is in the hub that it was sent to, and in no other."""
+    """An event is stored only in the hub to which it was sent."""
     await log.send("impulses", [build_message(b"1")])
     await log.send(HUB, [build_message(b"2")])
     assert [event.body for event in read_all(reader, "impulses")] == [b"1"]
@@ -147,7 +147,7 @@ async def test_hubs_are_separate(log: HubWriter, reader: HubReader) -> None:
 
 
 async def test_read_starts_after_and_stops_at_the_limit(log: HubWriter, reader: HubReader) -> None:
-    """A read returns at most ``limit`` events after the given sequence number."""
+    """A read returns up to ``limit`` events after the given sequence number."""
     await log.send(HUB, [build_message(str(number).encode()) for number in range(10)])
     events = reader.read(HUB, find_partition_for_key("key"), 3, 4)
     assert [event.sequence_number for event in events] == [4, 5, 6, 7]
@@ -155,7 +155,7 @@ async def test_read_starts_after_and_stops_at_the_limit(log: HubWriter, reader: 
 
 
 async def test_a_read_is_limited_in_bytes(log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read of large events ends at the byte limit, but returns at least one event."""
+    """A read ends at the byte limit, but returns at least one event."""
     monkeypatch.setattr("shared.backends.embedded.hub.MAX_READ_BYTES", 100)
     await log.send(HUB, [build_message(b"x" * 60) for _ in range(5)] + [build_message(b"y" * 500)])
     assert len(reader.read(HUB, find_partition_for_key("key"), 0, 100)) == 2
@@ -167,7 +167,7 @@ async def test_a_read_is_limited_in_bytes(log: HubWriter, reader: HubReader, mon
 def test_paging_returns_every_event_once(
     tmp_path_factory: pytest.TempPathFactory, sent: list[list[tuple[str, bytes]]]
 ) -> None:
-    """Reads that continue after the last sequence number return every event exactly once."""
+    """Reads that each continue after the last sequence number together return each event exactly once."""
     path = tmp_path_factory.mktemp("hub") / "hub.sqlite"
 
     async def send() -> None:
@@ -189,7 +189,7 @@ def test_paging_returns_every_event_once(
 
 
 def test_offsets_never_decrease(path: Path, reader: HubReader) -> None:
-    """A stored offset is 0 at first, then the highest one that was committed, also after a reopening."""
+    """The stored offset is 0 at first, then the highest committed offset, also after a reopening."""
     assert reader.read_offset(HUB, "live", "0") == 0
     for number in (5, 9, 3):
         reader.commit(HUB, "live", "0", number)
@@ -200,7 +200,7 @@ def test_offsets_never_decrease(path: Path, reader: HubReader) -> None:
 
 
 async def test_has_changed_reports_new_events(log: HubWriter, reader: HubReader) -> None:
-    """``has_changed`` returns True once after each write of another connection, and otherwise False."""
+    """``has_changed`` returns True once after each write of another connection, otherwise False."""
     assert reader.has_changed()
     assert not reader.has_changed()
     await log.send(HUB, [build_message(b"1")])
@@ -212,7 +212,7 @@ async def test_has_changed_reports_new_events(log: HubWriter, reader: HubReader)
 async def test_a_locked_file_rejects_sends_and_recovers(
     path: Path, log: HubWriter, reader: HubReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While another process locks the file, a send is unavailable and stores nothing; later sends succeed."""
+    """While another process locks the file, sends fail as unavailable and store nothing; later sends succeed."""
     monkeypatch.setattr("shared.backends.embedded.hub._BUSY_TIMEOUT_MS", 50)
     monkeypatch.setattr("shared.backends.embedded.sqlite.BUSY_TIMEOUT_MS", 50)
     holder = sqlite3.connect(path, autocommit=True)
@@ -230,7 +230,7 @@ async def test_a_locked_file_rejects_sends_and_recovers(
 
 
 async def test_a_full_disk_stores_nothing_of_a_send(log: HubWriter, reader: HubReader) -> None:
-    """If the file cannot grow, a send fails as unavailable and stores none of its messages."""
+    """If the disk is full, a send fails as unavailable and stores none of its messages."""
     await log.send(HUB, [build_message(b"1")])
     assert log._connection is not None
     log._connection.execute("PRAGMA max_page_count=20")
@@ -242,7 +242,7 @@ async def test_a_full_disk_stores_nothing_of_a_send(log: HubWriter, reader: HubR
 
 
 async def test_a_closed_log_rejects_sends(path: Path) -> None:
-    """A send to a closed log is rejected as unavailable."""
+    """A send fails as unavailable after the log is closed."""
     log = HubWriter(path)
     await log.send(HUB, [build_message(b"1")])
     await log.close()
@@ -251,7 +251,7 @@ async def test_a_closed_log_rejects_sends(path: Path) -> None:
 
 
 async def test_a_cancelled_send_does_not_affect_others(log: HubWriter, reader: HubReader) -> None:
-    """If one send is cancelled, other sends of the same commit are stored completely."""
+    """If one send is cancelled, the other sends of the same commit are stored completely."""
     sends = [asyncio.ensure_future(log.send(HUB, [build_message(str(number).encode())])) for number in range(10)]
     await asyncio.sleep(0)
     sends[3].cancel()
@@ -262,10 +262,10 @@ async def test_a_cancelled_send_does_not_affect_others(log: HubWriter, reader: H
 
 @given(st.text())
 def test_partition_is_stable_and_valid(key: str) -> None:
-    """Each UTF-8 key has one partition, which never changes and is one of the hub's partitions."""
+    """Each UTF-8 key has one partition, which never changes and belongs to the hub."""
     assert find_partition_for_key(key) in {str(number) for number in range(PARTITIONS)}
 
 
-def test_partition_of_known_keys() -> None:
-    """The partition of a key is the same in every release."""
+def test_known_keys_have_known_partitions() -> None:
+    """The partition of a key is the same in each release."""
     assert [find_partition_for_key(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]

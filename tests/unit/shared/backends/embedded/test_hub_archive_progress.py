@@ -1,4 +1,4 @@
-"""Tests of the archive's progress, computed from the messages of the embedded hub."""
+"""Tests of the archive's progress, which is computed from the messages of the embedded hub."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ async def hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
 
 
 def commit_as_read(path: Path, hub: str, group: str) -> None:
-    """Commit all events of a hub as read by a consumer group."""
+    """Mark all events of a hub as read by a consumer group."""
     reader = HubReader(path)
     for partition in reader.list_partitions(hub):
         reader.commit(hub, group, partition, reader.find_last_sequence_number(hub, partition))
@@ -30,13 +30,13 @@ def commit_as_read(path: Path, hub: str, group: str) -> None:
 
 
 async def test_an_empty_hub_is_archived(tmp_path: Path) -> None:
-    """Without messages in the hub, the archive is complete."""
+    """If the hub has no messages, the archive is complete."""
     assert await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)
 
 
 @pytest.mark.parametrize(("hub_name", "group"), [(TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive")])
 async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_name: str, group: str) -> None:
-    """The archive is complete only when its consumer group has read all events; other groups have no effect."""
+    """The archive is complete only after its consumer group has read all events; other groups do not matter."""
     await hub.send(hub_name, [MESSAGE])
     path = tmp_path / "hub.sqlite"
     commit_as_read(path, hub_name, "live")
@@ -46,7 +46,7 @@ async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_nam
 
 
 async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: HubWriter) -> None:
-    """A message counts as archived when its normalised form is archived; later messages have no effect."""
+    """A message counts as archived when its normalised form is archived; later messages do not matter."""
     path = tmp_path / "hub.sqlite"
     await hub.send(TELEMETRY_HUB, [MESSAGE])
     waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))
@@ -60,6 +60,6 @@ async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: Hub
 
 
 async def test_an_unreadable_hub_is_not_archived(tmp_path: Path) -> None:
-    """If the hub's file is damaged, the archive does not count as complete."""
+    """If the hub's file is damaged, the archive is not complete."""
     (tmp_path / "hub.sqlite").write_bytes(b"no database" * 1000)
     assert not await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)

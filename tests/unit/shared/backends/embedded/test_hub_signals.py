@@ -1,4 +1,4 @@
-"""Tests of signals between writers and readers of the embedded event hub in one process."""
+"""Tests of signals from writers to readers of the embedded event hub in one process."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -12,8 +12,8 @@ from shared.errors import WorkspaceError
 from shared.telemetry.models import HubMessage
 
 
-async def test_writer_announces_the_places_of_events_on_disk(tmp_path: Path) -> None:
-    """After a commit, readers in the same process are notified of the hub and partition of the new events."""
+async def test_a_commit_signals_the_partitions_of_its_events(tmp_path: Path) -> None:
+    """After a commit, readers in the same process are signalled the hub and partition of the new events."""
     signals, announced = HubSignals(), list[Collection[HubPlace]]()
     signals.subscribe(tmp_path / "hub.sqlite", announced.append)
     log = HubWriter(tmp_path / "hub.sqlite", signals=signals)
@@ -23,7 +23,7 @@ async def test_writer_announces_the_places_of_events_on_disk(tmp_path: Path) -> 
 
 
 async def test_failed_commit_is_not_announced(tmp_path: Path) -> None:
-    """Readers are not notified of events whose commit failed."""
+    """If a commit fails, readers get no signal."""
     signals, announced = HubSignals(), list[Collection[HubPlace]]()
     folder = tmp_path / "hub.sqlite"
     folder.mkdir()
@@ -36,7 +36,7 @@ async def test_failed_commit_is_not_announced(tmp_path: Path) -> None:
 
 
 def test_announcements_reach_only_readers_of_the_file(tmp_path: Path) -> None:
-    """Readers of another file, and readers that have unsubscribed, are not notified."""
+    """Readers of another file, and readers that have unsubscribed, get no signal."""
     signals, first, second = HubSignals(), list[Collection[HubPlace]](), list[Collection[HubPlace]]()
     unsubscribe = signals.subscribe(tmp_path / "a", first.append)
     signals.subscribe(tmp_path / "b", second.append)

@@ -1,4 +1,4 @@
-"""Tests of trimming the embedded hub: events that all groups have read are deleted, and the file shrinks."""
+"""Tests of trimming the embedded hub: events that all groups have read are deleted."""
 
 import signal
 import sqlite3
@@ -69,7 +69,7 @@ def trimmer(path: Path) -> Iterator[HubTrimmer]:
 
 
 async def test_trim_retains_unread_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
-    """Trimming deletes an event only if all given groups have read it."""
+    """Trimming deletes an event only if all consumer groups have read it."""
     await writer.send(HUB, build_messages(6))
     reader.commit(HUB, "live", PARTITION, 6)
     assert trimmer.trim(now() + LATER, {HUB: ["live", "adx"]}) == 0
@@ -79,7 +79,7 @@ async def test_trim_retains_unread_events(writer: HubWriter, reader: HubReader, 
 
 
 async def test_trim_retains_recent_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
-    """Trimming retains events that are not old enough, even if all groups have read them."""
+    """Trimming does not delete recent events, even if all groups have read them."""
     await writer.send(HUB, [HubMessage(b"old", "key", {})])
     border = now()
     await writer.send(HUB, [HubMessage(b"young", "key", {})])
@@ -91,7 +91,7 @@ async def test_trim_retains_recent_events(writer: HubWriter, reader: HubReader, 
 async def test_sequence_numbers_are_not_reused_after_trimming(
     path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
 ) -> None:
-    """A partition without events continues its sequence numbers after trimming, also if the file is reopened."""
+    """After trimming, an empty partition continues its sequence numbers, also after a reopening."""
     await writer.send(HUB, build_messages(2))
     reader.commit(HUB, "live", PARTITION, 2)
     assert trimmer.trim(now() + LATER, {HUB: ["live"]}) == 2
@@ -104,7 +104,7 @@ async def test_sequence_numbers_are_not_reused_after_trimming(
 async def test_the_space_of_deleted_events_is_returned(
     path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
 ) -> None:
-    """After trimming, the file has at most a quarter of free space."""
+    """After trimming, at most a quarter of the file is free space."""
     await writer.send(HUB, build_messages(2_000, 4_000))
     reader.commit(HUB, "live", PARTITION, 1_990)
     before = measure_file(path)
@@ -114,7 +114,7 @@ async def test_the_space_of_deleted_events_is_returned(
 
 
 async def test_an_earlier_file_is_converted(tmp_path: Path) -> None:
-    """A file from a version without incremental vacuum is converted, and trimming returns its free space."""
+    """A file of a version without incremental vacuum is converted, and trimming returns its free space."""
     path = tmp_path / "hub.sqlite"
     with sqlite3.connect(path) as old:
         old.execute("PRAGMA auto_vacuum=NONE")
@@ -131,7 +131,7 @@ async def test_an_earlier_file_is_converted(tmp_path: Path) -> None:
 
 
 async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: HubWriter, reader: HubReader) -> None:
-    """No event is lost if another process trims the hub and is killed while events are sent."""
+    """If another process trims the hub during sends and is killed, no event is lost."""
     await writer.send(HUB, build_messages(20_000))
     reader.commit(HUB, "live", PARTITION, 15_000)
     for expected in (-signal.SIGKILL, 0):
@@ -148,7 +148,7 @@ async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: 
 
 
 def measure_file(path: Path) -> int:
-    """Return the size of the hub's file after the write-ahead log was copied into it."""
+    """Return the size of the hub's file with all committed changes."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

@@ -1,4 +1,4 @@
-"""Tests of keys and secrets that are stored in files."""
+"""Tests of keys and secrets in files."""
 
 import stat
 from pathlib import Path
@@ -20,7 +20,7 @@ from shared.errors import WorkspaceError
 
 
 async def test_a_secret_is_created_once(tmp_path: Path) -> None:
-    """A secret is created once in a file that only its owner can read; another process reads the same secret."""
+    """A secret is created once, in a file that only its owner can read; another process reads the same secret."""
     path = tmp_path / "a" / "secret"
     path.parent.mkdir()
     secret = await FileSecret(path)()
@@ -38,7 +38,7 @@ async def test_two_signers_use_one_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"not a key"])
 def test_a_file_without_a_key_is_an_error(tmp_path: Path, content: bytes) -> None:
-    """A file without a valid key is rejected and not replaced, because old signatures then could not be verified."""
+    """A file without a valid key is rejected and not replaced, because old signatures could then never be verified."""
     path = tmp_path / "key.pem"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"key\.pem"):
@@ -56,7 +56,7 @@ def test_a_key_on_another_curve_is_an_error(tmp_path: Path) -> None:
 
 
 async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) -> None:
-    """If checkpoints exist, a missing key raises an error, because a new key would make them untrusted."""
+    """If checkpoints exist, a missing key is an error, because a new key would make them untrusted."""
     notes = tmp_path / "checkpoints"
     notes.mkdir()
     (notes / "1").write_text("a checkpoint", encoding="utf-8")
@@ -66,7 +66,7 @@ async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) ->
 
 
 async def test_keys_before_a_rotation_stay_trusted(tmp_path: Path) -> None:
-    """After a rotation, a running process signs with the new key, and signatures of old keys stay trusted."""
+    """After a rotation, a running process signs with the new key, and signatures of older keys stay trusted."""
     path = tmp_path / "key.pem"
     create_private(path)
     signer = FileNoteSigner(path, tmp_path / "checkpoints")

@@ -1,4 +1,4 @@
-"""Tests of the audit log in SQLite, with concurrent appends to one chain."""
+"""Tests of the audit log in SQLite with concurrent appends to one chain."""
 
 import asyncio
 import sqlite3
@@ -39,7 +39,7 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
 
 
 async def test_a_record_is_returned_as_stored(log: SqliteAuditLog) -> None:
-    """The returned record equals the stored record, and the first record links to the genesis hash."""
+    """The returned record equals the stored record; the first record links to the genesis hash."""
     returned = await log.append(PLATFORM, "admin", EVENT | {"AfterState": {"n": 1.0}}, append_id="a")
     assert [returned] == await log.records(PLATFORM)
     assert (returned["RecordID"], returned["UserID"]) == ("000000000001", "admin")
@@ -47,7 +47,7 @@ async def test_a_record_is_returned_as_stored(log: SqliteAuditLog) -> None:
 
 
 async def test_chains_are_separate(log: SqliteAuditLog) -> None:
-    """Each target and scope has its own chain, starting at 1."""
+    """Each target and scope has its own chain, which begins with sequence number 1."""
     places = [(PLATFORM, ""), (Target.ACCESS_CONTROL, ""), (Target.DOMAIN_EVENTS, "s1"), (Target.DOMAIN_EVENTS, "s2")]
     for number in range(2):
         for target, scope in places:
@@ -59,7 +59,7 @@ async def test_chains_are_separate(log: SqliteAuditLog) -> None:
 
 
 async def test_an_append_id_is_stored_once(log: SqliteAuditLog) -> None:
-    """Repeating an append id returns the first record and appends nothing."""
+    """Appending again with the same append id returns the first record and stores nothing."""
     first = await log.append(PLATFORM, "admin", EVENT, append_id="same")
     again = await log.append(PLATFORM, "admin", EVENT, append_id="same")
     assert again == first
@@ -67,14 +67,14 @@ async def test_an_append_id_is_stored_once(log: SqliteAuditLog) -> None:
 
 
 async def test_simultaneous_retries_are_stored_once(log: SqliteAuditLog) -> None:
-    """Concurrent retries return the same record."""
+    """Concurrent retries with one append id return the same record."""
     records = await asyncio.gather(*(log.append(PLATFORM, "admin", EVENT, append_id="same") for _ in range(8)))
     assert all(record == records[0] for record in records)
     assert len(await log.records(PLATFORM)) == 1
 
 
 async def test_timestamps_never_decrease(tmp_path: Path) -> None:
-    """If the clock was set back, new records have the time of the last record."""
+    """If the clock was set back, a new record gets the time of the last record."""
     at = datetime(2026, 1, 5, 8, tzinfo=UTC)
     log = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id, runtime=Runtime(now=lambda: at))
     await log.append(PLATFORM, "u", EVENT, append_id="1")
@@ -88,7 +88,7 @@ async def test_timestamps_never_decrease(tmp_path: Path) -> None:
 
 
 async def test_a_rejected_event_leaves_no_gap(log: SqliteAuditLog) -> None:
-    """An event without canonical form is rejected, and the next event gets the next sequence number."""
+    """An event without a canonical form is rejected; the next event gets the next sequence number."""
     with pytest.raises(WorkspaceError):
         await log.append(PLATFORM, "u", EVENT | {"AfterState": {"n": 2**60}}, append_id="1")
     record = await log.append(PLATFORM, "u", EVENT, append_id="1")
@@ -96,7 +96,7 @@ async def test_a_rejected_event_leaves_no_gap(log: SqliteAuditLog) -> None:
 
 
 async def test_a_changed_row_is_detected(log: SqliteAuditLog, tmp_path: Path) -> None:
-    """If a row is changed directly in the file, verification reports the chain as broken."""
+    """If a row is changed in the file, verification reports a broken chain."""
     for number in range(3):
         await log.append(PLATFORM, "u", EVENT, append_id=str(number))
     with sqlite3.connect(tmp_path / "provenance.sqlite") as file:
@@ -109,7 +109,7 @@ async def test_a_changed_row_is_detected(log: SqliteAuditLog, tmp_path: Path) ->
 
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
-    """A log without its file raises UNAVAILABLE."""
+    """If its file cannot be opened, an audit log raises UNAVAILABLE."""
     log = SqliteAuditLog(tmp_path, get_workspace_id)
     with pytest.raises(WorkspaceError) as caught:
         await log.append(PLATFORM, "u", EVENT, append_id="1")
@@ -117,7 +117,7 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
 
 
 async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
-    """Concurrent appends by two processes cause no gap or fork, and store each event once."""
+    """Concurrent appends of two processes store each event once, without gap or fork."""
     file = tmp_path / "provenance.sqlite"
     processes = [_start_process(file, name) for name in ("p1", "p2")]
     try:
@@ -140,7 +140,7 @@ async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
 
 
 async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> None:
-    """After writers are killed, the chain is valid and has every acknowledged event once; retries add no event."""
+    """If writers are killed, the chain is valid and has each acknowledged event once, also after retries."""
     file = tmp_path / "provenance.sqlite"
     answered: list[list[str]] = []
     for number in range(3):
@@ -186,7 +186,7 @@ def _start_process(file: Path, name: str, count: str = "10") -> subprocess.Popen
 
 
 async def test_a_file_of_an_earlier_layout_is_supported(tmp_path: Path) -> None:
-    """Records in a table of an earlier version, ordered by chain and sequence, can still be read."""
+    """Records in a table of an earlier version can still be read."""
     path = tmp_path / "provenance.sqlite"
     earlier = SCHEMA.replace("PRIMARY KEY (chain, sequence)\n);", "PRIMARY KEY (chain, sequence)\n) WITHOUT ROWID;")
     assert earlier != SCHEMA

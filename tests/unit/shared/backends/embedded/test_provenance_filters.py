@@ -1,4 +1,4 @@
-"""Tests of filters of the audit chains that use an index."""
+"""Tests that filters of audit chains use an index."""
 
 import sqlite3
 from contextlib import closing
@@ -15,7 +15,7 @@ WITH_AN_INDEX = {"UserID": "by_user", "ReasonCategory": "by_reason", "Status": "
 @pytest.mark.parametrize("name", WITH_AN_INDEX)
 @pytest.mark.parametrize("others", [{}, {"ActionType": "Update", "EntityType": "Batch"}])
 def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
-    """A query for rare values uses an index instead of scanning the chain."""
+    """A query for rare values uses an index and does not scan the chain."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)
@@ -31,7 +31,7 @@ def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
 
 
 def test_searches_for_amendments_and_decisions_use_indexes() -> None:
-    """Searches for an entity's amendments, and for the decisions about amendments, use indexes."""
+    """Searches for amendments of an entity, and for decisions about amendments, use indexes."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)

@@ -1,4 +1,4 @@
-"""Tests of the counts of chains in SQLite while processes append and count concurrently and some are killed."""
+"""Tests of chain counts in SQLite while processes append and count, and some are killed."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ async def get_workspace_id() -> str:
 
 
 async def append_all(path: Path, count: int) -> None:
-    """Append amendments, approve every second one, and print a line after each append."""
+    """Append amendments, approve every second one, and print a line after each."""
     store = SqliteChainStore(path)
     log = ChainLog(store, get_workspace_id)
     amendments = Amendments(log, store)
@@ -55,7 +55,7 @@ async def append_all(path: Path, count: int) -> None:
 
 
 async def count_all(path: Path) -> None:
-    """Count the chain repeatedly, a few amendments at a time."""
+    """Count the chain repeatedly, some amendments at a time."""
     provenance_overview.COUNTED_AT_ONCE = 2  # type: ignore[misc]
     overview = SqliteChainOverview(path)
     for _ in range(50):
@@ -66,7 +66,7 @@ async def count_all(path: Path) -> None:
 
 
 async def start_process(name: str, path: Path) -> Process:
-    """Start a process that runs a function of this module, and return it after its first line."""
+    """Start a process that runs a function of this module; return it after its first line of output."""
     script = f"import asyncio, pathlib; from {MODULE} import *; asyncio.run({name})"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", script, str(path), stdout=PIPE, cwd=Path(__file__).parents[5], env=dict(os.environ)

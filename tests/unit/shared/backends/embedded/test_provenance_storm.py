@@ -1,4 +1,4 @@
-"""Tests of writers in processes that are killed and restarted at random: every acknowledged event is stored once."""
+"""Tests that killed and restarted writers store each acknowledged event once."""
 
 import random
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.unit.shared.backends.storms import check_records, read_stored_records
 
 @pytest.mark.parametrize("seconds", [4.0, pytest.param(60.0, marks=pytest.mark.soak)])
 async def test_kills_lose_nothing(tmp_path: Path, seconds: float) -> None:
-    """If 64 writers in 4 processes are killed and restarted, each acknowledged event is stored once, in order."""
+    """If 64 writers in 4 processes are killed and restarted, each acknowledged event is stored once and in order."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     file = tmp_path / "provenance.sqlite"

@@ -1,4 +1,4 @@
-"""Tests of the verification process: its results equal local results, and it ends with its parent process."""
+"""Tests of the verification process: its results, its failures and its end."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
 
 
 async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> ChainVerdict:
-    """Return the verdict of a verification whose windows, of four records each, run in the process."""
+    """Return the verdict of a verification that runs in the process, with four records in each window."""
     return await ChainVerifier(store, get_workspace_id, seconds=seconds, parallel=build_parallel_options(4)).verify(
         CHAIN
     )
@@ -57,7 +57,7 @@ async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> Cha
 
 @pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])
 def test_a_request_of_any_scope_is_one_line(scope: str) -> None:
-    """A request to the process is one line that is parsed to the same chain, whatever its scope contains."""
+    """A request to the process is one line, which is parsed to the same chain, whatever its scope contains."""
     asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
     line = request_to_line(asked)
     assert (request_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
@@ -73,7 +73,7 @@ async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> Non
 
 
 async def test_a_second_verification_has_no_process(log: SqliteAuditLog) -> None:
-    """Only one of several concurrent verifications uses the process; the others run in the service."""
+    """If several verifications run at once, one uses the process and the others run in the service."""
     async with log.store.open_window_verifier():
         with pytest.raises(VerifierUnavailableError):
             await log.store.open_window_verifier().__aenter__()
@@ -92,7 +92,7 @@ async def test_a_change_found_by_the_process_is_reported(log: SqliteAuditLog) ->
 
 
 async def test_a_killed_process_is_not_required(log: SqliteAuditLog) -> None:
-    """If the verification process is killed, the service continues locally with the same verdict."""
+    """If the verification process is killed, the service continues locally and returns the same verdict."""
     store = StoreWithKilledVerifier(log.store._path)
     assert (await verify_in_process(store)).reason == f"{COUNT} records, all sound"
     assert store.killed
@@ -107,7 +107,7 @@ async def test_a_host_without_processes_verifies_locally(log: SqliteAuditLog, mo
 
 
 async def test_a_cancelled_verification_ends_its_process(log: SqliteAuditLog) -> None:
-    """After a cancellation or a timeout, the verification process has ended."""
+    """After a cancellation or timeout, the verification process has ended."""
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     store = StoreWithStoppedVerifier(log.store._path, started)
     walk = asyncio.create_task(verify_in_process(store))
@@ -120,7 +120,7 @@ async def test_a_cancelled_verification_ends_its_process(log: SqliteAuditLog) ->
 
 
 async def test_a_process_ends_with_its_parent(log: SqliteAuditLog) -> None:
-    """The verification process ends if its parent process is killed."""
+    """If its parent process is killed, the verification process ends."""
     parent = await asyncio.create_subprocess_exec(
         sys.executable, "-c", ASKS_AND_STAYS, str(log.store._path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
@@ -133,7 +133,7 @@ async def test_a_process_ends_with_its_parent(log: SqliteAuditLog) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs; an ended process whose parent has not read its status does not count."""
+    """Return whether a process runs; a process that has ended but was not waited for does not run."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -149,13 +149,13 @@ async def wait_until_dead(pid: int) -> None:
 
 
 class StoreWithKilledVerifier(SqliteChainStore):
-    """Embedded store whose verification process is killed after its first result."""
+    """Embedded store whose verification process is killed after the first result."""
 
     killed = False
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Return a verifier whose process is killed after its first result."""
+        """Return a verifier whose process is killed after the first result."""
         async with VerifierProcess(self._path) as process:
 
             async def verify_and_kill(request: WindowRequest) -> WindowResult:
@@ -168,7 +168,7 @@ class StoreWithKilledVerifier(SqliteChainStore):
 
 
 class StoreWithStoppedVerifier(SqliteChainStore):
-    """Embedded store whose verification process is suspended before its first result."""
+    """Embedded store whose verification process is suspended before the first result."""
 
     def __init__(self, path: Path, started: asyncio.Future[int]) -> None:
         super().__init__(path)

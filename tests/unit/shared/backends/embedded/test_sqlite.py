@@ -17,7 +17,7 @@ SCHEMA = "CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, m INTEGER)"
 
 
 async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If opening a file is cancelled, closing the file leaves no connection open."""
+    """If opening a file is cancelled, closing it leaves no connection open."""
     begun, go_on = threading.Event(), threading.Event()
     opened: list[sqlite3.Connection] = []
     genuine = sqlite.connect
@@ -44,7 +44,7 @@ async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 async def writes(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
-    """Provide a WriteBatcher over a new file with one table."""
+    """Provide a WriteBatcher for a new file with one table."""
     opened = WriteBatcher(SqliteDatabase(tmp_path / "t.sqlite", SCHEMA))
     yield opened
     await opened.close()
@@ -59,7 +59,7 @@ def _read_rows(folder: Path) -> list[int]:
 
 
 async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Path) -> None:
-    """A failed write raises its error and stores nothing; other writes of the batch are on disk."""
+    """A failed write raises its error and stores nothing; the other writes of its batch are stored."""
 
     async def insert_row(n: int) -> str:
         def work(connection: sqlite3.Connection) -> str:
@@ -79,7 +79,7 @@ async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Pat
 
 
 async def test_writes_share_commits(tmp_path: Path) -> None:
-    """Writes that arrive during a commit are committed together afterwards."""
+    """Writes that arrive during a commit are committed together in the next one."""
     database = SqliteDatabase(tmp_path / "t.sqlite", SCHEMA)
     writes = WriteBatcher(database)
     transactions: list[str] = []
@@ -92,7 +92,7 @@ async def test_writes_share_commits(tmp_path: Path) -> None:
 
 
 async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
-    """If a transaction fails, all writes of its batch get an error, and later writes succeed."""
+    """If a transaction fails, each write of its batch gets an error, and later writes succeed."""
 
     def roll_back(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
@@ -108,7 +108,7 @@ async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
 
 
 async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tmp_path: Path) -> None:
-    """A caller that is cancelled while it waits does not prevent the writes of other callers."""
+    """If a caller is cancelled while it waits, the writes of other callers are still stored."""
 
     def insert_row(connection: sqlite3.Connection) -> int:
         return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
@@ -122,7 +122,7 @@ async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tm
 
 
 async def test_each_read_gets_its_own_result(tmp_path: Path) -> None:
-    """Each read gets its own rows or error, and a cancelled read does not affect others."""
+    """Each read gets its own rows or its own error, and cancelling one does not affect others."""
     database = SqliteDatabase(tmp_path / "file.sqlite", "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1), (2);")
     reads = ReadBatcher(database)
     gone = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT 1").fetchone()))

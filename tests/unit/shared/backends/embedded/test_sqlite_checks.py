@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Hold the write lock of a file."""
+    """Hold the write lock of a file for the duration of the block."""
     with closing(sqlite3.connect(path, autocommit=True)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield
@@ -38,7 +38,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("check", CHECKS)
 async def test_a_locked_file_fails(path: Path, check: Check) -> None:
-    """The readiness check fails while another writer holds the lock, and succeeds afterwards."""
+    """While another writer holds the lock, the readiness check fails; afterwards it succeeds."""
     with hold_lock(path), pytest.raises(sqlite3.OperationalError, match="locked"):
         await check(path, SOON)
     await check(path, SOON)
@@ -46,14 +46,14 @@ async def test_a_locked_file_fails(path: Path, check: Check) -> None:
 
 @pytest.mark.parametrize("check", CHECKS)
 async def test_a_missing_file_is_not_created(tmp_path: Path, check: Check) -> None:
-    """The readiness check of a store without a file succeeds and does not create the file."""
+    """If a store has no file yet, its readiness check succeeds and does not create the file."""
     await check(tmp_path / "new.sqlite", SOON)
     assert not [*tmp_path.iterdir()]  # noqa: ASYNC240  a folder of its own
 
 
 @pytest.mark.parametrize("check", CHECKS)
 async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
-    """A readiness check of a file that is not a database fails."""
+    """If the file is not a database, the readiness check fails."""
     path = tmp_path / "damaged.sqlite"
     path.write_bytes(b"no database" * 100)
     with pytest.raises(sqlite3.DatabaseError):
@@ -61,7 +61,7 @@ async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
 
 
 async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the file cannot grow, the check of writing fails, but the check of the lock succeeds."""
+    """If the disk is full, the check of writing fails, but the check of the lock succeeds."""
     genuine = sqlite3.connect
 
     def raise_disk_full(name: str, **options: Any) -> sqlite3.Connection:
@@ -76,7 +76,7 @@ async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.
 
 
 async def test_a_busy_file_passes(path: Path) -> None:
-    """The check succeeds even if other writers hold the lock nearly all the time, and no write is lost."""
+    """The check succeeds even if other writers hold the lock most of the time, and no write is lost."""
     enough = threading.Event()
 
     def write() -> int:

@@ -1,4 +1,4 @@
-"""Tests of the return of free space of SQLite files."""
+"""Tests of returning free space of SQLite files to the disk."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ ROWS = 3_000
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return the place of a file."""
+    """Return the path of a file."""
     return tmp_path / "a.sqlite"
 
 
 def insert_and_delete_rows(connection: sqlite3.Connection) -> None:
-    """Store rows of about a page each, and delete all of them."""
+    """Insert rows of about one page each, and delete all of them."""
     connection.execute("CREATE TABLE t (b BLOB)")
     connection.executemany("INSERT INTO t VALUES (?)", [(b"x" * 3_500,)] * ROWS)
     connection.commit()
@@ -41,7 +41,7 @@ def count_pages(connection: sqlite3.Connection) -> int:
 
 @pytest.fixture
 def connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """Return a connection to a new file that can return space."""
+    """Return a connection to a new file whose free space can be returned."""
     with closing(sqlite3.connect(path)) as opened:
         enable_incremental_vacuum(opened)
         insert_and_delete_rows(opened)
@@ -49,7 +49,7 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def test_space_is_returned_in_steps(connection: sqlite3.Connection) -> None:
-    """Free space is returned in steps, between which other writers run; a quarter of the file stays free."""
+    """Free space is returned in steps, between which others can write; a quarter of the file stays free."""
     steps: list[int] = []
 
     def run(step: object) -> None:

@@ -1,4 +1,4 @@
-"""Process of the Data Explorer emulator: command line, startup and shutdown.
+"""Process of the Data Explorer emulator: its command line, startup and shutdown.
 
 This module is separate from ``__main__``, which must configure the memory allocator before this module loads DuckDB.
 """
@@ -149,7 +149,7 @@ def _open_listener(port: int) -> Iterator[socket.socket]:
 
 
 class _EndpointServer(uvicorn.Server):
-    """uvicorn server that prints ``ready URL`` when it accepts requests, so that a parent process can wait."""
+    """uvicorn server that prints ``ready URL`` once it accepts requests; a parent process waits for this line."""
 
     def __init__(self, application: Application, listener: socket.socket) -> None:
         super().__init__(
@@ -172,9 +172,9 @@ class _EndpointServer(uvicorn.Server):
 
 
 def _stop_at_end_of_input(server: uvicorn.Server, consumer: HubConsumer | None) -> None:
-    """Wait for the end of standard input, then shut the server down; kill the process if this takes too long.
+    """Shut the server down at the end of standard input; if this takes too long, kill the process.
 
-    Until then, each input announces events of the hub.
+    Before the end, each byte of input means that the event hub has new events.
     """
     # Not sys.stdin: this thread would hold its lock, which breaks the shutdown of the interpreter.
     while os.read(0, 4096):

@@ -48,7 +48,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class _CallerDisconnectedError(Exception):
-    """The caller disconnected before its request was answered."""
+    """The caller disconnected before it received the reply."""
 
 
 class Application:
@@ -133,7 +133,7 @@ class Application:
     async def _run_query(
         self, receive: Receive, text: str, parameters: Mapping[str, Any], options: RequestOptions, request_id: str
     ) -> bytes:
-        """Run a query, or use a cached result of an age that the request accepts; return the result as JSON frames."""
+        """Run a query, or use a cached result if the request accepts its age; return the result as JSON frames."""
         origin = ResultOrigin(request_id, datetime.now(UTC))
         key = self._results.create_key(text, parameters, options) if options.cached_seconds else None
         if key is not None and not options.refresh_cache:
@@ -148,7 +148,7 @@ class Application:
 
 
 def _reject_browsers(headers: Mapping[str, str]) -> None:
-    """Reject requests of web pages, also of a page whose host name resolves to 127.0.0.1 (DNS rebinding)."""
+    """Reject requests from web pages, including pages whose host name resolves to 127.0.0.1 (DNS rebinding)."""
     host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
     if host not in _HOSTS or "origin" in headers:
         raise QueryError(
@@ -204,7 +204,7 @@ def _parse_object(body: bytes) -> Mapping[str, Any]:
 
 
 def _parse_properties(value: Any) -> Mapping[str, Any]:
-    """Parse the request properties, which clients send as a string with JSON text inside the JSON body."""
+    """Parse the request properties; clients may send them as a string with JSON text inside the JSON body."""
     if value in (None, ""):
         return {}
     if isinstance(value, str):

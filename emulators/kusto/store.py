@@ -4,10 +4,10 @@ The table contains one row for each telemetry event (impulse). A key is a hash b
 recognised. Rows, offset and keys are stored in one transaction, so that each event of the hub is in the table exactly
 once, even after a crash.
 
-A filter of recent keys in memory avoids that the search for duplicates reads all keys of a day. The table
-``ingest.seen`` decides whether a message is a duplicate. A Bloom filter answers "certainly new" for almost all
-messages, and names the time range of the keys that must be read for the others. It may report a new key as possibly
-stored, but never the opposite.
+Because of an in-memory filter of recent keys, the search for duplicates does not read all keys of a day. The table
+``ingest.seen`` decides whether a message is a duplicate. A Bloom filter recognises almost all new messages without
+reading the table. For the other messages, it returns the time range of the keys that must be read. The filter may
+report a new key as possibly stored, but never a stored key as new.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ _CHUNK_KEYS = 20_000
 
 
 class TimeRange(NamedTuple):
-    """Time range in which keys were stored, both ends included; naive datetimes in UTC."""
+    """Time range in which keys were stored, both ends included, as naive datetimes in UTC."""
 
     oldest: datetime
     newest: datetime
@@ -52,7 +52,7 @@ class TimeRange(NamedTuple):
 
 @dataclass(slots=True)
 class _Generation:
-    """Keys that were stored one after the other.
+    """Keys that were stored in one period, with their filter and their time range.
 
     Attributes:
         bits: filter of the keys.
@@ -66,7 +66,7 @@ class _Generation:
 
 
 class RecentKeys:
-    """Filter of the keys of the last day, in generations that expire one by one; not thread-safe.
+    """Filter of the keys of the last day. Its generations expire one after the other. Not thread-safe.
 
     Args:
         filter_bits: bits of one generation's filter; a power of two.
@@ -89,7 +89,7 @@ class RecentKeys:
             keys = keys[len(chunk) :]
 
     def find_possible(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], TimeRange | None]:
-        """Return which keys may be stored, and the time range in which these were stored; None if all keys are new."""
+        """Return a flag for each key that may be stored, and the time range to search; None if all keys are new."""
         found = np.zeros(len(keys), dtype=bool)
         ranges: list[TimeRange] = []
         places = self._compute_places(keys)
@@ -104,7 +104,7 @@ class RecentKeys:
         return found, TimeRange(min(each.oldest for each in ranges), max(each.newest for each in ranges))
 
     def forget_before(self, instant: datetime) -> None:
-        """Remove the generations whose keys were all stored before a time."""
+        """Remove the generations whose keys were all stored before the given time."""
         self._generations = [each for each in self._generations if each.stored.newest >= instant]
 
     def _get_or_open_generation(self, stored: TimeRange) -> _Generation:
@@ -124,14 +124,14 @@ class RecentKeys:
         bits |= np.packbits(flags, bitorder="little")
 
     def _compute_places(self, keys: Keys) -> npt.NDArray[np.uint64]:
-        """Return the filter bits of each key, computed from sums of the two independent halves of the key's hash."""
+        """Return the bit positions of each key in the filter, computed from the two halves of the key's hash."""
         steps = np.arange(_PROBES, dtype=np.uint64)
         odd = keys[:, 1:2] | np.uint64(1)
         return (keys[:, 0:1] + steps * odd) & np.uint64(self._filter_bits - 1)
 
 
 def to_keys(pairs: Iterable[tuple[int, int]]) -> Keys:
-    """Convert keys, each as its higher and lower 64 bits, to an array."""
+    """Convert keys, given as pairs of the higher and lower 64 bits, to an array."""
     return np.array(list(pairs), dtype=np.uint64).reshape(-1, 2)
 
 
@@ -309,7 +309,7 @@ class TelemetryStore:
 
     def _insert_rows(self, rows: Sequence[TelemetryRow], now: datetime) -> int:
         recent = self._recent = self._recent or self._load_recent_keys(now)
-        copies = self._find_copies(recent, rows, now)
+        copies = self._find_stored_keys(recent, rows, now)
         rows = [row for row in rows if row.key not in copies]
         # Before the commit: after a rollback, a key that is not stored only costs a search.
         recent.add(to_keys(row.key for row in rows), TimeRange(now, now))
@@ -322,7 +322,7 @@ class TelemetryStore:
             self._connection.unregister("arrived")
         return len(rows)
 
-    def _find_copies(
+    def _find_stored_keys(
         self, recent: RecentKeys, rows: Sequence[TelemetryRow], now: datetime
     ) -> frozenset[tuple[int, int]]:
         """Return the keys of rows that are already stored; search only the keys that the filter cannot exclude."""

@@ -1,7 +1,7 @@
 """Translation of a KQL query to one SELECT for DuckDB.
 
-The translation also names the functions of a query whose results differ from Data Explorer's, because their arithmetic
-is not documented.
+The translation also lists those functions of a query whose results may differ from Data Explorer's, because their exact
+arithmetic is not documented.
 """
 
 import contextlib
@@ -161,10 +161,10 @@ def _check_visualization(annotation: Mapping[str, Any], query: ir.Query, tables:
 
 
 def _to_declaration(declared: ParameterDeclaration) -> Declaration:
-    return Declaration(declared.name, declared.type, declared.slot, _to_wire_text(declared.default))
+    return Declaration(declared.name, declared.type, declared.slot, _format_default_value(declared.default))
 
 
-def _to_wire_text(default: Any) -> str | None:
+def _format_default_value(default: Any) -> str | None:
     """Convert the default value of a query parameter to the text in which a request would send the value."""
     if default is None:
         return None
@@ -197,13 +197,13 @@ _MARK = re.compile(r"(?:evaluate )?(\w+)(?: by)? \((approximate[^)]*)\)")
 
 @functools.cache
 def _list_marks() -> Mapping[str, str]:
-    """List the approximate functions, plugins and operators by name, each with the mark that the reply shows."""
+    """Return each approximate function, plugin and operator by name, with the mark that query replies show for it."""
     listed = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
     return {found[1]: found[2] for entry in listed if (found := _MARK.fullmatch(entry))}
 
 
 def find_approximations(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Return name and mark of each approximate function that a query calls, sorted by name.
+    """Return the approximate functions that a query calls, each with its mark, sorted by name.
 
     Args:
         tokens: tokens of the query without comments and white space.

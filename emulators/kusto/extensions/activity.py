@@ -1,10 +1,10 @@
-"""Plugins of ``evaluate`` that count the events and the distinct ids in windows of a timeline.
+"""Plugins of ``evaluate`` that count events and distinct ids in time windows, such as ``activity_metrics``.
 
 A timeline is a column of instants or numbers. Window 0 begins at the start of the analysis. Window numbers are computed
 from instants in microseconds. The begin of each window is computed from the start of the analysis, so that it has the
 type of the timeline. Other modules add plugins over the same windows with `TimelinePlugin`.
 
-A window without events has no row. Distinct counts are exact, where Data Explorer estimates them.
+A window without events has no row. Distinct counts are exact; Data Explorer only estimates them.
 """
 
 import dataclasses
@@ -138,21 +138,21 @@ SUPPORTED: tuple[str, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class ActivityPlugin(TimelinePlugin):
-    """Plugin whose result has a row for each window and combination of dimensions."""
+    """Plugin that returns one row for each time window and combination of dimension values."""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that yields a row for each window, in the order of the timeline."""
+        """Render the plugin as SQL that yields one row for each window, in the order of time."""
         self.check_columns(cols)
         prefix = find_free_prefix([*cols, *self.infer_columns(cols)])
         return _PLUGINS[self.plugin].render(self, prev, prefix)
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the output columns: timeline, dimensions and results."""
+        """Return the names of the output columns: timeline column, dimensions and results."""
         del cols
         return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
 
     def render_bounds(self, prev: str) -> tuple[str, str, list[str]]:
-        """Render SQL for the constants of the plugin: start and end of the analysis, and the others."""
+        """Render SQL for the start and the end of the analysis, and for the plugin's other constants."""
         constants = self.render_constants()
         if len(constants) == max(_PLUGINS[self.plugin].constants):
             return constants[0], constants[1], constants[2:]
@@ -170,7 +170,7 @@ class ActivityPlugin(TimelinePlugin):
         )
 
     def render_result(self, begin: str, size: str, p: str, values: Sequence[str], source: str) -> str:
-        """Render SQL that yields the start of each window, the dimensions and the results."""
+        """Render SQL that yields the start of each window, its dimensions and the results."""
         time, *names = map(quote_name, [self.columns[1], *_PLUGINS[self.plugin].results])
         results = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         return (
@@ -188,7 +188,7 @@ def _render_sliding_counts(op: ActivityPlugin, prev: str, p: str) -> str:
 
 
 def _render_lookback(op: ActivityPlugin, prev: str, p: str, bounds: tuple[str, str], sizes: tuple[str, str]) -> str:
-    """Render SQL that yields each group of events once for every window whose lookback period contains it."""
+    """Render SQL that yields each group of events once for every window that looks back far enough to include it."""
     (begin, end), (lookback, size) = bounds, sizes
     events = op.render_events(prev, p, (f"({begin} - {lookback})", end), size).replace(
         op.render_window(f"({begin} - {lookback})", size), op.render_window(begin, size)
@@ -238,7 +238,7 @@ def _render_engagement(op: ActivityPlugin, prev: str, p: str) -> str:
 
 
 def _render_active_users(op: ActivityPlugin, prev: str, p: str) -> str:
-    """Render SQL for the ids that were active in enough periods of the lookback time before an event."""
+    """Render SQL for the ids that were active in enough periods of the lookback time before each event."""
     begin, end, (lookback, period, least, size) = op.render_bounds(prev)
     dimensions = op.render_dimensions()
     name, time = map(quote_name, op.columns)
@@ -258,7 +258,7 @@ def _render_active_users(op: ActivityPlugin, prev: str, p: str) -> str:
 
 
 def _render_sessions(op: ActivityPlugin, prev: str, p: str) -> str:
-    """Render SQL for the sessions with an event in a window; a pause longer than the lookback ends a session."""
+    """Render SQL for the sessions that have an event in a window; a pause longer than the lookback ends a session."""
     begin, end, (size, lookback) = op.render_bounds(prev)
     dimensions = op.render_dimensions()
     name, time = map(quote_name, op.columns)
@@ -300,7 +300,7 @@ _PLUGINS = {
 
 
 def install() -> None:
-    """Add the plugins to the operator ``evaluate``."""
+    """Add the plugins of this module to the operator ``evaluate``."""
     for name in _PLUGINS:
         add_plugin(name, _build_parser(name))
 

@@ -1,8 +1,8 @@
-"""Operators and plugins that read, check or produce names of columns.
+"""Operators and plugins that select, check or produce column names.
 
 The plugin ``pivot`` converts values to columns, and ``narrow`` converts columns to values. The operator
-``project-by-names`` selects columns by names in values; ``column_names_of()`` returns them, ``assert-schema`` checks
-them, and ``consume`` removes all rows.
+``project-by-names`` selects columns whose names are values, ``column_names_of()`` returns the column names of a table,
+``assert-schema`` checks the columns of its input, and ``consume`` returns no rows.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ _PIVOTED = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class PivotValuesProbe(UnorderedOutputOperator):
-    """Operator of the probe query for ``pivot``: lists the sorted distinct values of a column, which become columns."""
+    """Operator of the probe query for ``pivot``: lists the sorted distinct values that become column names."""
 
     column: str
 
@@ -65,20 +65,20 @@ class PivotValuesProbe(UnorderedOutputOperator):
         return f"SELECT DISTINCT {text} AS v FROM {prev} ORDER BY v"  # noqa: S608  rendered expressions
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the name of the only output column."""
+        """Return the name of the one output column."""
         del cols
         return ["v"]
 
 
 @dataclasses.dataclass(frozen=True)
 class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
-    """Plugin ``evaluate pivot(column, aggregate, keys...)``: makes a column of each value of a column.
+    """Plugin ``evaluate pivot(column, aggregate, keys...)``: makes a column for each value of a column.
 
     Attributes:
         offset: position of the operator in the query text.
         column: name of the column whose values become columns.
         aggregate: aggregate whose results these columns contain.
-        keys: names of the columns to group by; empty for all columns that the other arguments do not read.
+        keys: names of the columns to group by; if empty, all columns that the other arguments do not use.
         schema: name and SQL type of each output column; None if the query states no output schema.
     """
 
@@ -148,7 +148,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return names
 
     def replace_expressions(self, substitute: Substitute) -> "PivotOperator":
-        """Return a copy in which the function ``substitute`` has replaced the expressions in the aggregate."""
+        """Return a copy of the plugin with ``substitute`` applied to the expressions in the aggregate."""
         aggregate = substitute(self.aggregate)
         return dataclasses.replace(self, aggregate=aggregate) if isinstance(aggregate, ir.FunctionCall) else self
 
@@ -220,7 +220,7 @@ PROJECT_BY_NAMES = "project-by-names"
 
 @dataclasses.dataclass(frozen=True)
 class ProjectByNames(PipelineOperator):
-    """Operator ``project-by-names``: selects columns by names, arrays of names and patterns, in their order."""
+    """Operator ``project-by-names``: selects columns by names, arrays of names or patterns, in the order stated."""
 
     specifiers: tuple[ir.Expr, ...]
 
@@ -230,7 +230,7 @@ class ProjectByNames(PipelineOperator):
         return f"SELECT {selected} FROM {prev}"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns that the specifiers name; names without a column are ignored."""
+        """Return the columns that the arguments select; ignore names of columns that do not exist."""
         found: list[str] = []
         for text in (text for each in self.specifiers for text in _read_names(each)):
             named = ColumnPattern(text).match_columns(cols) if "*" in text else [text]
@@ -240,12 +240,12 @@ class ProjectByNames(PipelineOperator):
         return found
 
     def replace_expressions(self, substitute: Substitute) -> "ProjectByNames":
-        """Return a copy in which the function ``substitute`` has replaced the specifiers."""
+        """Return a copy of the operator with ``substitute`` applied to its arguments."""
         return dataclasses.replace(self, specifiers=tuple(map(substitute, self.specifiers)))
 
 
 def _read_names(expr: ir.Expr) -> Sequence[str]:
-    """Read the column names or patterns in one argument of ``project-by-names``."""
+    """Return the column names or patterns in one argument of ``project-by-names``."""
     if isinstance(expr, ir.LetRef):
         return _read_names(expr.value)
     if isinstance(expr, ir.ColumnRef):
@@ -303,7 +303,10 @@ class AssertSchema(PipelineOperator):
     declared: tuple[tuple[str, str], ...]
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that fails if a column has an undeclared type; without rows it succeeds."""
+        """Render the operator as SQL that fails if a column does not have its declared type.
+
+        Without rows it succeeds.
+        """
         if cols != [name for name, _ in self.declared]:
             listed = ", ".join(f"{name}:{kind}" for name, kind in self.declared)
             raise semantic_error(f"assert-schema: the columns are not ({listed[:500]})")
@@ -318,7 +321,7 @@ class AssertSchema(PipelineOperator):
         return f"SELECT * FROM {prev} WHERE CASE {' '.join(wrong)} ELSE true END"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the operator's input, which are also its output."""
+        """Return the columns of the input, which are also the output columns."""
         return cols
 
 
@@ -342,12 +345,12 @@ class Consume(PipelineOperator):
         return self.render_without_columns(prev)
 
     def render_without_columns(self, prev: str) -> str:
-        """Render the operator as SQL that yields no row after it has read its input."""
+        """Render the operator as SQL that reads its whole input and yields no row."""
         return f"SELECT * FROM {prev} WHERE (SELECT count(*) FROM {prev}) < 0"  # noqa: S608
 
 
 def install() -> None:
-    """Add the plugins, the operators and the function to the KQL translator library."""
+    """Add ``pivot``, ``narrow``, ``project-by-names``, ``column_names_of()``, ``assert-schema`` and ``consume``."""
     add_plugin("pivot", _parse_pivot)
     add_plugin("narrow", _parse_narrow)
     add_operator("ProjectOperator", _parse_project)

@@ -1,7 +1,7 @@
 """KQL functions that convert between types and units, and functions over numbers.
 
-Each table of units has the factor to the base unit of its quantity. Names and factors are those of UnitsNet, the
-library of Data Explorer.
+Each table of units contains the units of one quantity with their factors to the base unit. Names and factors are those
+of UnitsNet, the library that Data Explorer uses.
 """
 
 import math

@@ -107,7 +107,7 @@ _SPACED_DATE = re.compile(r"(\d{4}) ?+- ?+(\d{1,2}) ?+- ?+(\d{1,2})")
 
 def _patch_datetime_text(default: Callable[[str], str]) -> Callable[[str], str]:
     def read_text(text: str) -> str:
-        """Return the text of a literal without the spaces of a date such as ``2017 - 08 - 01``."""
+        """Return the text of a datetime literal; remove spaces as in ``2017 - 08 - 01``."""
         return default(_SPACED_DATE.sub(r"\1-\2-\3", text, count=1))
 
     return read_text
@@ -123,7 +123,7 @@ _RFC_FORMATS = tuple(
 
 
 def _add_rfc_formats(sql: str) -> str:
-    """Return the template of ``todatetime`` with more formats, before a format that reads `14` as the year 14."""
+    """Add formats to the SQL of ``todatetime``, before the library's format that would read ``14`` as the year 14."""
     return sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
 
 
@@ -215,7 +215,7 @@ _TICKS = re.compile(r"\.\d{6}(\d)")
 
 
 def _read_ticks(expr: ir.Expr) -> int:
-    """Return the ticks of 100 ns after the last microsecond of a literal; other datetimes have no ticks."""
+    """Return the ticks (100 ns) beyond the last whole microsecond of a datetime literal; 0 for any other expression."""
     value = expr.value if isinstance(expr, ir.LetRef) else expr
     found = _TICKS.search(str(value.value)) if isinstance(value, ir.Literal) and value.kind == "datetime" else None
     return int(found[1]) if found else 0

@@ -316,7 +316,7 @@ class HashSetAggregate(AggregateSpec):
 
 
 def install() -> None:
-    """Add the aggregates and functions to the KQL translator library."""
+    """Add ``tdigest``, ``hll``, ``buildschema`` and the functions over their results to the KQL translator library."""
     install_calls(CALLS)
     percentile = writer.SPECIAL_FORMS["percentile_tdigest"]
     add_custom_function("percentile_tdigest", (2, 3), functools.partial(_render_percentile, percentile))

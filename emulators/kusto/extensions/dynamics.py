@@ -109,8 +109,8 @@ def install() -> None:
 
 
 def _install_arrays() -> None:
-    add_custom_function("array_sort_asc", (1, 2), lambda call: _render_sorted(call, "ASC"))
-    add_custom_function("array_sort_desc", (1, 2), lambda call: _render_sorted(call, "DESC"))
+    add_custom_function("array_sort_asc", (1, 2), lambda call: _render_array_sort(call, "ASC"))
+    add_custom_function("array_sort_desc", (1, 2), lambda call: _render_array_sort(call, "DESC"))
     add_bound_function("array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_array(a)}, {n})")
     add_bound_function("array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_array(a)}, -({n}))")
     add_bound_function(
@@ -166,7 +166,7 @@ def _install_sets() -> None:
 
 
 def _render_dynamic(sql: str) -> str:
-    """Return SQL that converts a value to JSON, so that the value can be an element of a dynamic (JSON) value."""
+    """Return SQL that converts a value to JSON, so that it can become an element of a dynamic value."""
     return f"CAST(kql_json({sql}) AS JSON)"
 
 
@@ -174,12 +174,12 @@ def _render_range(*limits: str) -> str:
     return f"kql_range({', '.join(limits)})"
 
 
-def _render_sorted(call: ir.FunctionCall, direction: str) -> str:
+def _render_array_sort(call: ir.FunctionCall, direction: str) -> str:
     last = "true"
     if len(call.args) > 1:
         flag = call.args[1]
         if not isinstance(flag, ir.Literal) or flag.kind != "bool":
-            raise KqlUnsupportedError(f"{call.name}() of several arrays in this place")
+            raise KqlUnsupportedError(f"{call.name}() of several arrays as part of an expression")
         last = str(bool(flag.value)).lower()
     return bind_once(
         [render_expression(call.args[0])], lambda a: f"kql_sorted({render_array(a)}, '{direction}', {last})"
@@ -208,7 +208,7 @@ def _render_slice(a: str, start: str, end: str) -> str:
 
 
 def _render_split(a: str, at: str) -> str:
-    """Return SQL that splits an array before each index; negative indexes count from the end."""
+    """Return SQL that splits an array before each given index; a negative index counts from the end of the array."""
     cuts = (
         f"list_sort(list_transform(CASE WHEN json_type(to_json({at})) = 'ARRAY' THEN CAST(to_json({at}) AS BIGINT[]) "
         f"ELSE [TRY_CAST(to_json({at}) AS BIGINT)] END, "

@@ -1,10 +1,10 @@
-"""KQL functions over encoded texts: base64, gzip, zlib, punycode, XML, command lines; functions over bags; hash values.
+"""KQL functions over encoded texts (base64, gzip, zlib, punycode, XML, command lines) and bags, and hash functions.
 
 The size of a decompressed text is limited.
 
 Hash values are computed with the algorithm xxHash64. A string is hashed as UTF-8, a datetime and a timespan as the
-number of 100 ns ticks, a number as its bytes. The formula of ``hash_combine`` is not documented: its values differ from
-those of Data Explorer.
+number of 100 ns ticks, a number as its bytes. The values of ``hash_combine`` differ from Data Explorer's, because its
+formula is not documented.
 """
 
 import base64
@@ -85,7 +85,7 @@ def _to_signed(value: int) -> int:
 
 
 def compute_hash(kind: str, text: str | None) -> int | None:
-    """Return the hash of a value as a signed integer; ``kind`` is its DuckDB type and ``text`` its text form."""
+    """Return the hash of a value as a signed integer; ``kind`` is the value's DuckDB type, ``text`` its text form."""
     if text is None:
         return None
     return _to_signed(compute_xxhash64(_encode_value(kind, text)))
@@ -180,7 +180,7 @@ def _encode_from_array(values: list[int]) -> str:
 
 
 def _compress_with_deflate(data: bytes) -> bytes:
-    """Compress data with deflate as .NET does: data that would not become shorter is stored uncompressed."""
+    """Compress data with deflate as .NET does: if compression would not make the data shorter, store it unchanged."""
     compressor = zlib.compressobj(wbits=_RAW)
     packed = compressor.compress(data) + compressor.flush()
     if len(packed) < len(data) or len(data) > _MAX_STORED_BLOCK:
@@ -227,7 +227,7 @@ def _decode_domain(text: str) -> str:
 
 
 class _XmlReader:
-    """Handler of an XML parser that builds the JSON value of a document."""
+    """Handler of XML parser events, which builds the JSON value of a document."""
 
     def __init__(self) -> None:
         self.root: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""KQL functions whose result depends on the cluster, the caller, the table or the request instead of on values.
+"""KQL functions whose result depends on the cluster, the caller, the table or the request, not on values.
 
-The engine has one database, no principals and no ingestion times; the functions return what Data Explorer returns in
-such a case. A ``set`` statement defines the size and the start of the bins of ``bin_auto``. Functions over expressions
-that need no function in Python are here, too.
+The engine has one database, no principals and no ingestion times; the functions return the results that Data Explorer
+returns in such a case. A ``set`` statement defines the size and the start of the bins of ``bin_auto``. The module also
+has some functions that SQL alone can compute, such as ``assert()``.
 """
 
 import contextvars
@@ -118,7 +118,7 @@ _VALUES: contextvars.ContextVar[Mapping[str, ir.Expr]] = contextvars.ContextVar(
 
 
 def install() -> None:
-    """Add the functions to the KQL translator library, and let it accept the two request properties of ``bin_auto``."""
+    """Add this module's functions to the KQL translator library; accept the ``set`` statements of ``bin_auto``."""
     constants = {
         "current_cluster_endpoint": "'localhost'",
         "current_database": "'Telemetry'",

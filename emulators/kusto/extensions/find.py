@@ -1,7 +1,7 @@
-"""Query operator ``find``: selects the rows of several tables that meet a condition.
+"""Query operator ``find``, which selects the rows of several tables that meet a condition.
 
 Each table becomes a query with the operator `FindRows`, which selects its rows and columns. A ``union`` combines these
-queries, so that columns of one name and different types have a column for each type.
+queries; if a column has different types in several tables, the result has one column for each type.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ type Projection = tuple[tuple[str, str | None], ...]
 
 @dataclasses.dataclass(frozen=True)
 class FindRows(PipelineOperator):
-    """Part of the operator ``find`` for one table: selects rows by a condition, and the columns of the result.
+    """Part of the operator ``find`` for one table; selects rows by the condition, and the columns for the result.
 
     Attributes:
         predicate: the condition.
@@ -71,21 +71,23 @@ class FindRows(PipelineOperator):
         self._check_names()
         if not self._is_searched(cols):
             return f"SELECT {label} FROM {prev} WHERE false"  # noqa: S608  quoted names
-        missing = [f"CAST(NULL AS JSON) AS {quote_name(name)}" for name in self._find_named() if name not in cols]
+        missing = [
+            f"CAST(NULL AS JSON) AS {quote_name(name)}" for name in self._find_searched_columns() if name not in cols
+        ]
         rows = f"(SELECT {', '.join(['*', *missing])} FROM {prev})" if missing else prev  # noqa: S608
         condition = render_expression(replace_nodes(self.predicate, lambda node: _expand_condition(node, cols)))
         chosen = ", ".join([label, *self._render_columns(cols)])
         return f"SELECT {chosen} FROM {rows} WHERE {condition}"  # noqa: S608  quoted names, rendered expressions
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns that the table contributes to the result."""
+        """Return the columns that this table contributes to the result."""
         if not self._is_searched(cols):
             return [self.label_column]
         names = [name for name, _ in self._choose_columns(cols)]
         return [self.label_column, *names, *([PACK] if self._has_pack() else [])]
 
     def replace_expressions(self, substitute: Substitute) -> "FindRows":
-        """Return a copy in which the function ``substitute`` has replaced the expressions of the condition."""
+        """Return a copy of the operator with ``substitute`` applied to the expressions of the condition."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
     def _render_columns(self, cols: list[str]) -> Iterator[str]:
@@ -108,7 +110,7 @@ class FindRows(PipelineOperator):
         if self.projected is not None:
             return tuple((name, kind) for name, kind in self.projected if name in cols)
         searched = [each for each in self._list_columns() if self._is_searched(each)]
-        named = self._find_named()
+        named = self._find_searched_columns()
         return tuple((name, None) for name in cols if name in named or all(name in columns for columns in searched))
 
     def _has_pack(self) -> bool:
@@ -118,14 +120,14 @@ class FindRows(PipelineOperator):
         return any(len(self._choose_columns(columns)) < len(columns) for columns in searched)
 
     def _is_searched(self, cols: Sequence[str]) -> bool:
-        """Return whether ``find`` searches a table with these columns: the condition names one of them."""
+        """Return whether ``find`` must search a table with these columns: the condition refers to one of them."""
         nodes = list(iterate_nodes(self.predicate))
         if any(isinstance(node, StarCondition) or (isinstance(node, SearchTerm) and not node.column) for node in nodes):
             return True
-        return bool(set(self._find_named()) & set(cols))
+        return bool(set(self._find_searched_columns()) & set(cols))
 
-    def _find_named(self) -> list[str]:
-        """Return those columns of a table that the condition of ``find`` names."""
+    def _find_searched_columns(self) -> list[str]:
+        """Return the columns of the searched tables to which the condition of ``find`` refers."""
         nodes = iterate_nodes(self.predicate)
         named = [
             node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)
@@ -156,24 +158,24 @@ def _expand_condition(node: ir.Expr, cols: list[str]) -> ir.Expr:
 
 
 @dataclasses.dataclass(frozen=True)
-class ArrangeFound(PipelineOperator):
-    """Part of the operator ``find`` after the ``union``: the order of the columns of the result."""
+class OrderFindColumns(PipelineOperator):
+    """Part of the operator ``find`` after the ``union``; puts the columns of the result into their order."""
 
     projected: tuple[str, ...] | None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that selects all columns in their order."""
+        """Render the operator as SQL that selects all columns in the order of the result."""
         return f"SELECT {', '.join(map(quote_name, self.infer_columns(cols)))} FROM {prev}"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of a ``project`` clause in its order; else the bag of the other columns last."""
+        """Return the columns in the order of the ``project`` clause; without it, put the bag of other columns last."""
         source, *rest = cols
         order = {name: index for index, name in enumerate(self.projected or ())}
         return [source, *sorted(rest, key=lambda name: len(order) + 1 if name == PACK else order.get(name, len(order)))]
 
 
 def install() -> None:
-    """Add the operator, which starts a query, to the KQL translator library."""
+    """Add the operator ``find``, which can only start a query, to the KQL translator library."""
     replace_attribute(lower, "_lower_head", _patch_lower_head)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
 
@@ -213,7 +215,9 @@ def _parse_find(node: Any, rest: list[Any]) -> ir.Query:
     )
     names = None if projected is None else tuple(name for name, _ in projected)
     operators = [TypedUnion(tuple(others), offset=node.start.start)] if others else []
-    return ir.Query(first.source, [*first.operators, *operators, ArrangeFound(names), *reader.lower_operators(rest)])
+    return ir.Query(
+        first.source, [*first.operators, *operators, OrderFindColumns(names), *reader.lower_operators(rest)]
+    )
 
 
 def _find_predicate(node: Any) -> Any:
@@ -224,7 +228,7 @@ def _find_predicate(node: Any) -> Any:
 
 
 def _parse_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
-    """Yield name and query of each table that the operator searches."""
+    """Yield each table that the operator searches: its name, and a query that returns its rows."""
     clauses = find_rules(node, "FindOperatorInClause")
     if not clauses:
         yield from _list_tables("*")

@@ -103,7 +103,7 @@ def call_views(pattern: str) -> list[ir.TableRef]:
     """Return references to the results of all views in scope whose names match a pattern with ``*``."""
     functions = _FUNCTIONS.get()
     names = [name for name in functions if functions[name].is_view and fnmatch.fnmatchcase(name, pattern)]
-    return [_add_call(functions[name], {}, {}) for name in names]
+    return [_add_let_for_call(functions[name], {}, {}) for name in names]
 
 
 def _patch_match_wildcard(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
@@ -128,7 +128,7 @@ def _patch_bare_source(default: Callable[..., ir.Source | None]) -> Callable[...
         function = _FUNCTIONS.get().get(name) if database is None else None
         if function is None or any(each.tabular or each.default is None for each in function.parameters):
             return default(node, name, database)
-        return _add_call(function, {}, {})
+        return _add_let_for_call(function, {}, {})
 
     return lower_bare_source
 
@@ -287,17 +287,17 @@ def _returns_rows(function: RowFunction) -> bool:
 def _convert_call_to_let(function: RowFunction, node: Any) -> ir.TableRef:
     nodes = order_arguments(function.name, [each.name for each in function.parameters], get_child_rules(node)[1:])
     arguments = dict(zip([each.name for each in function.parameters], nodes, strict=True))
-    return _add_call(function, arguments, {})
+    return _add_let_for_call(function, arguments, {})
 
 
 def _convert_invoke_to_let(function: RowFunction, node: Any, rows: ir.Query) -> ir.TableRef:
     first, *others = function.parameters
     nodes = order_arguments(function.name, [each.name for each in others], get_child_rules(node)[1:])
     arguments = dict(zip([each.name for each in others], nodes, strict=True))
-    return _add_call(function, arguments, {first.name: rows})
+    return _add_let_for_call(function, arguments, {first.name: rows})
 
 
-def _add_call(function: RowFunction, arguments: Mapping[str, Any], rows: Mapping[str, ir.Query]) -> ir.TableRef:
+def _add_let_for_call(function: RowFunction, arguments: Mapping[str, Any], rows: Mapping[str, ir.Query]) -> ir.TableRef:
     """Add a ``let`` statement that represents the call of a function; return a reference to its table.
 
     Args:

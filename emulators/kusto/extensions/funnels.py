@@ -1,7 +1,7 @@
 """Plugins of ``evaluate`` that follow ids over time: ``funnel_sequence`` and ``new_activity_metrics``.
 
 ``funnel_sequence`` and ``funnel_sequence_completion`` count the ids that pass through a sequence of states.
-``new_activity_metrics`` counts how many of the new ids of a window occur in each later window.
+``new_activity_metrics`` counts how many new ids of a window occur again in each later window.
 """
 
 import dataclasses
@@ -44,14 +44,14 @@ _NO_STATES = ir.Literal("[]", "dynamic")
 
 @dataclasses.dataclass(frozen=True)
 class Funnel(TimelinePlugin):
-    """Plugin that follows each id through a sequence of states.
+    """Plugin that counts the ids that pass through a sequence of states.
 
     Attributes:
         state: column of the states.
         sequence: array of the states in their order.
         periods: maximum time between the first and the last state, or between two states.
-        result: columns before and after the sequence that the result has (``prev``, ``next``); empty for the
-            completion of the sequence.
+        result: columns of the result for the states before and after the sequence (``prev``, ``next``); empty for
+            ``funnel_sequence_completion``.
     """
 
     state: str = ""
@@ -61,7 +61,7 @@ class Funnel(TimelinePlugin):
     reads_input_only: ClassVar[bool] = True
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that yields a row for each window, state and period."""
+        """Render the plugin as SQL that yields one row for each window, state and period."""
         self.check_columns(cols)
         check_column(self.state, cols)
         states, p = _read_states(self.sequence), find_free_prefix([*cols, *self.infer_columns(cols)])
@@ -77,14 +77,14 @@ class Funnel(TimelinePlugin):
         return self._render_completion(p, events, states)
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the output columns: timeline and results."""
+        """Return the names of the output columns: timeline column and results."""
         del cols
         if self.result:
             return [self.columns[1], *self.result, "dcount", "samples"]
         return [self.columns[1], self.state, "Period", "dcount"]
 
     def replace_expressions(self, substitute: Substitute) -> "Funnel":
-        """Return a copy in which the function ``substitute`` has replaced the constants."""
+        """Return a copy of the plugin with ``substitute`` applied to its constants."""
         return dataclasses.replace(
             self,
             constants=tuple(map(substitute, self.constants)),
@@ -93,7 +93,7 @@ class Funnel(TimelinePlugin):
         )
 
     def _render_chain(self, p: str, events: str, states: Sequence[str], limit: str) -> list[str]:
-        """Render SQL for the ids that reached each state of the sequence: id, window, start, and time of the state."""
+        """Render SQL that yields, for each state, the ids that reached it: id, window, start, and time of the state."""
         chain = [
             f"(SELECT DISTINCT {p}i, {p}w, {p}t AS {p}b, {p}t FROM {events} WHERE {p}s = {quote_text(states[0])})"  # noqa: S608
         ]
@@ -149,7 +149,7 @@ class Funnel(TimelinePlugin):
 
 
 def _read_states(expr: ir.Expr) -> list[str]:
-    """Read the states of a funnel from an array literal, or from the ``let`` statement that contains the array."""
+    """Return the states of a funnel, from an array literal or from a ``let`` statement that contains the array."""
     if isinstance(expr, ir.LetRef):
         return _read_states(expr.value)
     if isinstance(expr, ir.FunctionCall) and expr.name == "pack_array":
@@ -191,7 +191,7 @@ _METRICS_ARGUMENTS = 5
 
 @dataclasses.dataclass(frozen=True)
 class NewActivityMetrics(TimelinePlugin):
-    """Plugin ``new_activity_metrics``: how many of the new ids of a window occur in each later window.
+    """Plugin ``new_activity_metrics``, which counts how many new ids of a window occur again in each later window.
 
     Attributes:
         optional: arguments after the window: a cohort, dimensions, and a table, in the order of the call.
@@ -204,7 +204,7 @@ class NewActivityMetrics(TimelinePlugin):
     by_week: bool = False
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that yields a row for each pair of windows."""
+        """Render the plugin as SQL that yields one row for each pair of windows."""
         cohort, dimensions = self._sort_arguments(cols)
         plugin = dataclasses.replace(self, dimensions=dimensions)
         plugin.check_columns(cols)
@@ -251,7 +251,7 @@ class NewActivityMetrics(TimelinePlugin):
         return [f"from_{self.columns[1]}", f"to_{self.columns[1]}", *dimensions, *_METRICS]
 
     def replace_expressions(self, substitute: Substitute) -> "NewActivityMetrics":
-        """Return a copy in which the function ``substitute`` has replaced the constants."""
+        """Return a copy of the plugin with ``substitute`` applied to its constants."""
         lookback = None if self.lookback is None else replace_in_query(self.lookback, substitute)
         return dataclasses.replace(
             self,
@@ -261,7 +261,7 @@ class NewActivityMetrics(TimelinePlugin):
         )
 
     def _sort_arguments(self, cols: Sequence[str]) -> tuple[ir.Expr | None, tuple[str, ...]]:
-        """Split the last arguments of the plugin into the cohort (None if it is missing) and the dimensions."""
+        """Split the optional arguments into the cohort (None if it is missing) and the dimension columns."""
         cohort: ir.Expr | None = None
         dimensions = []
         for index, each in enumerate(self.optional):
@@ -309,7 +309,7 @@ def _patch_resolve_in_subqueries(
 
 
 def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
-    """Replace a last argument that is the name of a ``let`` statement with rows by a query."""
+    """If the last argument is the name of a ``let`` statement with rows, replace it by a query that returns them."""
     operators: list[ir.Operator] = []
     for each in query.operators:
         last = each.optional[-1] if isinstance(each, NewActivityMetrics) and each.optional else None
@@ -322,7 +322,7 @@ def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
 
 
 def install() -> None:
-    """Add the plugins to the operator ``evaluate``."""
+    """Add ``funnel_sequence``, ``funnel_sequence_completion`` and ``new_activity_metrics`` to ``evaluate``."""
     for name in ("funnel_sequence", "funnel_sequence_completion"):
         add_plugin(name, functools.partial(_parse_funnel, name=name))
     add_plugin("new_activity_metrics", _parse_metrics)

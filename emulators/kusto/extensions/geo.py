@@ -1,8 +1,9 @@
-"""Geospatial KQL functions over points, lines and polygons; the earth is a sphere, as in Kusto by default.
+"""Geospatial KQL functions over points, lines and polygons; the earth is treated as a sphere, as by default in Kusto.
 
-SQL computes distances of points, points in areas and geohashes. Functions in Python compute lengths and distances of
-lines and areas of polygons. The edges of a polygon are geodesics. In the gnomonic projection, whose centre is the
-centre of the polygons, geodesics are straight lines. The overlap of polygons is therefore found in this plane.
+SQL computes distances between points, tests whether points are inside an area, and computes geohashes. Functions in
+Python compute lengths of lines, distances from lines, and areas of polygons. The edges of a polygon are geodesics. The
+gnomonic projection around the centre of the polygons maps geodesics to straight lines. Therefore the overlaps of
+polygons are computed in the plane of this projection.
 """
 
 import bisect
@@ -88,7 +89,7 @@ def _render_to_geohash(call: ir.FunctionCall) -> str:
 
 
 def _render_geohash(lon: str, lat: str, digits: str) -> str:
-    """Return SQL that computes the geohash of a point: the bits of both coordinates alternate, five bits a digit."""
+    """Return SQL that computes a point's geohash; it interleaves the bits of both coordinates, five bits per digit."""
 
     def render_bit(index: str) -> str:
         even = f"CAST(floor(({lon} + 180) / 360 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
@@ -200,7 +201,7 @@ type Edge = tuple[Point, Point, int]
 
 
 def _read_ring(ring: Sequence[Sequence[float]]) -> list[Vector]:
-    """Parse the distinct vertices of a GeoJSON polygon's ring; raise ValueError if the ring is invalid."""
+    """Return the distinct vertices of a ring of a GeoJSON polygon; raise ValueError if the ring is invalid."""
     vertices = [to_vector(point) for point in ring[:-1]]
     if len(ring) < _LEAST_POINTS or list(ring[0]) != list(ring[-1]) or len(set(vertices)) < len(vertices):
         raise ValueError(ring)
@@ -208,7 +209,7 @@ def _read_ring(ring: Sequence[Sequence[float]]) -> list[Vector]:
 
 
 def _measure_ring(ring: Sequence[Vector]) -> float:
-    """Return the solid angle of the smaller region that a ring encloses."""
+    """Return the solid angle of the smaller of the two regions that a ring separates."""
     origin = ring[0]
     total = math.fsum(_measure_triangle(origin, a, b) for a, b in pairwise(ring[1:]))
     angle = math.fabs(total)
@@ -216,7 +217,7 @@ def _measure_ring(ring: Sequence[Vector]) -> float:
 
 
 def _measure_triangle(a: Vector, b: Vector, c: Vector) -> float:
-    """Return the solid angle of a triangle, negative if it is clockwise."""
+    """Return the solid angle of a triangle; it is negative if the vertices are in clockwise order."""
     return 2 * math.atan2(
         compute_dot_product(a, compute_cross_product(b, c)),
         1 + compute_dot_product(a, b) + compute_dot_product(b, c) + compute_dot_product(c, a),
@@ -238,7 +239,7 @@ def _measure_area(shape: Any) -> float:
 
 
 def _measure_overlap(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
-    """Compute the solid angle that polygons cover more than once; a region in n polygons counts n - 1 times."""
+    """Compute the solid angle that polygons cover repeatedly; a region that n polygons cover counts n - 1 times."""
     vertices = [vertex for rings in polygons for ring in rings for vertex in ring]
     if len(vertices) > _MAX_UNION_EDGES:
         raise ValueError("too many edges")
@@ -252,14 +253,14 @@ def _measure_overlap(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
     edges.sort(key=lambda edge: edge[0][0])
     starts = [edge[0][0] for edge in edges]
     slabs = (
-        _measure_slab(projection, edges[: bisect.bisect_right(starts, left)], left, right)
+        _measure_overlap_in_slab(projection, edges[: bisect.bisect_right(starts, left)], left, right)
         for left, right in pairwise(bounds)
     )
     return math.fsum(slabs)
 
 
 class _GnomonicProjection:
-    """Projection of the hemisphere around a centre to the plane in which geodesics are straight."""
+    """Projection of the hemisphere around a centre to a plane, in which geodesics are straight lines."""
 
     def __init__(self, centre: Vector) -> None:
         self._centre = centre
@@ -301,8 +302,10 @@ def _find_crossings(edges: Sequence[Edge]) -> Iterator[float]:
             yield x
 
 
-def _measure_slab(projection: _GnomonicProjection, edges: Sequence[Edge], left: float, right: float) -> float:
-    """Compute the solid angle of the overlaps between two vertical lines of the projection."""
+def _measure_overlap_in_slab(
+    projection: _GnomonicProjection, edges: Sequence[Edge], left: float, right: float
+) -> float:
+    """Compute the solid angle of the overlaps of polygons between two vertical lines of the projection plane."""
     middle = (left + right) / 2
     crossed = sorted(
         (_compute_height(edge, middle), _compute_height(edge, left), _compute_height(edge, right), edge[2])

@@ -82,16 +82,16 @@ def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None
     """
     assigned = _find_assigned_names(query)
     unknown = set(types) if assigned is None else assigned
-    if _may_number_columns(query):
+    if _may_append_numbers_to_columns(query):
         unknown |= {name for name in types if name[-1:].isdigit()}
     with (
         _TYPES.bound({name: kind for name, kind in types.items() if name not in unknown}),
-        _STAGES.bound(_find_stage_types(query, types)),
+        _STAGES.bound(_find_input_types(query, types)),
     ):
         yield
 
 
-def _find_stage_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
+def _find_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
     """Return the types of the input columns of each operator in a pipeline, by Python ``id()`` of the operator.
 
     A column has the type that it has in the table, up to the first operator that assigns a value to its name.
@@ -108,7 +108,7 @@ def _find_stage_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int,
             if getattr(op, "reads_input_only", False):
                 stages[id(op)] = known
             break
-        if _may_number_columns(op):
+        if _may_append_numbers_to_columns(op):
             assigned |= {name for name in known if name[-1:].isdigit()}
         after = {name: kind for name, kind in known.items() if name not in assigned}
         stages[id(op)] = known if isinstance(op, _INPUT_READING) else after
@@ -116,7 +116,7 @@ def _find_stage_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int,
     return stages
 
 
-def bind_stage(op: ir.Operator) -> contextlib.AbstractContextManager[object]:
+def bind_input_types(op: ir.Operator) -> contextlib.AbstractContextManager[object]:
     """Context manager: provide the types of an operator's input columns during the translation of the operator."""
     stage = _STAGES.get().get(id(op))
     return contextlib.nullcontext() if stage is None else _TYPES.bound(stage)
@@ -154,7 +154,7 @@ def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
         elif isinstance(node, MakeSeries) and isinstance(node.axis.expr, ir.ColumnRef):
             names.add(node.axis.expr.name)  # the column becomes an array
         elif isinstance(node, ir.NamedExpr) and node.name is None and not isinstance(node.expr, ir.ColumnRef):
-            names.add(_infer_name(node.expr))
+            names.add(_infer_name_type(node.expr))
     return names
 
 
@@ -174,7 +174,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
             stack.extend(_iterate_field_values(node))
 
 
-def _may_number_columns(root: ir.Query | ir.Operator) -> bool:
+def _may_append_numbers_to_columns(root: ir.Query | ir.Operator) -> bool:
     """Return whether a query or operator may append a number to a column name, because another column has it."""
     for node in _iterate_nodes(root):
         if isinstance(node, ir.Join | ir.Lookup):
@@ -199,7 +199,7 @@ def _iterate_field_values(node: Any) -> Iterator[Any]:
     return values
 
 
-def _infer_name(expr: ir.Expr) -> str:
+def _infer_name_type(expr: ir.Expr) -> str:
     try:
         return naming.expression_name(expr) or ""
     except KqlError:
@@ -241,13 +241,13 @@ def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
         if not isinstance(op, ir.Where):
             return default(op, prev, cols)
-        with _TOP.bound(_find_top_operands(op.predicate)):
+        with _TOP.bound(_find_outermost_operands(op.predicate)):
             return default(op, prev, cols)
 
     return render_operator
 
 
-def _find_top_operands(predicate: ir.Expr) -> frozenset[int]:
+def _find_outermost_operands(predicate: ir.Expr) -> frozenset[int]:
     """Return the ``id()`` of the left operand of each outermost comparison in a ``where`` predicate.
 
     An operand object that occurs several times is omitted, because its ``id()`` would identify several comparisons.

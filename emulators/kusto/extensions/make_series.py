@@ -47,7 +47,7 @@ class AxisSql:
         stop: end of the axis; None if each array ends at its last bin with a row.
         step: distance between two elements of the axis.
         temporal: True if the axis consists of datetimes or timespans.
-        through: True if the axis includes ``stop``.
+        through: True if the axis includes its end ``stop``.
     """
 
     name: str
@@ -59,11 +59,11 @@ class AxisSql:
     through: bool
 
     def render_number(self, sql: str) -> str:
-        """Return SQL that converts an axis value to a number, which can be divided."""
+        """Return SQL that converts a position on the axis to a number, so that it can be divided by the step."""
         return f"epoch_us({sql})" if self.temporal else f"({sql})"
 
     def render_origin(self, kind: str) -> str:
-        """Return SQL for the start of bin 0; ``kind`` is SQL that returns the name of the axis's DuckDB type."""
+        """Return SQL for the start of bin 0; ``kind`` is SQL for the name of the axis's DuckDB type."""
         if self.start is not None:
             return self.render_number(self.start)
         if not self.temporal:
@@ -82,9 +82,9 @@ class AxisSql:
         )
 
     def render_condition(self) -> str:
-        """Return SQL for the condition that a row is between the bounds of the axis.
+        """Return SQL for the condition that a row lies within the bounds of the axis.
 
-        The condition compares the column directly, so that DuckDB can skip parts of a table.
+        The condition compares the column itself, not a computed value, so that DuckDB can skip parts of a table.
         """
         conditions = [f"({self.value}) IS NOT NULL"]
         if self.start is not None:
@@ -131,7 +131,7 @@ def render_series(
 
 
 def _render_parameters(prev: str, axis: AxisSql) -> str:
-    """Return SQL that computes the bounds and the step of the axis, and the number ``n`` of the last bin."""
+    """Return SQL that computes the bounds of the axis, its step, and the number ``n`` of its last bin."""
     kind = f"SELECT typeof(any_value(x)) AS kind FROM (SELECT {axis.value} AS x FROM {prev} LIMIT 0)"  # noqa: S608
     step = axis.render_number(axis.step)
     steps = f"CASE WHEN {step} > 0 THEN {step} ELSE error('the step of make-series must be above zero') END"
@@ -158,7 +158,7 @@ def _render_bins(prev: str, keys: Sequence[tuple[str, str]], series: Sequence[Se
 
 
 def _render_groups(by: Sequence[str], axis: AxisSql) -> str:
-    """Return SQL that computes the numbers of the first and the last bin for each combination of keys."""
+    """Return SQL that computes the numbers of the first and last bin for each combination of keys."""
     first = "min(i)" if axis.start is None else "CAST(0 AS BIGINT)"
     last = "max(i)" if axis.stop is None else "any_value(n)"
     grouping = f"GROUP BY {', '.join(by)}" if by else "HAVING count(*) > 0"
@@ -176,7 +176,7 @@ def _render_checked_last() -> str:
 
 
 def _render_arrays(by: Sequence[str], series: Sequence[SeriesSql]) -> str:
-    """Return SQL that builds the arrays; only bins without rows have the default value."""
+    """Return SQL that builds the arrays; a bin without rows has the default value."""
     same = " AND ".join(["_e.i = _b.i", *(f"_e.{key} IS NOT DISTINCT FROM _b.{key}" for key in by)])
     lists = [
         f"list(CASE WHEN _b.i IS NULL THEN {each.default} ELSE _b.v{index} END ORDER BY _e.i) AS v{index}"

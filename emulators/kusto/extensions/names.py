@@ -299,8 +299,8 @@ _SEVERAL = 2
 """Least number of arguments of a function that has the name of an aggregate, such as ``hll_merge``."""
 
 
-def _find_naming(call: ir.FunctionCall) -> Mapping[str, Any] | None:
-    """Find the rule by which the result column of a function call is named; None if the library names it."""
+def _find_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
+    """Return the naming rule for the result column of a function call; None if the translator library names it."""
     functions, aggregates = read_symbols("functions"), read_symbols("aggregates")
     is_aggregate = call.name in aggregates and (call.name not in functions or len(call.args) < _SEVERAL)
     if call.name in _MEASURED or (is_aggregate and lookup_aggregate(call.name) is not None):
@@ -311,7 +311,7 @@ def _find_naming(call: ir.FunctionCall) -> Mapping[str, Any] | None:
 
 def _patch_expression_name(default: NameRule) -> NameRule:
     def name_expression(expr: ir.Expr) -> str | None:
-        rule = _find_naming(expr) if isinstance(expr, ir.FunctionCall) else None
+        rule = _find_naming_rule(expr) if isinstance(expr, ir.FunctionCall) else None
         if rule is None or not isinstance(expr, ir.FunctionCall):
             return default(expr)
         prefix = rule.get("prefix")

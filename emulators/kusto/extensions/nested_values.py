@@ -1,8 +1,8 @@
-"""Dynamic values that contain others: paths into nested property bags, canonical JSON, and sorting of several arrays.
+"""Functions over dynamic values: paths into nested property bags, canonical JSON, and sorting of several arrays.
 
-A key of a bag is named by a path such as ``$.a.b`` or ``d.["a"]``. ``array_sort_asc`` and ``array_sort_desc`` accept
-several arrays, of which the first determines the order of all. The call returns an array of arrays. As a column of its
-own, or with a list of names, each array becomes a column.
+A path such as ``$.a.b`` or ``d.["a"]`` addresses a key of a bag. ``array_sort_asc`` and ``array_sort_desc`` accept
+several arrays; the first array determines the order of all arrays. The call returns an array of arrays. If the call is
+a whole column expression, or has a list of names, each array becomes a column.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ _LEGACY_ELEMENT = "LegacyFunctionCallOrPathElementOperation"
 
 
 def _parse_path(path: str) -> list[str]:
-    """Return the keys of a path from the root of a bag; a path into an array, or of the root itself, has none.
+    """Return the keys of a path that starts at the root of a bag; none for the root itself or a path into an array.
 
     Raises:
         FunctionFailure: the path has too many steps.
@@ -52,7 +52,7 @@ def _parse_path(path: str) -> list[str]:
 
 
 def _remove_keys(bag: Any, keys: Sequence[str | None]) -> Any:
-    """Return a bag without some keys; a key that starts with ``$`` is a path, and a null key removes nothing."""
+    """Return a bag without the given keys. A key that starts with ``$`` is a path; a null key removes nothing."""
     remaining = bag
     for key in keys:
         if key is not None:
@@ -70,7 +70,7 @@ def _remove_path(bag: Any, keys: Sequence[str]) -> Any:
 
 
 def _set_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
-    """Return a bag with a value at a path; bags on the way are created, and other values on the way are replaced."""
+    """Return a bag with a value at a path; missing bags on the path are created, and other values are replaced."""
     if not keys:
         return value
     first, *rest = keys
@@ -99,7 +99,7 @@ def _edit_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
 
 
 def _parse_json(text: str) -> Any:
-    """Parse JSON; an integer that may exceed 64 bits becomes a fragment of JSON with the same digits."""
+    """Parse JSON; an integer that may exceed 64 bits is kept as its JSON text, so that no digit is lost."""
     parsed = orjson.loads(text)
     # orjson parses an integer of more than 64 bits as a real.
     return json.loads(text, parse_int=orjson.Fragment) if _LONG_INTEGER.search(text) else parsed
@@ -139,7 +139,7 @@ def _patch_render_path(default: Callable[[ir.PathAccess], str]) -> Callable[[ir.
 
 
 def _render_element(base: str, index: str) -> str:
-    """Return SQL of the element with an index, which is the name of a key or a number."""
+    """Return SQL for the element of an array or bag with an index, which is a number or the name of a key."""
     text = f"CAST({index} AS VARCHAR)"
     # A JSON pointer, because the text of a name can be anything.
     name = f"'/' || replace(replace({text}, '~', '~0'), '/', '~1')"
@@ -182,7 +182,7 @@ def _read_step(node: Any) -> ir.PathStep:
 
 
 def _convert_step_to_name(step: ir.PathStep) -> ir.PathStep:
-    """Return a step by name if the index is a string, such as the argument of a function."""
+    """Return a path step by name if its index is a string, such as a function's argument; else the same step."""
     if isinstance(step.index, ir.Literal) and step.index.kind == "string":
         return ir.PathStep(name=str(step.index.value))
     return step
@@ -194,7 +194,7 @@ _MAX_ARRAYS = 65
 
 
 def _get_sort_key(value: Any) -> tuple[int, Any]:
-    """Return the sort key of an array's element: numbers first, then strings, then all others."""
+    """Return the sort key of an array element: numbers come first, then strings, then all other values."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return 2, orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     return (0, value) if isinstance(value, int | float) else (1, str(value))
@@ -243,7 +243,7 @@ def install() -> None:
 
 
 def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr | None]:
-    """Split the arguments of a call into the arrays and the flag that sorts nulls last (None if it is missing)."""
+    """Split a call's arguments into the arrays and the flag that sorts nulls last; the flag is None if missing."""
     end = call.args[-1]
     value = end.value if isinstance(end, ir.LetRef) else end
     has_flag = len(call.args) > 1 and isinstance(value, ir.Literal) and value.kind == "bool"

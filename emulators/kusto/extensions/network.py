@@ -2,7 +2,8 @@
 
 An IPv4 address is compared with an IPv6 address as its mapped form ``::ffff:a.b.c.d``. The plugins ``ipv4_lookup`` and
 ``ipv6_lookup`` join rows with a table of networks by an address. The addresses of a network are a range of integers.
-Two ranges with a common address match, as the ranges of two networks are disjoint or one contains the other.
+Two networks match if their ranges have a common address, because the ranges of two networks are either disjoint or one
+contains the other.
 """
 
 import dataclasses
@@ -35,7 +36,7 @@ _MAX_RANGES = 256
 
 
 def _parse_v4(text: str) -> tuple[int, int]:
-    """Parse an IPv4 address to an integer and the length of its prefix; raise ValueError if it is not valid."""
+    """Parse an IPv4 address to an integer and its prefix length; raise ValueError if the address is invalid."""
     address, slash, prefix = text.strip().partition("/")
     bits = int(prefix) if slash else _V4_BITS
     if not 0 <= bits <= _V4_BITS:
@@ -44,7 +45,7 @@ def _parse_v4(text: str) -> tuple[int, int]:
 
 
 def _parse_v6(text: str) -> tuple[int, int]:
-    """Parse an IPv4 or IPv6 address to an integer of 128 bits and the length of its prefix."""
+    """Parse an IPv4 or IPv6 address to an integer of 128 bits and its prefix length."""
     address, slash, prefix = text.strip().partition("/")
     if ":" not in address:
         value, bits = _parse_v4(text)
@@ -189,7 +190,7 @@ _WITHOUT_EXTRA_KEYS = 4
 
 
 def _find_range(text: str | None, version: int | None) -> str | None:
-    """Return the first and last address of a network as one text of 64 hexadecimal digits; None if it is invalid."""
+    """Return the first and last address of a network as one text of 64 hexadecimal digits; None if invalid."""
     address, slash, prefix = (text or "").strip().partition("/")
     try:
         parsed = ipaddress.ip_address(address)
@@ -214,14 +215,14 @@ functions: tuple[PythonFunction, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class IpLookup(UnorderedOutputOperator):
-    """Plugin ``ipv4_lookup`` or ``ipv6_lookup``.
+    """Plugin ``ipv4_lookup`` or ``ipv6_lookup``, which joins rows with a table of networks by an address.
 
     Attributes:
         version: version of the addresses, 4 or 6.
         lookup: query that returns the table of networks.
         source_key: column of the input with the address.
         lookup_key: column of the table with the network.
-        extra_keys: columns of both that must be equal.
+        extra_keys: columns of input and table whose values must also be equal.
         unmatched: True if rows without a network are part of the result.
     """
 
@@ -233,7 +234,7 @@ class IpLookup(UnorderedOutputOperator):
     unmatched: bool
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that joins each row with the networks of its address."""
+        """Render the plugin as SQL that joins each row with the networks that contain its address."""
         known = get_known_tables()
         own = self._find_lookup_columns()
         for names, wanted in ((cols, self.source_key), (own, self.lookup_key)):
@@ -260,14 +261,14 @@ class IpLookup(UnorderedOutputOperator):
         return f"SELECT {', '.join(result)} FROM {joined} ORDER BY l.{p}n, r.{p}n"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the input, followed by those of the table without the extra keys."""
+        """Return the columns of the input, followed by the columns of the table without the extra keys."""
         names = list(cols)
         for name in self._find_added_columns():
             names.append(schema.disambiguate(name, names))
         return names
 
     def replace_expressions(self, substitute: Substitute) -> "IpLookup":
-        """Return a copy in which ``substitute`` has replaced the expressions of the query for the table."""
+        """Return a copy of the plugin with ``substitute`` applied to the expressions of the table's query."""
         return dataclasses.replace(self, lookup=replace_in_query(self.lookup, substitute))
 
     def _find_lookup_columns(self) -> list[str]:
@@ -284,7 +285,7 @@ def _build_parser(version: int) -> Plugin:
         position = get_source_position(node)
         if clause is not None:
             raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)
-        rest, unmatched = _split_unmatched(arguments)
+        rest, unmatched = _split_off_unmatched_flag(arguments)
         if len(rest) < _LEAST_ARGUMENTS or (version != 4 and len(rest) >= _WITHOUT_EXTRA_KEYS):  # noqa: PLR2004
             raise semantic_error(
                 f"evaluate {plugin}() has a wrong number of arguments", inner="SEM0219", position=position
@@ -300,8 +301,8 @@ def _build_parser(version: int) -> Plugin:
     return parse_lookup
 
 
-def _split_unmatched(arguments: Sequence[Any]) -> tuple[Sequence[Any], bool]:
-    """Split off the last argument if it is the flag ``return_unmatched``; return the others and the flag's value."""
+def _split_off_unmatched_flag(arguments: Sequence[Any]) -> tuple[Sequence[Any], bool]:
+    """Return the arguments without the optional last flag ``return_unmatched``, and the value of this flag."""
     last = reader.lower_named(arguments[-1]).expr if len(arguments) > _LEAST_ARGUMENTS else None
     if isinstance(last, ir.Literal) and last.kind == "bool":
         return arguments[:-1], bool(last.value)
@@ -311,7 +312,7 @@ def _split_unmatched(arguments: Sequence[Any]) -> tuple[Sequence[Any], bool]:
 
 
 def install() -> None:
-    """Add the functions to the KQL translator library, and the plugins to the operator ``evaluate``."""
+    """Add the functions over IP addresses, and the plugins ``ipv4_lookup`` and ``ipv6_lookup``."""
     install_calls(CALLS)
     for version in _VERSION_BITS:
         add_plugin(f"ipv{version}_lookup", _build_parser(version))

@@ -1,11 +1,11 @@
-"""Translation of comparison and arithmetic operators to SQL, by the types of their operands, and of decimals.
+"""Translation of comparison and arithmetic operators to SQL by the types of their operands, and of decimals.
 
-SQL silently converts operands of different types, Kusto rejects them. The accepted types follow the signatures of the
+SQL silently converts operands of different types; Kusto rejects them. The accepted types follow the signatures of the
 operators in Kusto's published language definition: texts and dynamic (JSON) values have no order, ``==`` does not
 compare a number with a text, and two dynamic values cannot be compared. Division depends on the types, and timespans
 have operators that SQL lacks.
 
-A decimal has nine digits after the point. A quotient with more digits is rounded, where Data Explorer has 34 digits.
+A decimal has nine digits after the decimal point. A quotient with more digits is rounded; Data Explorer has 34 digits.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ _ARITHMETIC_OPERATORS = frozenset({"+", "-", "*", "/", "%"})
 
 
 def _divide_decimals(dividend: str | None, divisor: str | None) -> str | None:
-    """Divide two decimals, rounded to nine digits after the point; None for a null or a division by zero."""
+    """Divide two decimals and round to nine digits after the point; None if one is null or the divisor is 0."""
     if dividend is None or divisor is None or not decimal.Decimal(divisor):
         return None
     quotient = _DECIMAL_CONTEXT.divide(decimal.Decimal(dividend), decimal.Decimal(divisor))
@@ -111,7 +111,7 @@ def _patch_render_decimals(default: Callable[[ir.Expr], str]) -> Callable[[ir.Ex
 
 
 def infer_decimal(expr: ir.Expr) -> str | None:
-    """Infer the Kusto type of an expression, which may calculate with decimals; None if it is unknown."""
+    """Return the Kusto type of an expression that may contain decimals; None if the type is unknown."""
     if isinstance(expr, ir.LetRef):
         return infer_decimal(expr.value)
     if isinstance(expr, ir.BinaryOp) and expr.op in _ARITHMETIC_OPERATORS:
@@ -196,7 +196,7 @@ def _render_comparison(default: Callable[[ir.Expr], str], node: ir.BinaryOp) -> 
 
 
 def _check_operand_types(operator: str, left: str, right: str) -> None:
-    """Check that a comparison operator accepts operands of these two types.
+    """Check that a comparison operator accepts operands of the types ``left`` and ``right``.
 
     Raises:
         QueryError: the operator does not accept these types, or the emulator does not support the comparison.
@@ -225,7 +225,7 @@ def _build_incomparable_types_error(left: str, right: str) -> QueryError:
 
 
 def _convert_dynamic_operand(node: ir.BinaryOp, kinds: tuple[str | None, str | None]) -> ir.BinaryOp:
-    """Return a comparison in which a dynamic operand is converted to a number if the other operand is a number."""
+    """Return a comparison in which a dynamic operand next to a number is converted to a number."""
     left, right = kinds
     if left == "dynamic" and right in _NUMBERS:
         return dataclasses.replace(node, left=_convert_to_number(node.left, right))
@@ -241,7 +241,7 @@ def _convert_to_number(expr: ir.Expr, other: str | None) -> ir.Expr:
 def _add_column_guard(
     default: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known: str | None, unknown: int
 ) -> str:
-    """Add checks to the SQL of a comparison that reject the query if DuckDB finds a wrong type for a column."""
+    """Add checks to the SQL of a comparison, which reject the query if DuckDB finds a wrong type for a column."""
     sides = [node.left, node.right]
     column, other = sides[unknown], sides[1 - unknown]
     name = render_expression(column)
@@ -322,13 +322,13 @@ def _patch_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.
                 )
             if kind is None and isinstance(operand, ir.ColumnRef):
                 test = render_type_test(render_expression(operand), (*TEXTS, *DYNAMICS))
-                sql = add_guard(test, _render_unconverted_error("between"), sql)
+                sql = add_guard(test, _render_conversion_error("between"), sql)
         return sql
 
     return render_between
 
 
-def _render_unconverted_error(what: str) -> str:
+def _render_conversion_error(what: str) -> str:
     return render_error(
         "EMB0001",
         f"'{what}' over a string or a dynamic value is not supported by the embedded query engine "
@@ -379,7 +379,7 @@ _ARITHMETIC_MACROS: tuple[str, ...] = (
 
 
 def _install_arithmetic() -> None:
-    """Make the translator library translate arithmetic by operand types, and ``dynamic(null)`` to a dynamic value."""
+    """Make the translator library choose the SQL of arithmetic by operand types; make ``dynamic(null)`` dynamic."""
     replace_attribute(translate, "render_expr", _patch_arithmetic)
     replace_attribute(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
 
@@ -405,7 +405,7 @@ def _patch_arithmetic(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], 
 
 
 def _check_quotient(node: ir.BinaryOp) -> None:
-    """Check that no operand of a division is dynamic, if the types are known; DuckDB's error would not name them."""
+    """Check that no operand of a division is known to be dynamic; DuckDB's own error would not state the types."""
     kinds = [infer_static_type(each) or "unknown" for each in (node.left, node.right)]
     if DYNAMIC_KINDS & set(kinds):
         listed = ", ".join("dynamic" if each in DYNAMIC_KINDS else each for each in kinds)
@@ -425,7 +425,7 @@ def _choose_arithmetic_macro(node: ir.BinaryOp) -> str | None:
 
 
 def _contains_aggregate_call(root: ir.Expr) -> bool:
-    """Return whether an expression contains a call of an aggregate; the name of its result column does not count."""
+    """Return whether an expression contains a call of an aggregate; a reference to its result column is not a call."""
     return any(isinstance(node, ir.RenderedAggregate) and "(" in node.sql for node in iterate_nodes(root))
 
 
@@ -451,7 +451,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add decimals and the operators to the KQL translator library."""
+    """Add decimals, and the type rules of comparison and arithmetic operators, to the KQL translator library."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     replace_attribute(translate, "render_expr", _patch_render_decimals)
     replace_attribute(translate, "render_kql_tostring", _patch_tostring)

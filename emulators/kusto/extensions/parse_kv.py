@@ -1,4 +1,4 @@
-"""Query operator ``parse-kv``: extracts columns from a string of keys and values, such as ``a=1,b=2``.
+"""Query operator ``parse-kv``, which extracts columns from a string of keys and values, such as ``a=1,b=2``.
 
 A function in Python reads the keys and values of each row if the operator has quotes or no delimiters.
 """
@@ -27,16 +27,16 @@ _WORD = re.compile(r"\w++")
 
 @dataclass(frozen=True, slots=True)
 class KeyValueReader:
-    """Reader of the keys and values in one string.
+    """Reader that extracts keys and their values from one string.
 
     Attributes:
         text: the string.
         keys: keys to extract.
-        pair: delimiter between pairs; empty if every character that is no letter or digit is a delimiter.
+        pair: delimiter between pairs; if empty, every character other than letters and digits is a delimiter.
         value: delimiter between key and value.
         quotes: opening and closing quote of each kind of quotes.
         escapes: characters that escape the next character in quotes.
-        greedy: True if a value without quotes ends before the next key instead of the next delimiter.
+        greedy: True if an unquoted value ends before the next key, False if it ends at the next delimiter.
     """
 
     text: str
@@ -68,7 +68,7 @@ class KeyValueReader:
             position = max(end + len(self.pair), start)
 
     def _read_part(self, position: int, ends: Sequence[str]) -> tuple[str, int]:
-        """Read a key or a value; return it, and the index of the delimiter after it."""
+        """Read a key or a value at a position; return it and the index of the delimiter after it."""
         start = position
         while start < len(self.text) and self.text[start].isspace() and not self._is_end(start, ends):
             start += 1
@@ -82,7 +82,7 @@ class KeyValueReader:
         return any(self.text.startswith(each, position) for each in ends)
 
     def _read_quoted(self, position: int) -> tuple[str, int] | None:
-        """Return the text in quotes at a position, and the index after it; None if there are no quotes."""
+        """Return the quoted text at a position and the index after its closing quote; None if no quote is there."""
         close = self.quotes.get(self.text[position : position + 1])
         if close is None:
             return None
@@ -120,7 +120,7 @@ class KeyValueReader:
 
 
 def read_key_values(text: str | None, options: str) -> str | None:
-    """Return the first value of each key as a JSON object; ``options`` are the reader's attributes as JSON."""
+    """Return the first value of each key as a JSON object; ``options`` are the attributes of `KeyValueReader`."""
     if text is None:
         return None
     parsed: dict[str, Any] = orjson.loads(options)
@@ -167,7 +167,7 @@ class ParseKv(PipelineOperator):
     options: str = ""
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that adds a column for each key, with the first value of a repeated key."""
+        """Render the operator as SQL that adds one column for each key, with the first value if a key is repeated."""
         pairs = f"{find_free_prefix(self.infer_columns(cols))}p"
         names = dict(self.keys)
         chosen = ", ".join(
@@ -183,7 +183,7 @@ class ParseKv(PipelineOperator):
         return [*cols, *(name for name, _ in self.keys if name not in cols)]
 
     def replace_expressions(self, substitute: Substitute) -> "ParseKv":
-        """Return a copy in which the function ``substitute`` has replaced the expression of the string."""
+        """Return a copy of the operator with ``substitute`` applied to the expression of the string."""
         return dataclasses.replace(self, text=substitute(self.text))
 
     def _render_pairs(self) -> str:
@@ -227,7 +227,8 @@ def _parse_parse_kv(node: Any) -> ir.Operator:
     unknown = properties.keys() - {"pair_delimiter", "kv_delimiter", "regex", "quote", "escape", "greedy"}
     if unknown or bool(pair) != bool(value) or (pattern and len(listed) > 1) or ("greedy" in properties and not pair):
         raise semantic_error(
-            "parse-kv must have both delimiters, quotes, or a regex only", position=get_source_position(node)
+            "parse-kv requires pair_delimiter and kv_delimiter, or quotes, or only a regex",
+            position=get_source_position(node),
         )
     if not pattern and (not pair or len(listed) > 2):  # noqa: PLR2004  two delimiters
         options = _build_options(listed, [name for name, _ in named])
@@ -238,7 +239,7 @@ def _parse_parse_kv(node: Any) -> ir.Operator:
 
 
 def _build_options(properties: Sequence[tuple[str, str]], keys: Sequence[str]) -> str:
-    """Return the options of `KeyValueReader` as JSON.
+    """Build the options of `KeyValueReader` as JSON.
 
     Raises:
         QueryError: a quote or escape has too many characters.

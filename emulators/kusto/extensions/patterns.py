@@ -1,7 +1,7 @@
 """Operator ``reduce`` and the plugins ``basket``, ``autocluster`` and ``diffpatterns``, which find patterns in rows.
 
-``reduce`` groups similar texts, with a pattern for each group. The plugins return patterns of values that many rows
-have in common.
+``reduce`` groups similar texts and returns a pattern for each group. The plugins return patterns of values that many
+rows share.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ _TOO_MANY = render_error(
 
 @dataclasses.dataclass(frozen=True)
 class ReduceByPattern(UnorderedOutputOperator):
-    """Query operator ``reduce``.
+    """Query operator ``reduce``, which groups similar texts.
 
     Attributes:
         value: expression whose text is reduced.
@@ -59,7 +59,7 @@ class ReduceByPattern(UnorderedOutputOperator):
     keeps_rows: bool
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that yields a row for each pattern, or the input rows with their patterns."""
+        """Render the operator as SQL that yields one row for each pattern, or the input rows with their patterns."""
         p = find_free_prefix([*cols, *_COLUMNS])
         text = translate.render_kql_tostring(self.value)
         rows = f"(SELECT *, {text} AS {p}t FROM {prev})"  # noqa: S608  rendered expressions, generated names
@@ -92,13 +92,13 @@ class ReduceByPattern(UnorderedOutputOperator):
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns of the pattern, after those of the input with ``kind=source``."""
+        """Return the columns of the patterns; with ``kind=source``, they follow the columns of the input."""
         if not self.keeps_rows:
             return list(_COLUMNS)
         return [*cols, *(name if name not in cols else f"{name}1" for name in _COLUMNS)]
 
     def replace_expressions(self, substitute: Substitute) -> "ReduceByPattern":
-        """Return a copy in which the function ``substitute`` has replaced the expression."""
+        """Return a copy of the operator with ``substitute`` applied to the expression."""
         return dataclasses.replace(self, value=substitute(self.value))
 
 
@@ -129,7 +129,9 @@ def _parse_reduce(node: Any) -> ir.Operator:
 def _parse_option(node: Any) -> tuple[str, Any]:
     named = reader.lower_named(node)
     if named.name not in ("threshold", "characters") or not isinstance(named.expr, ir.Literal):
-        raise semantic_error("reduce: the options are threshold and characters", position=get_source_position(node))
+        raise semantic_error(
+            "reduce: the only options are threshold and characters", position=get_source_position(node)
+        )
     return named.name, named.expr.value
 
 
@@ -164,14 +166,14 @@ _WILDCARD_TYPES = {"string": "VARCHAR", "long": "BIGINT", "int": "INTEGER", "rea
 
 @dataclasses.dataclass(frozen=True)
 class RowPatterns(UnorderedOutputOperator):
-    """Plugin that returns a row for each pattern.
+    """Plugin that returns one row for each pattern of values.
 
     Attributes:
         plugin: name of the plugin.
-        options: numbers by the names of the parameters.
-        weight: column with the number of rows that each row stands for; None without one.
-        split: column, and its values in the first and the second set, of ``diffpatterns``.
-        wildcards: values that stand for a wildcard, one for each type.
+        options: numeric options by parameter name.
+        weight: column with the number of rows that each row represents; None if each row counts once.
+        split: for ``diffpatterns``: a column, and the values of this column that define the first and the second set.
+        wildcards: values that represent a wildcard in the result, one for each type.
     """
 
     plugin: str
@@ -181,7 +183,7 @@ class RowPatterns(UnorderedOutputOperator):
     wildcards: tuple[ir.Literal, ...]
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that yields the patterns, the best first."""
+        """Render the plugin as SQL that yields the patterns, best pattern first."""
         names, p = self._find_dimensions(cols), find_free_prefix(cols)
         listed, count = self._render_lists(prev, cols, names, p)
         arguments = [f"{p}f", *(f"{p}w{index}" for index in range(count)), str(len(names))]
@@ -199,7 +201,10 @@ class RowPatterns(UnorderedOutputOperator):
         return f"SELECT {chosen} FROM {numbered} ORDER BY {p}k"  # noqa: S608
 
     def _render_lists(self, prev: str, cols: list[str], names: list[str], p: str) -> tuple[str, int]:
-        """Render SQL that collects codes, weights and values of all rows in lists; return it and the number of sets."""
+        """Render SQL that collects codes, weights and values of all rows in lists.
+
+        Return it with the number of sets.
+        """
         if not names:
             raise semantic_error(f"evaluate {self.plugin}() requires a column with values")
         quoted = list(map(quote_name, names))
@@ -225,14 +230,14 @@ class RowPatterns(UnorderedOutputOperator):
         return f"(SELECT {', '.join([flat, *lists, *values])} FROM {coded})", len(sums)  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the output columns: measures of the patterns, and columns of the input."""
+        """Return the names of the output columns: measures of the pattern, then the columns of the input."""
         measures = ["SegmentId", "Count", "Percent"]
         if self.split:
             measures = ["SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB"]
         return [*measures, *self._find_dimensions(cols)]
 
     def replace_expressions(self, substitute: Substitute) -> "RowPatterns":
-        """Return a copy in which the function ``substitute`` has replaced the values of the sets."""
+        """Return a copy of the plugin with ``substitute`` applied to the values that define the two sets."""
         column, *values = self.split or (ir.Literal("", "string"),)
         return dataclasses.replace(self, split=(column, *map(substitute, values))) if self.split else self
 
@@ -321,7 +326,7 @@ def _read_number(plugin: str, option: str, expr: ir.Expr, default: float) -> flo
 
 
 def install() -> None:
-    """Add the operator ``reduce`` to the KQL translator library, and the plugins to ``evaluate``."""
+    """Add the operator ``reduce``, and the plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
     add_operator("ReduceByOperator", _parse_reduce)
     for name in _FUNCTIONS:
         add_plugin(name, functools.partial(_parse_patterns, name=name))

@@ -1,6 +1,6 @@
 """Query operator ``evaluate``, which calls a plugin, and the plugins ``bag_unpack`` and ``dcount_intersect``.
 
-The plugin ``dcount_intersect`` returns the numbers of the values that several sets of ``hll()`` have in common.
+The plugin ``dcount_intersect`` counts the values that several sets of hashes (results of ``hll``) share.
 """
 
 import dataclasses
@@ -245,7 +245,7 @@ _MOST_ESTIMATED_SETS = 6
 
 
 def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
-    """Return the number of values common to the first set, the first two sets, and so on; None if a set is missing."""
+    """Return the number of values in the first set, in both the first two sets, and so on; None if a set is missing."""
     if sets is None or any(each is None for each in sets):
         return None
     found = [orjson.loads(each) for each in sets if each is not None]
@@ -265,7 +265,7 @@ def _merge_sets(sets: Sequence[str]) -> Any:
 
 
 def _estimate_intersection(sets: Sequence[str]) -> int:
-    """Return the number of common values by inclusion and exclusion of the unions."""
+    """Estimate the number of values that all sets share, by inclusion and exclusion of their unions."""
     total = 0
     for size in range(1, len(sets) + 1):
         for chosen in itertools.combinations(sets, size):
@@ -280,12 +280,12 @@ functions: tuple[PythonFunction, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class DistinctIntersections(UnorderedOutputOperator):
-    """Plugin ``dcount_intersect``: adds a column for each set with the number of values of all sets up to it."""
+    """Plugin ``dcount_intersect``; column n contains the number of values that the first n sets share."""
 
     sets: tuple[str, ...]
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that adds the columns."""
+        """Render the plugin as SQL that adds one column for each set."""
         for name in self.sets:
             check_column(name, cols)
         listed = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in self.sets)

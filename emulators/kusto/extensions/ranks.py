@@ -4,8 +4,8 @@ In Kusto a sort places NaN next to null: after the nulls if they are first, befo
 operator" of Kusto's documentation). In SQL, NaN is larger than all other values. Dynamic (JSON) values cannot be sort
 keys.
 
-The aggregates ``arg_max``, ``arg_min`` and those of percentiles may return several columns; the module determines names
-and SQL of the columns.
+The aggregates ``arg_max`` and ``arg_min``, and the aggregates of percentiles, may return several columns; this module
+determines the names and the SQL of these columns.
 """
 
 import json
@@ -71,7 +71,7 @@ class RankingAggregate(AggregateSpec):
 
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
-        value = add_guard(render_type_test(args[0], DYNAMICS), _render_unconverted_error(f"{self.name}()"), args[0])
+        value = add_guard(render_type_test(args[0], DYNAMICS), _render_conversion_error(f"{self.name}()"), args[0])
         return super().render([value, *args[1:]])
 
 
@@ -94,10 +94,10 @@ def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
     sql = render_expression(expr)
     if kind not in _UNRANKED or (macro in _OF_ONE and not can_be_nan(expr)):
         return sql if macro in _OF_ONE else f"{macro.removeprefix('kql_')}({sql})"
-    return f"{macro}({add_guard(render_type_test(sql, DYNAMICS), _render_unconverted_error(f'{name}()'), sql)})"
+    return f"{macro}({add_guard(render_type_test(sql, DYNAMICS), _render_conversion_error(f'{name}()'), sql)})"
 
 
-def _render_unconverted_error(what: str) -> str:
+def _render_conversion_error(what: str) -> str:
     return render_error(
         "EMB0001",
         f"'{what}' over a dynamic value is not supported by the embedded query engine "
@@ -144,7 +144,7 @@ def _render_sort_key(key: ir.SortKey) -> str:
     sql = render_expression(expr)
     if kind not in _UNRANKED or not can_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
         return sql
-    failure = _render_unconverted_error("top") if _IS_TOP.get() else render_error("SEM0001", _DYNAMIC_KEY)
+    failure = _render_conversion_error("top") if _IS_TOP.get() else render_error("SEM0001", _DYNAMIC_KEY)
     guarded = add_guard(render_type_test(sql, DYNAMICS), failure, sql)
     # NaN, the largest value of SQL, is already next to the nulls in an ascending sort with the nulls last, and the
     # reverse.
@@ -216,7 +216,7 @@ macros: tuple[str, ...] = (
 
 
 def install() -> None:
-    """Add the order of values and the aggregates that use it to the KQL translator library."""
+    """Make ``sort``, ``top`` and aggregates use Kusto's order of NaN and null; add the aggregates of this module."""
     for name, sql, arity in _AGGREGATES:
         AGGREGATE_FUNCTIONS[name] = RankingAggregate(name, sql, (arity,))
     replace_attribute(translate, "render_sort_keys", lambda _: _render_sort_keys)
@@ -298,7 +298,7 @@ def _render_extreme(
 def _find_returned_columns(
     args: Sequence[ir.Expr], taken: list[str], cols: list[str], unnamed: str, first: int
 ) -> Columns:
-    """Find the output columns that an aggregate's arguments select, each with its SQL; ``*`` adds all others."""
+    """Return the output columns that an aggregate's arguments select, with their SQL; ``*`` adds all other columns."""
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: Columns = []
     seen = set(taken) if star else set()
@@ -362,7 +362,7 @@ def _patch_render_aggregate_call(default: Callable[[ir.FunctionCall], str]) -> C
 
 
 def format_percentile_suffix(value: float) -> str:
-    """Format a percentile for the end of a column name: ``99_9`` for ``99.9``."""
+    """Format a percentile as the end of a column name, for instance 99.9 as ``99_9``."""
     text = str(int(value)) if float(value).is_integer() else str(value)
     return re.sub(r"\W", "_", text)
 

@@ -1,8 +1,8 @@
 """Operator ``scan`` and plugins of ``evaluate`` that match sequences of rows or compute over neighbouring rows.
 
-``scan`` passes sorted rows, one after the other, through steps. The result of a row depends on earlier rows, so the SQL
-is a recursive query that processes one row of every partition in each iteration. See "scan operator" of the Kusto
-documentation. The plugins are ``rolling_percentile``, ``rows_near`` and ``sequence_detect``.
+``scan`` passes sorted rows one by one through steps that match sequences of rows. The result of a row depends on
+earlier rows, so the SQL is a recursive query that processes one row of every partition in each iteration. See "scan
+operator" of the Kusto documentation. The plugins are ``rolling_percentile``, ``rows_near`` and ``sequence_detect``.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ _OUTPUTS = ("all", "last", "none")
 
 @dataclasses.dataclass(frozen=True)
 class ScanOperator(SerializedInputOperator):
-    """Query operator ``scan``, which matches sequences of rows.
+    """Query operator ``scan``, which matches sequences of rows to steps.
 
     Attributes:
         declared: columns of the clause ``declare``, to which the steps assign values.
@@ -73,7 +73,7 @@ class ScanOperator(SerializedInputOperator):
         return sql if not assigned else _select_assigned(sql, assigned)
 
     def _find_assigned_inputs(self, cols: list[str]) -> list[str]:
-        """Return the columns of the input to which a step assigns values.
+        """Return the input columns to which a step assigns values.
 
         Raises:
             QueryError: a step assigns a column that is neither declared nor part of the input.
@@ -98,7 +98,7 @@ class ScanOperator(SerializedInputOperator):
         return [*cols, *added]
 
     def replace_expressions(self, substitute: Substitute) -> "ScanOperator":
-        """Return a copy in which the function ``substitute`` has replaced conditions and assignments of the steps."""
+        """Return a copy of the operator with ``substitute`` applied to the conditions and assignments of the steps."""
         return dataclasses.replace(self, steps=tuple(_replace_in_step(step, substitute) for step in self.steps))
 
 
@@ -108,7 +108,7 @@ def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
 
 
 def _assign_hidden(step: ScanStep, name: str, hidden: str, steps: Sequence[str]) -> ScanStep:
-    """Return a step that assigns an input column's value to a hidden column, even if the step does not change it.
+    """Return a step that copies an input column to a hidden column, even if the step does not change the column.
 
     References such as ``s1.name`` read the hidden column.
     """
@@ -207,7 +207,7 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class RollingPercentile(UnorderedOutputOperator):
-    """Plugin ``rolling_percentile``: a percentile of the values in the last bins, for each bin with values.
+    """Plugin ``rolling_percentile``: for each bin, the percentile of the values in the last bins.
 
     Attributes:
         value: column of the values.
@@ -224,7 +224,7 @@ class RollingPercentile(UnorderedOutputOperator):
     percentile_text: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that yields a row for each bin and combination of dimensions."""
+        """Render the plugin as SQL that yields one row for each bin and combination of dimensions."""
         check_column(self.value, cols)
         self.timeline.check_columns(cols)
         p = find_free_prefix([*cols, *self.infer_columns(cols)])
@@ -250,7 +250,7 @@ class RollingPercentile(UnorderedOutputOperator):
         )
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the output columns: timeline, dimensions and percentile."""
+        """Return the names of the output columns: timeline column, dimensions and percentile."""
         del cols
         if not isinstance(self.bins, ir.Literal):
             raise unsupported_error("evaluate rolling_percentile with a number of bins that is not a literal")
@@ -258,7 +258,7 @@ class RollingPercentile(UnorderedOutputOperator):
         return [*self.timeline.columns, *self.timeline.dimensions, name]
 
     def replace_expressions(self, substitute: Substitute) -> "RollingPercentile":
-        """Return a copy in which the function ``substitute`` has replaced the constants."""
+        """Return a copy of the plugin with ``substitute`` applied to its constants."""
         timeline = self.timeline.replace_expressions(substitute)
         return dataclasses.replace(
             self, timeline=timeline, percentile=substitute(self.percentile), bins=substitute(self.bins)
@@ -267,13 +267,13 @@ class RollingPercentile(UnorderedOutputOperator):
 
 @dataclasses.dataclass(frozen=True)
 class RowsNear(SerializedInputOperator):
-    """Plugin ``rows_near``: the rows before and after each row that meets a condition.
+    """Plugin ``rows_near``, which returns the rows near each row that meets a condition.
 
     Attributes:
         condition: the condition.
         before: number of rows before a row that meets the condition.
         after: number of rows after it.
-        partition: groups of rows, of which each is searched separately.
+        partition: groups of rows; each group is searched separately.
     """
 
     condition: ir.Expr
@@ -287,7 +287,7 @@ class RowsNear(SerializedInputOperator):
         return dataclasses.replace(self, partition=partition)
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that yields the found rows in the order of the input."""
+        """Render the plugin as SQL that yields the rows found, in the order of the input."""
         p = find_free_prefix(cols)
         keys = ", ".join(map(quote_name, self.partition.columns))
         partition = f"PARTITION BY {keys} " if keys else ""
@@ -303,14 +303,14 @@ class RowsNear(SerializedInputOperator):
         )
 
     def replace_expressions(self, substitute: Substitute) -> "RowsNear":
-        """Return a copy in which the function ``substitute`` has replaced condition and numbers of rows."""
+        """Return a copy of the plugin with ``substitute`` applied to the condition and the numbers of rows."""
         condition, before, after = (substitute(each) for each in (self.condition, self.before, self.after))
         return dataclasses.replace(self, condition=condition, before=before, after=after)
 
 
 @dataclasses.dataclass(frozen=True)
 class SequenceDetect(UnorderedOutputOperator):
-    """Plugin ``sequence_detect``: sequences of events that meet one predicate after the other.
+    """Plugin ``sequence_detect``, which finds sequences of events that meet several predicates one after the other.
 
     Attributes:
         time: column of the timeline.
@@ -327,7 +327,7 @@ class SequenceDetect(UnorderedOutputOperator):
     dimensions: tuple[str, ...]
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the plugin as SQL that yields each sequence of times once, ordered by the times."""
+        """Render the plugin as SQL that yields each different sequence of times once, ordered by the times."""
         for name in (self.time, *self.dimensions):
             check_column(name, cols)
         p, time, names = find_free_prefix(cols), quote_name(self.time), self.infer_columns(cols)
@@ -346,7 +346,7 @@ class SequenceDetect(UnorderedOutputOperator):
         return f"WITH {rows} SELECT DISTINCT {selected} FROM {joins} WHERE s0.{p}f0 ORDER BY {order}"  # noqa: S608
 
     def _render_join(self, p: str, index: int) -> str:
-        """Return SQL that joins the events of a step with those of the step before."""
+        """Return SQL that joins the events of a step with the events of the previous step."""
         window, span = f"({render_expression(self.step_window)})", f"({render_expression(self.span)})"
         conditions = [
             f"s{index}.{p}f{index}",
@@ -363,7 +363,7 @@ class SequenceDetect(UnorderedOutputOperator):
         return [*self.dimensions, *(f"{step.name or ''}_{self.time}" for step in self.steps), "Duration"]
 
     def replace_expressions(self, substitute: Substitute) -> "SequenceDetect":
-        """Return a copy in which the function ``substitute`` has replaced the limits and the predicates."""
+        """Return a copy of the plugin with ``substitute`` applied to the limits and the predicates."""
         steps = tuple(dataclasses.replace(step, expr=substitute(step.expr)) for step in self.steps)
         window, span = substitute(self.step_window), substitute(self.span)
         return dataclasses.replace(self, steps=steps, step_window=window, span=span)
@@ -430,7 +430,7 @@ def _reject_schema(plugin: str, node: Any, clause: Any) -> tuple[int, int]:
 
 
 def install() -> None:
-    """Add the operator ``scan`` to the KQL translator library, and the plugins to ``evaluate``."""
+    """Add ``scan``, ``rolling_percentile``, ``rows_near`` and ``sequence_detect`` to the KQL translator library."""
     add_operator("ScanOperator", _parse_scan)
     add_plugin("rolling_percentile", _parse_rolling_percentile)
     add_plugin("rows_near", _parse_rows_near)

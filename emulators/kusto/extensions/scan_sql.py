@@ -1,4 +1,4 @@
-"""SQL of the query operator ``scan``: a recursive query.
+"""SQL of the query operator ``scan``, which is a recursive query.
 
 Each iteration passes one row of every partition (group of rows) through the steps. The state of step k ("Scan logic" in
 the Kusto documentation) consists of a flag for an active sequence of rows, the number of this sequence, and the columns
@@ -34,7 +34,7 @@ class ScanStep:
     Attributes:
         name: name of the step.
         has_output: True if rows that match the step are part of the result.
-        condition: the condition that a row must match.
+        condition: the condition that a row must meet to match the step.
         assignments: the values that the step assigns to declared columns.
         only_last: True if only the last row of a series of repeated matches is part of the result.
     """
@@ -72,7 +72,7 @@ class ScanSql:
         )
 
     def render(self, prev: str, partition: RowPartition) -> str:
-        """Return SQL that yields one row for each match of a row and a step, in the order of the input rows."""
+        """Return SQL that yields one row for each match of a row with a step, in the order of the input rows."""
         p = self._p
         states = ", ".join(f"{sql} AS {name}" for name, sql in self._build_initial_fields())
         names = ", ".join(name for name, _ in self._build_initial_fields())
@@ -94,14 +94,14 @@ class ScanSql:
         )
 
     def _render_groups(self) -> str:
-        """Return SQL for the input rows, with the number of their partition if a step outputs only the last match."""
+        """Return SQL for the input rows; they include the partition number if a step outputs only its last match."""
         p = self._p
         if not self._has_last:
             return f"{p}i"
         return f"(SELECT *, count(*) FILTER (WHERE {p}f) OVER (ORDER BY {p}r) AS {p}g FROM {p}i)"  # noqa: S608
 
     def _render_last_filter(self) -> str:
-        """Return SQL that removes a match which the same step repeats with its next match."""
+        """Return SQL that removes each match that is followed by another match of the same step."""
         p = self._p
         if not self._has_last:
             return ""
@@ -124,7 +124,7 @@ class ScanSql:
         )
 
     def _render_step(self, index: int, turn: str) -> str:
-        """Return SQL that applies a scan step to the rows of the subquery ``turn`` (next row of every partition)."""
+        """Return SQL that applies a step to the rows of the subquery ``turn``, the next row of every partition."""
         p, step = self._p, self._steps[index]
         active = "true" if index == 0 else f"{p}a{index}"
         again = f"({active}) AND coalesce({self._render_for_step(step.condition, index)}, false)"
@@ -152,7 +152,7 @@ class ScanSql:
         return f"CAST({value} AS {declared.sql_type})"
 
     def _find_state_changes(self, index: int) -> dict[str, str]:
-        """Return SQL for the new value of each field of the state that a step changes, by field name."""
+        """Return SQL for the new value of each state field that a step changes, by name of the field."""
         p, c, before = self._p, f"{self._p}c", index - 1
         changes = {f"{p}a{index}": f"{p}a{index} OR {c} > 0"}
         if index:
@@ -186,7 +186,7 @@ class ScanSql:
         return changes
 
     def _build_initial_fields(self) -> list[tuple[str, str]]:
-        """Return name and SQL of each field of the state that the scan has before the first row."""
+        """Return the name and the initial SQL value of each field of the scan's state."""
         p = self._p
         fields = []
         for index in range(len(self._steps)):
@@ -201,7 +201,7 @@ class ScanSql:
         return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT{flags})[])")]
 
     def _render_for_step(self, expr: ir.Expr, state: int) -> str:
-        """Return SQL for an expression whose references ``step.column`` read the state of one step."""
+        """Return SQL for an expression whose references ``step.column`` read the given state."""
         return render_expression(self._replace_references(expr, state))
 
     def _replace_references(self, node: Any, state: int) -> Any:
@@ -231,7 +231,7 @@ class ScanSql:
         return dataclasses.replace(node, **changed)
 
     def _find_reference(self, node: Any) -> tuple[int, str] | None:
-        """Return step number and column of an expression ``step.column``; None for any other expression.
+        """Return the step number and the column of an expression ``step.column``; None for any other expression.
 
         If an input column has the same name as a step, the expression refers to the column.
         """
@@ -245,7 +245,7 @@ class ScanSql:
         return index, name
 
     def _find_columns_read(self) -> list[list[str]]:
-        """Return the columns of each step that any expression of the scan reads as ``step.column``."""
+        """Return, for each step, the columns that any expression of the scan reads as ``step.column``."""
         read: list[list[str]] = [[] for _ in self._steps]
         for node in iterate_nodes(self._steps):
             reference = self._find_reference(node)
@@ -261,7 +261,7 @@ class ScanSql:
         }
 
     def _render_stored_value(self, name: str) -> str:
-        """Return SQL for the value of a column that a step stores in its state when a row matches."""
+        """Return SQL for the value of a column that a step stores in its state when a row matches the step."""
         return self._get_input_name(name) if name in self._cols else self._get_new_value_name(name)
 
     def _get_input_name(self, name: str) -> str:
@@ -291,7 +291,7 @@ class SingleStepScanSql(ScanSql):
     """
 
     def render(self, prev: str, partition: RowPartition) -> str:
-        """Return SQL that yields one row for each match of a row and a step, in the order of the input rows."""
+        """Return SQL that yields one row for each row that matches the step, in the order of the input rows."""
         p = self._p
         state = {self._get_state_field_name(0, 0, name): name for name in self._read[0]}
         nothing = {
@@ -313,7 +313,7 @@ class SingleStepScanSql(ScanSql):
         )
 
     def _render_turn(self, state: Mapping[str, str], partition: RowPartition) -> str:
-        """Return SQL for one recursion of the query, which applies the scan step to the next row of every partition."""
+        """Return SQL for one iteration of the recursive query, which processes the next row of every partition."""
         p = self._p
         before = "".join(f", m.{field}" for field in state)
         follows = f"d.{p}r = m.{p}r + 1" + (f" AND (m.{p}b OR NOT d.{p}f)" if partition.columns else "")

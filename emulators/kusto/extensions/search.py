@@ -158,7 +158,7 @@ def _parse_search_source(node: Any) -> ir.Source:
         return ir.WildcardTableRef(node.getText())
     source = reader.lower_source(node)
     if not isinstance(source, ir.TableRef):
-        raise unsupported_error("search in anything else than tables", position=get_source_position(node))
+        raise unsupported_error("search in (...) with a source that is not a table", position=get_source_position(node))
     return source
 
 

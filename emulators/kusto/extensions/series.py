@@ -23,7 +23,7 @@ _NUMBERS = "('DOUBLE', 'BIGINT', 'UBIGINT')"
 
 
 def _render_contains_any(text: str, *marks: str) -> str:
-    """Return SQL that searches a text for any of several substrings, faster than a regular expression."""
+    """Return SQL that tests whether a text contains any of several substrings; faster than a regular expression."""
     return "(" + " OR ".join(f"contains({text}, '{mark}')" for mark in marks) + ")"
 
 
@@ -86,7 +86,7 @@ _EXACT = "9007199254740992"
 
 
 def _render_pairwise(expression: str) -> str:
-    """Return SQL that applies ``expression`` to the elements ``_e[1]`` and ``_e[2]`` at each position of two series."""
+    """Return SQL that applies ``expression`` to each pair of elements, ``_e[1]`` and ``_e[2]``, of two series."""
     return f"list_transform(list_zip(_p.a, _p.b), lambda _e: {expression})"
 
 
@@ -238,7 +238,7 @@ def _install_fill() -> None:
 
 
 def _render_fill(call: ir.FunctionCall, *defaults: str) -> str:
-    """Return SQL for a call of a function that fills gaps; missing arguments have default values."""
+    """Return SQL for a call of a function that fills gaps; ``defaults`` replace missing arguments."""
     arguments = [render_expression(arg) for arg in call.args]
     return f"kql_{call.name.lower()}({', '.join([*arguments, *defaults[len(arguments) - 1 :]])})"
 

@@ -1,8 +1,8 @@
 """KQL functions that analyse series: statistics, fits of lines, decomposition, periods, outliers, Fourier transform.
 
 The documentation of Kusto specifies the arithmetic of the decomposition, but not the scores of periods. The functions
-reproduce the documentation's examples of these scores. The statistical functions of single numbers, such as
-``welch_test``, are also here, because functions in Python compute them in the same way.
+reproduce the documentation's examples of these scores. The module also has the statistical functions of single numbers,
+such as ``welch_test``, because Python functions compute them in the same way.
 """
 
 from collections.abc import Callable
@@ -219,8 +219,8 @@ _OUTLIERS_CALL = SeriesCall(
 _PERCENTILE_LIMITS = (2.0, 98.0)
 
 
-def _reorder_forecast(values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
-    """Return the arguments of ``series_decompose()`` for the arguments of ``series_decompose_forecast()``."""
+def _convert_forecast_arguments(values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
+    """Convert the arguments of ``series_decompose_forecast()`` to those of ``series_decompose()``."""
     null = ir.Literal(None, "null")
     series, points, *rest = values
     seasonality, trend, threshold = (rest[index] if index < len(rest) else null for index in range(3))
@@ -228,7 +228,9 @@ def _reorder_forecast(values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
 
 
 def _read_forecast(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
-    return ir.FunctionCall("series_decompose output", (*_reorder_forecast(values), ir.Literal(output.name, "string")))
+    return ir.FunctionCall(
+        "series_decompose output", (*_convert_forecast_arguments(values), ir.Literal(output.name, "string"))
+    )
 
 
 def _install_forecast() -> None:
@@ -236,7 +238,7 @@ def _install_forecast() -> None:
     add_custom_function(
         "series_decompose_forecast",
         arities,
-        lambda node: _DECOMPOSE_CALL.render_output(_reorder_forecast(node.args), "baseline"),
+        lambda node: _DECOMPOSE_CALL.render_output(_convert_forecast_arguments(node.args), "baseline"),
     )
     outputs = [SeriesOutput(name) for name in _DECOMPOSE.outputs]
     add_multi_result_function("series_decompose_forecast", outputs, arities, _read_forecast)
@@ -304,7 +306,7 @@ _POLYNOMIAL_CALL = SeriesCall(
 
 
 def _render_two_lines_bag(node: ir.FunctionCall) -> str:
-    """Return SQL for all outputs of ``series_fit_2lines()`` as one JSON object, with an object for each side."""
+    """Return SQL for all outputs of ``series_fit_2lines()`` as one JSON object, with one object for each line."""
     sides = ", ".join(
         f"'{side}', json_object(" + ", ".join(f"'{name}', _f.{side}_{name}" for name in _SIDE) + ")"
         for side in ("right", "left")

@@ -144,6 +144,6 @@ def parse_preview(node: Any, arguments: Sequence[Any], clause: Any) -> list[ir.O
 
 
 def install() -> None:
-    """Add the operators to the KQL translator library."""
+    """Add ``fork``, ``facet`` and the plugin ``preview`` to the KQL translator library."""
     add_operator("ForkOperator", _parse_fork)
     add_operator("FacetByOperator", _parse_facet)

@@ -4,7 +4,7 @@ If columns of the same name have different types, the result of ``union`` has a 
 the types of most columns; therefore such a ``union`` needs a probe query that returns the types of its inputs. A plain
 SQL union would convert the values to one common type.
 
-The column of ``range`` has the type of its bounds; the values are the start plus whole multiples of the step.
+The column of ``range`` has the type of its bounds; each value is the start plus a whole multiple of the step.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _UNTYPED = '"NULL"'
 
 @dataclasses.dataclass(frozen=True)
 class TypedUnion(ir.Union, DataDependentOperator):
-    """Query operator ``union``.
+    """Query operator ``union``, whose result has one column for each name and type in its inputs.
 
     Attributes:
         offset: index of the operator's first character in the query text.
@@ -133,7 +133,7 @@ def _patch_lower_union(default: Callable[..., ir.Union]) -> Callable[..., ir.Uni
     def lower_union(node: Any, kids: list[Any]) -> ir.Union:
         union = default(node, kids)
         branches = [(branch, label) for branch, label in zip(union.branches, _read_labels(kids), strict=True)]
-        matched = [each for branch, label in branches for each in _match_views(branch, label, fuzzy=union.isfuzzy)]
+        matched = [each for branch, label in branches for each in _expand_wildcard(branch, label, fuzzy=union.isfuzzy)]
         left = [] if is_first_operator(node) else [find_as_name(find_operator_before(node))]
         labels = (*left, *(label for _, label in matched))
         found = tuple(branch for branch, _ in matched)
@@ -147,7 +147,7 @@ def _read_labels(kids: Sequence[Any]) -> list[str | None]:
     return [find_as_name(kid) for kid in kids if get_rule_name(kid) == "UnionOperatorExpression"]
 
 
-def _match_views(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Iterator[tuple[ir.Query, str | None]]:
+def _expand_wildcard(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Iterator[tuple[ir.Query, str | None]]:
     """Yield the query of an input; if it is a wildcard, yield a query for each view and table that it matches."""
     if branch.operators or not isinstance(branch.source, ir.WildcardTableRef):
         yield branch, label
@@ -196,7 +196,7 @@ def _render_union(
     planned = None if inputs is None else _plan_result(inputs, op.kind)
     if inputs is None or planned is None:
         return _render_equal_types(op, arms, cols, schema.union_output_columns(op, left_cols, tables))
-    return _render_types_apart(op, arms, inputs, planned)
+    return _render_column_per_type(op, arms, inputs, planned)
 
 
 def _render_description(index: int, sql: str, cols: Sequence[str]) -> str:
@@ -208,7 +208,7 @@ def _render_description(index: int, sql: str, cols: Sequence[str]) -> str:
     )
 
 
-def _render_types_apart(
+def _render_column_per_type(
     op: ir.Union, arms: Sequence[tuple[str, str]], inputs: Sequence[Columns], planned: Sequence[_ResultColumn]
 ) -> str:
     """Render SQL for a ``union`` whose result has one column for each name and type."""
@@ -316,7 +316,7 @@ def _render_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
 
 
 def _render_values(kinds: list[str | None]) -> tuple[str, str]:
-    """Return SQL for the values of a ``range``, and SQL for the approximate number of values, to check the limit."""
+    """Return SQL for the values of a ``range``, and SQL for their approximate number, which has a limit."""
     start, stop, step = kinds
     if "real" in (start, stop):
         count = "CAST(floor((_b - _a) / _c + 1e-9) AS BIGINT)"
@@ -352,7 +352,7 @@ _TABLE_ARGUMENTS = 2
 
 
 def install() -> None:
-    """Add the sources of rows to the KQL translator library."""
+    """Add ``range``, ``union``, ``table()`` and ``materialized_view()`` to the KQL translator library."""
     replace_attribute(lower, "_lower_union", _patch_lower_union)
     replace_attribute(schema, "union_output_columns", _patch_union_columns)
     replace_attribute(translate, "render_union", lambda _: _render_union)
@@ -362,7 +362,7 @@ def install() -> None:
 
 
 def _find_call(node: Any) -> Any | None:
-    """Return the parse tree node of a call of one of the functions; None for other sources."""
+    """Return the parse tree node of a call to ``table()`` or ``materialized_view()``; None for any other source."""
     inner = reader.unparenthesize(reader.collapse(node))
     if get_rule_name(inner) != "NamedFunctionCallExpression":
         return None

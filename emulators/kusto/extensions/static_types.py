@@ -88,7 +88,7 @@ def infer_static_type(expr: ir.Expr) -> str | None:
         case ir.InList() | ir.Between() | ir.HasList():
             found = "bool"
         case ir.BinaryOp():
-            found = _infer_arithmetic(expr) if expr.op in _ARITHMETIC else "bool"
+            found = _infer_arithmetic_type(expr) if expr.op in _ARITHMETIC else "bool"
         case ir.UnaryOp(op="-" | "+"):
             found = infer_static_type(expr.operand)
         case ir.Literal(kind="dynamic"):
@@ -96,20 +96,20 @@ def infer_static_type(expr: ir.Expr) -> str | None:
         case DynamicLiteral():
             found = expr.form
         case ir.FunctionCall():
-            found = _infer_call(expr)
+            found = _infer_call_type(expr)
     return found or infer_type(expr)
 
 
-def _infer_arithmetic(expr: ir.BinaryOp) -> str | None:
+def _infer_arithmetic_type(expr: ir.BinaryOp) -> str | None:
     left, right = infer_static_type(expr.left), infer_static_type(expr.right)
     if left in NUMBERS and right in NUMBERS:
-        return "long" if left == right == "int" else _find_widest((left, right))
+        return "long" if left == right == "int" else _find_widest_type((left, right))
     if left in TEMPORAL or right in TEMPORAL:
-        return _infer_temporal(expr.op, left, right)
+        return _infer_temporal_type(expr.op, left, right)
     return None
 
 
-def _infer_temporal(op: str, left: str | None, right: str | None) -> str | None:
+def _infer_temporal_type(op: str, left: str | None, right: str | None) -> str | None:
     if left is None or right is None:
         return None
     if left == right:
@@ -117,22 +117,24 @@ def _infer_temporal(op: str, left: str | None, right: str | None) -> str | None:
     return "datetime" if "datetime" in (left, right) else "timespan"
 
 
-def _find_widest(types: Types) -> str | None:
+def _find_widest_type(types: Types) -> str | None:
     return max((str(each) for each in types), key=_WIDTH.index) if all(each in NUMBERS for each in types) else None
 
 
-def _infer_call(call: ir.FunctionCall) -> str | None:
+def _infer_call_type(call: ir.FunctionCall) -> str | None:
     types = [infer_static_type(arg) for arg in call.args]
     signatures = find_signatures("functions", call.name)
     results = [
-        _find_result(call.name, each, types) for each in signatures if accepts_argument_types(each["parameters"], types)
+        _find_result_type(call.name, each, types)
+        for each in signatures
+        if accepts_argument_types(each["parameters"], types)
     ]
     if not results or (None in types and len(set(results)) > 1):
         return None
     return results[0]
 
 
-def _find_result(name: str, signature: Signature, types: Types) -> str | None:
+def _find_result_type(name: str, signature: Signature, types: Types) -> str | None:
     returned = str(signature["returns"])
     if not returned.startswith("="):
         return None if returned == "unknown" else returned
@@ -143,19 +145,19 @@ def _find_result(name: str, signature: Signature, types: Types) -> str | None:
     if returned == "=parameter0" and types:
         return types[0]
     if returned == "=common_not_dynamic":
-        return _find_common([*types[1:-1:2], types[-1]])
-    return _find_common(types) if returned in ("=widest", "=common") else None
+        return _find_common_type([*types[1:-1:2], types[-1]])
+    return _find_common_type(types) if returned in ("=widest", "=common") else None
 
 
-def _find_common(types: Types) -> str | None:
-    return types[-1] if len(set(types)) == 1 else _find_widest(types)
+def _find_common_type(types: Types) -> str | None:
+    return types[-1] if len(set(types)) == 1 else _find_widest_type(types)
 
 
 def accepts_argument_types(parameters: Parameters, types: Types) -> bool:
     """Return whether a signature accepts arguments of these types; True if a type is unknown."""
     if len(types) < sum(each.get("least", 1) for each in parameters):
         return False
-    return any(_accept_all(each, types) for each in list_parameters(parameters, len(types)))
+    return any(_accepts_all_types(each, types) for each in list_parameters(parameters, len(types)))
 
 
 def list_parameters(parameters: Parameters, count: int) -> Iterator[Parameters]:
@@ -176,7 +178,7 @@ def list_parameters(parameters: Parameters, count: int) -> Iterator[Parameters]:
             yield [*(group * ((count - extra) // len(group))), *rest[:extra]]
 
 
-def _accept_all(parameters: Parameters, types: Types) -> bool:
+def _accepts_all_types(parameters: Parameters, types: Types) -> bool:
     return all(
         kind is None or kind == "null" or _accepts_type(parameter["types"], kind)
         for parameter, kind in zip(parameters, types, strict=True)

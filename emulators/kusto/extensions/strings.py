@@ -135,7 +135,7 @@ def _render_codepoints(call: ir.FunctionCall) -> str:
 
 
 def _render_strcat_array(call: ir.FunctionCall) -> str:
-    """Return SQL that joins the elements of an array; DuckDB requires a constant delimiter for ``array_to_string``."""
+    """Return SQL that joins an array's elements; ``array_to_string`` cannot be used, because the delimiter may vary."""
     array, between = f"to_json({render_expression(call.args[0])})", call.args[1]
     if isinstance(between, ir.Literal) and between.kind == "string":
         constant = f"array_to_string({_ELEMENTS}, {quote_text(str(between.value))})"
@@ -165,7 +165,10 @@ def _render_indexof(call: ir.FunctionCall) -> str:
 
 
 def _render_limited_position(text: str, match: str, start: str, length: str, occurrence: str) -> str:
-    """Return SQL that finds an occurrence; the length limits the distance of each occurrence from the one before it."""
+    """Return SQL that finds the n-th occurrence of a text.
+
+    Each must be within ``length`` of the previous occurrence.
+    """
     first = f"CASE WHEN {start} < 0 THEN length({text}) + {start} ELSE {start} END"
     found = f"position({match} IN substr({text}, _p + 2, {length}))"
     step = f"CASE WHEN _p < -1 OR {found} = 0 THEN CAST(-2 AS BIGINT) ELSE _p + {found} END"
@@ -206,7 +209,7 @@ def _patch_extract_all(default: Callable[[ir.FunctionCall], str]) -> Callable[[i
 
 
 def _convert_group_names_to_numbers(pattern: ir.Expr, groups: ir.Expr) -> ir.Expr:
-    """Return an array of capture groups with numbers instead of names."""
+    """Return an array of capture groups in which numbers replace the names."""
     source = translate.constant_string(pattern)
     if source is None or not isinstance(groups, ir.Literal) or groups.kind != "dynamic":
         return groups
@@ -339,7 +342,7 @@ _SMALL = frozenset({"bool", "int", "long", "real", "decimal", "datetime", "times
 
 
 def _install_sizes() -> None:
-    """Make ``strcat`` and ``strcat_delim`` check the size of the result before they build the result."""
+    """Make ``strcat`` and ``strcat_delim`` check the size of their result before they build it."""
     for name, join in _JOINS.items():
         writer.SPECIAL_FORMS[name] = _add_size_check(name, join, writer.SPECIAL_FORMS[name])
 
@@ -370,16 +373,16 @@ def _add_size_check(
 
 
 def _has_short_text(expr: ir.Expr) -> bool:
-    """Return whether the string form of a value is certainly short, because it is a constant, number or datetime."""
+    """Return whether the string form of a value is always short: that of a constant, number or datetime."""
     if isinstance(expr, ir.BinaryOp):
         return expr.op in _ARITHMETIC
     return isinstance(expr, ir.Literal | ir.Parameter) or infer_type(expr) in _SMALL
 
 
 def _render_string_size(column: ir.ColumnRef) -> str:
-    """Return SQL for the size in bytes of a column's string form; an empty string if its type is always short.
+    """Return SQL for the size in bytes of a column's string form; an empty text if its type is always short.
 
-    The caller adds up the sizes to enforce MAX_TEXT_BYTES, and ignores values that are always short.
+    The caller compares the sum of the sizes with MAX_TEXT_BYTES, and ignores values that are always short.
     """
     if _has_short_text(column):
         return ""

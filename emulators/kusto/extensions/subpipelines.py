@@ -1,8 +1,8 @@
-"""Query operators ``mv-apply`` and ``partition``, which run a pipeline per group of rows.
+"""Query operators ``mv-apply`` and ``partition``, which run a pipeline for each group of rows.
 
-The subquery of ``partition by x { T | ... }`` has a source of its own for each value of x. It runs once, over the rows
-of its source for every value; each operator of the subquery processes the rows of one value separately. ``toscalar(x)``
-is the value.
+The subquery of ``partition by x { T | ... }`` has its own source and runs for each value of x. The generated SQL runs
+it only once, over its source's rows for all values; each operator processes the rows of each value separately. In the
+subquery, ``toscalar(x)`` is the current value.
 
 The module also replaces the SQL of ``mv-expand x to typeof(string)``.
 """
@@ -33,10 +33,10 @@ MAX_PARTITIONS = 64
 
 @dataclasses.dataclass(frozen=True)
 class PartitionWithSource(GroupedOperator):
-    """Query operator ``partition`` with a subquery in braces.
+    """Query operator ``partition`` with a subquery in braces, which has its own source.
 
     Attributes:
-        column: column whose values the subquery runs for.
+        column: column for whose values the subquery runs.
         key: name of the generated column that contains the value inside the subquery.
     """
 
@@ -67,7 +67,7 @@ class PartitionWithSource(GroupedOperator):
         return list(schema.output_columns(self.body, writer.nested_schema()))
 
     def _bind_key(self, own_columns: Sequence[str]) -> ir.Query:
-        """Return the subquery with the key in place of the column, unless the source has a column of this name."""
+        """Return the subquery with the key in place of the column, except if the source has a column with this name."""
         if self.column in own_columns:
             return self.body
         column, key = ir.ColumnRef(self.column), ir.ColumnRef(self.key)
@@ -76,11 +76,11 @@ class PartitionWithSource(GroupedOperator):
 
 
 def parse_partition_with_source(node: Any, by: ir.ColumnRef, body: Any) -> ir.Operator:
-    """Convert the parse tree of a ``partition`` with braces to a query operator.
+    """Convert the parse tree of a ``partition`` with a subquery in braces to a query operator.
 
     Args:
         node: parse tree node of the operator.
-        by: column whose values the subquery runs for.
+        by: column for whose values the subquery runs.
         body: parse tree node of the braces.
 
     Raises:
@@ -99,7 +99,7 @@ def parse_partition_with_source(node: Any, by: ir.ColumnRef, body: Any) -> ir.Op
 
 
 def _is_key(node: Any, column: str) -> bool:
-    """Return True for ``toscalar(column)``; the library converts a name to a table or to the row of a ``print``."""
+    """Return whether a node is ``toscalar(column)``, which the library cannot resolve to the current value."""
     if not isinstance(node, ir.ToScalar) or node.query.operators:
         return False
     source = node.query.source
@@ -109,7 +109,7 @@ def _is_key(node: Any, column: str) -> bool:
 
 
 def _replace_nodes(node: Any, matches: Callable[[Any], bool], replacement: ir.Expr) -> Any:
-    """Return a copy of a node in which ``replacement`` has replaced the matching nodes; subqueries are unchanged."""
+    """Return a copy of a node in which each matching node is replaced; subqueries remain unchanged."""
     if matches(node):
         return replacement
     if isinstance(node, tuple | list):
@@ -132,7 +132,7 @@ _EXPANDED = ("MvapplyOperatorExpression", "NamedExpression")
 
 @dataclasses.dataclass(frozen=True)
 class MvApply(GroupedOperator):
-    """Query operator ``mv-apply``: expands arrays like ``mv-expand``, and runs a pipeline over each row's elements.
+    """Query operator ``mv-apply``, which expands arrays like ``mv-expand`` and runs a pipeline over their elements.
 
     The result has the columns of the input row, except the expanded columns, and the columns of the pipeline.
     """
@@ -185,7 +185,7 @@ def _parse_mv_apply(node: Any) -> ir.Operator:
     parts = get_child_rules(node)
     expansions = [part for part in parts[:-1] if get_rule_name(part) != "MvapplyOperatorIdClause"]
     if len(expansions) != len(parts) - 1:
-        raise unsupported_error("mv-apply with an id", position=get_source_position(node))
+        raise unsupported_error("mv-apply with a clause id", position=get_source_position(node))
     lowered = reader.lower_mv_expand(node, expansions)
     computed, expansion = lowered if isinstance(lowered, list) else (ir.Extend(()), lowered)
     return MvApply(parse_nested_pipeline(parts[-1]), computed.expressions, expansion)
@@ -197,7 +197,7 @@ _HINTS = frozenset({"hint.strategy", "hint.shufflekey", "hint.materialized", "hi
 
 @dataclasses.dataclass(frozen=True)
 class PartitionOperator(GroupedOperator):
-    """Query operator ``partition``: runs a pipeline over each group of rows and returns all results."""
+    """Query operator ``partition``, which runs a pipeline over each group of rows and returns all results."""
 
     column: str
 
@@ -231,7 +231,9 @@ def _parse_partition(node: Any) -> ir.Operator:
     if get_rule_name(body) == "PartitionOperatorFullExpressionBody":
         return parse_partition_with_source(node, column, body)
     if get_rule_name(body) != "PartitionOperatorSubExpressionBody":
-        raise unsupported_error("partition with this body", position=get_source_position(body))
+        raise unsupported_error(
+            "partition with a body outside of parentheses or braces", position=get_source_position(body)
+        )
     return PartitionOperator(parse_nested_pipeline(get_child_rules(body)[0]), column.name)
 
 
@@ -242,7 +244,7 @@ def _check_hint(node: Any) -> None:
 
 
 def _install_mv_expand() -> None:
-    """Make ``mv-expand x to typeof(string)`` faster; the SQL of the translator library would create and parse JSON."""
+    """Make ``mv-expand x to typeof(string)`` faster; the library's SQL would build JSON and parse it again."""
     replace_attribute(translate, "_mv_expand_unnest", _patch_mv_expand_unnest)
 
 

@@ -270,7 +270,7 @@ class NameRows(PipelineOperator):
         """Raise an error, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del prev
         raise unsupported_error(
-            "the operator 'as' with a name that is referenced, in this place", "use a let statement instead"
+            "the operator 'as' inside a nested query, with a name that the query uses", "use a let statement instead"
         )
 
     def render(self, prev: str, cols: list[str]) -> str:

@@ -51,7 +51,7 @@ class TopNested(UnorderedOutputOperator):
 
     def render(self, prev: str, cols: list[str]) -> str:
         """Return SQL that yields one row for each path through the levels, with value and aggregate of each level."""
-        return _Tree(self, prev, cols).render()
+        return _TopNestedSql(self, prev, cols).render()
 
     def infer_columns(self, cols: list[str]) -> list[str]:
         """Return the names of the output columns: for each level, the value and the result of its aggregate."""
@@ -64,7 +64,7 @@ class TopNested(UnorderedOutputOperator):
         return names
 
     def replace_expressions(self, substitute: Substitute) -> "TopNested":
-        """Return a copy in which the function ``substitute`` has replaced the expressions of all levels."""
+        """Return a copy of the operator with ``substitute`` applied to the expressions of all levels."""
         return TopNested(tuple(_replace_in_level(level, substitute) for level in self.levels))
 
 
@@ -78,11 +78,11 @@ def _replace_in_level(level: TopNestedLevel, substitute: Substitute) -> TopNeste
     )
 
 
-class _Tree:
+class _TopNestedSql:
     """Builder of the SQL for ``top-nested``, one level after the other.
 
-    Each level ranks the values of its expression and assigns records to the top values. All other records are the
-    "others" of the level; lower levels do not rank these records.
+    Each level ranks the values of its expression and assigns the records to the top values. The remaining records are
+    the "others" of this level; lower levels do not rank them.
     """
 
     def __init__(self, operator: TopNested, prev: str, cols: list[str]) -> None:
@@ -171,14 +171,14 @@ class _Tree:
 
 @dataclasses.dataclass(frozen=True)
 class TopHitters(SerializedOutputOperator):
-    """Query operator ``top-hitters``: returns the most frequent values, or the values with the largest sums."""
+    """Query operator ``top-hitters``, which returns the most frequent values, or the values with the largest sums."""
 
     count: ir.Expr
     of: ir.NamedExpr
     by: ir.NamedExpr | None
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that yields the values with their counts or sums, the largest first."""
+        """Render the operator as SQL that yields the values with their counts or sums, largest first."""
         value, weight = (translate.quote_ident(name) for name in self.infer_columns(cols))
         aggregate = "count(*)" if self.by is None else translate.render_aggregate(self._build_sum(self.by))
         return (
@@ -195,7 +195,7 @@ class TopHitters(SerializedOutputOperator):
         return [value, f"approximate_{weight}_{summed}"]
 
     def replace_expressions(self, substitute: Substitute) -> "TopHitters":
-        """Return a copy in which the function ``substitute`` has replaced all expressions."""
+        """Return a copy of the operator with ``substitute`` applied to all expressions."""
         by = self.by and dataclasses.replace(self.by, expr=substitute(self.by.expr))
         of = dataclasses.replace(self.of, expr=substitute(self.of.expr))
         return TopHitters(resolve_value(substitute(self.count)), of, by)

@@ -1,12 +1,12 @@
 """Checks of types: by the signatures of KQL's functions during translation, and by SQL guards during execution.
 
-The checks by signatures concern arguments of calls, conditions, and keys of groups. A call is rejected if the types of
-its arguments are known and no signature accepts them, so that a query that runs locally also runs on Data Explorer.
-Where a signature accepts any type and the SQL requires a string, the argument is converted.
+Signatures are used to check arguments of calls, conditions, and grouping keys. A call is rejected if the types of its
+arguments are known and no signature accepts them; so a query that runs locally also runs on Data Explorer. If a
+signature accepts any type, but the SQL requires a string, the argument is converted.
 
-A guard is a CASE expression that rejects a query if DuckDB finds a wrong type for a column. DuckDB evaluates the
-test ``typeof(x) = ...`` when it binds the SQL, and removes a guard whose test is false. A guard therefore costs no
-time during execution.
+A guard is a CASE expression that rejects a query if DuckDB finds a wrong type for a column. DuckDB evaluates the test
+``typeof(x) = ...`` when it binds the SQL, and removes the guard if the test is false. Therefore a guard costs no time
+during execution.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from duckdb_kql._state import State
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.errors import QueryError, semantic_error
-from emulators.kusto.extensions.known_types import bind_stage
+from emulators.kusto.extensions.known_types import bind_input_types
 from emulators.kusto.extensions.language import read_symbols
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.static_types import (
@@ -110,7 +110,7 @@ _LOGICAL = frozenset({"and", "or"})
 
 
 def _find_call_error(call: ir.FunctionCall) -> QueryError | None:
-    """Return the error of a call whose arguments no signature of the function accepts; else None."""
+    """Return the error for a call if no signature of the function accepts its arguments; else None."""
     name = call.name.removesuffix(_INTERNAL)
     args = call.args if name == call.name else call.args[:-1]
     return _find_signature_error("functions", name, args)
@@ -133,7 +133,7 @@ def _find_signature_error(kind: str, name: str, args: Sequence[ir.Expr]) -> Quer
 
 
 def _find_constant_error(name: str, accepted: Sequence[Parameters], args: Sequence[ir.Expr]) -> QueryError | None:
-    """Return the error of a call that has a column where all signatures require a constant; else None."""
+    """Return the error for a call with a column as an argument that must be a constant in all signatures; else None."""
     reads = [any(isinstance(node, ir.ColumnRef) for node in iterate_nodes(arg)) for arg in args]
     for parameters in (each for one in accepted for each in list_parameters(one, len(args))):
         if not any(read and each.get("constant") for read, each in zip(reads, parameters, strict=True)):
@@ -142,7 +142,7 @@ def _find_constant_error(name: str, accepted: Sequence[Parameters], args: Sequen
 
 
 def _find_common_error(name: str, accepted: Sequence[Parameters], types: Types) -> QueryError | None:
-    """Return the error of a call whose arguments must have one type and do not; else None."""
+    """Return the error for a call whose arguments must have one common type but do not; else None."""
     for parameters in (each for one in accepted for each in list_parameters(one, len(types))):
         if different := find_different_types(parameters, types):
             message = f"{name}(): the values must be of the same type, not {' and '.join(map(str, different))}"
@@ -161,10 +161,10 @@ def _check_aggregates(op: ir.Summarize) -> None:
 
 
 def _check_windows(op: ir.Operator) -> None:
-    """Check the arguments of window functions, which become columns before the expressions are rendered."""
+    """Check the arguments of window functions; this happens before the calls are replaced by columns."""
     if not isinstance(op, WindowedOperator):
         return
-    with bind_stage(op.operator):
+    with bind_input_types(op.operator):
         for node in iterate_nodes(op):
             error = _find_call_error(node) if isinstance(node, ir.FunctionCall) and node.name in _WINDOWS else None
             if error is not None:
@@ -172,7 +172,7 @@ def _check_windows(op: ir.Operator) -> None:
 
 
 def _is_aggregate(call: ir.FunctionCall) -> bool:
-    """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is not."""
+    """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is a function."""
     return len(call.args) == 1 or not read_symbols("functions").get(call.name)
 
 
@@ -188,9 +188,9 @@ def _convert_texts(call: ir.FunctionCall) -> ir.FunctionCall:
 
 
 def _convert_values(call: ir.FunctionCall) -> ir.FunctionCall:
-    """Return a call whose values have one type: texts next to a dynamic are dynamics, and reals next to a decimal.
+    """Return a call in which all values have one type: dynamic if a value is dynamic, decimal if one is decimal.
 
-    DuckDB would parse the texts as JSON, and return a real instead of the decimal.
+    Without this, DuckDB would parse texts next to a dynamic value as JSON, and return a real instead of a decimal.
     """
     last = len(call.args) - 1
     values = range(last + 1) if call.name in _COMMON else [index for index in range(last) if index % 2] + [last]
@@ -293,12 +293,12 @@ def _check_parentheses(name: str, args: Sequence[Any]) -> None:
 
 
 def _has_parentheses(node: Any) -> bool:
-    """Return whether an expression has parentheses other than those of its calls."""
+    """Return whether an expression contains parentheses that are not those of a call."""
     return get_rule_name(node) == "ParenthesizedExpression" or any(map(_has_parentheses, get_child_rules(node)))
 
 
 def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
-    """Context manager: reject a condition that is a column if DuckDB finds that the column has one of the ``types``."""
+    """Context manager: if a condition is a column and DuckDB finds one of these ``types`` for it, reject the query."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 
@@ -309,7 +309,7 @@ def _render_call(default: Callable[[ir.Expr], str], call: ir.FunctionCall) -> st
         converted = _convert_values(call) if call.name in _CONDITIONALS | _COMMON else call
         rendered = default(_convert_texts(converted))
     except KqlUnsupportedError:
-        # Other arguments would not help.
+        # The emulator does not support this call, whatever its arguments; the signature error would mislead.
         raise
     except Exception:
         if error is not None:
@@ -321,14 +321,14 @@ def _render_call(default: Callable[[ir.Expr], str], call: ir.FunctionCall) -> st
 
 
 def _check_condition(expr: ir.Expr, *others: str) -> None:
-    """Check that an expression is a bool or has one of the types ``others``, if its type is known."""
+    """Check that an expression, if its type is known, is a bool or has one of the types ``others``."""
     kind = infer_static_type(expr)
     if kind is not None and kind not in ("bool", "null", *others):
         raise semantic_error(f"A condition must have the type bool, not {kind}", inner="SEM0001")
 
 
 def _check_dynamic(expr: ir.Expr) -> None:
-    """Check that an expression whose elements a query reads is dynamic, if its type is known."""
+    """Reject a query that reads elements of a value whose type is known but is not dynamic."""
     kind = infer_static_type(expr)
     if kind is not None and kind not in DYNAMIC_KINDS:
         raise semantic_error(f"A value of type {kind} has no elements; a dynamic is expected", inner="SEM0001")
@@ -348,7 +348,7 @@ _DYNAMIC_KEY = "A key of summarize or distinct cannot be dynamic; convert it fir
 
 def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
-        with bind_stage(op):
+        with bind_input_types(op):
             return check_and_render(op, prev, cols)
 
     def check_and_render(op: ir.Operator, prev: str, cols: list[str] | None) -> str:

@@ -1,13 +1,13 @@
 """Functions that find seasons, trends, periods and anomalous points in a series.
 
-Periods: the documentation of Kusto does not state how periods are scored. Here the score of a period is the smallest
-autocorrelation at the multiples of the period, up to half of the series. A period is found where the autocorrelation
-has a local maximum. This reproduces the printed examples of the documentation.
+Periods: Kusto's documentation does not state how periods are scored. Here, the score of a period is the smallest
+autocorrelation at its multiples, up to half the length of the series. A period is found where the autocorrelation has a
+local maximum. This reproduces the printed examples of the documentation.
 
-Outliers: the scores of anomalous points follow Tukey's fence test. A point above the high percentile has the score
-(x - high) / (high - low) times a factor, a point below the low percentile (x - low) / (high - low) times the factor.
-The factor makes the scores of all percentiles comparable: for a normal distribution, a point has the same score with
-any percentiles. For the percentiles 10 and 90, Kusto uses a factor that differs slightly from the factor of a normal
+Outliers: the scores of anomalous points follow Tukey's fence test. A point above the high percentile has the score (x -
+high) / (high - low) times a factor; a point below the low percentile has the score (x - low) / (high - low) times the
+factor. The factor makes scores comparable: in a normal distribution, a point has the same score for any choice of
+percentiles. For the percentiles 10 and 90, Kusto uses a factor that differs slightly from the factor of a normal
 distribution.
 
 Decomposition: a series is the sum of a seasonal, a trend and a residual component.
@@ -37,9 +37,9 @@ _WEAK_SCORE = 0.6
 
 
 def detect_periods(values: Numbers | None, shortest: float | None, longest: float | None, count: int | None) -> Any:
-    """Return up to ``count`` periods between ``shortest`` and ``longest`` and their scores, best first.
+    """Return up to ``count`` periods between ``shortest`` and ``longest``, and their scores, best first.
 
-    The result has ``count`` elements; zeros follow the found periods. It is None without a series, and if a limit is
+    The result always has ``count`` elements; zeros fill the rest. It is None if the series is null, or if a limit is
     missing or NaN.
 
     Raises:
@@ -58,7 +58,7 @@ def detect_periods(values: Numbers | None, shortest: float | None, longest: floa
 
 
 def validate_periods(values: Numbers | None, periods: Numbers | None) -> Any:
-    """Return the periods and the score of each; a period outside the limits of Kusto has the score 0."""
+    """Return the given periods with their scores; a period outside Kusto's limits has the score 0."""
     if values is None or periods is None:
         return None
     correlation = _compute_autocorrelation(_fill_gaps(values))
@@ -67,14 +67,14 @@ def validate_periods(values: Numbers | None, periods: Numbers | None) -> Any:
 
 
 def find_periods(values: Numbers, shortest: float, longest: float, threshold: float = 0.0) -> list[tuple[float, float]]:
-    """Return the periods of a series between ``shortest`` and ``longest`` and their scores, best first.
+    """Return the periods of a series between ``shortest`` and ``longest``, and their scores, best first.
 
     Periods with a score below ``threshold`` are omitted.
     """
     filled = _fill_gaps(values)
     found = _find_peaks(filled, (shortest, longest), threshold)
     if not found or found[0][1] < _WEAK_SCORE:
-        straight = _find_peaks(_remove_line(filled), (shortest, longest), threshold)
+        straight = _find_peaks(_subtract_trend_line(filled), (shortest, longest), threshold)
         found = max(found, straight, key=lambda each: each[0][1] if each else 0.0)
     return found
 
@@ -109,7 +109,7 @@ def _compute_score(correlation: Numbers, period: float) -> float:
 
 
 def _drop_multiples(scored: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the periods without those that are multiples of a shorter period with about the same score."""
+    """Return the periods without multiples of a shorter period that has about the same score."""
     kept: list[tuple[float, float]] = []
     for period, score in scored:
         bases = (base for base, best in kept if score - best < _MULTIPLE_MARGIN and _is_multiple(period, base))
@@ -140,20 +140,20 @@ def _compute_autocorrelation(values: Numbers) -> Numbers:
 
 
 def _find_fast_length(count: int) -> int:
-    """Return a power of two, or three quarters of one, of at least ``count``; the transform is fast for both."""
+    """Return the smallest fast transform length of at least ``count``: a power of two, or three quarters of one."""
     power = 1 << (count - 1).bit_length()
     return power // 4 * 3 if power // 4 * 3 >= count else power
 
 
 def _fill_gaps(values: Numbers) -> Numbers:
-    """Return the series with the mean in place of missing and infinite points."""
+    """Return the series with missing and infinite points replaced by the mean."""
     finite = np.isfinite(values)
     if finite.all():
         return values
     return np.where(finite, values, values[finite].mean() if finite.any() else 0.0)
 
 
-def _remove_line(values: Numbers) -> Numbers:
+def _subtract_trend_line(values: Numbers) -> Numbers:
     positions: Numbers = np.arange(len(values), dtype=np.float64) - (len(values) - 1) / 2
     squares = float(positions @ positions)
     return values - positions * (float(positions @ values) / squares) if squares else values
@@ -182,7 +182,7 @@ def score_outliers(
     Args:
         values: points of the series; NaN for a missing point.
         kind: ``tukey`` or ``ctukey``.
-        ignored: value of missing points.
+        ignored: value that marks a missing point.
         low: low percentile for ``ctukey``.
         high: high percentile for ``ctukey``.
         tested: number of points at the end that do not influence the percentiles.
@@ -197,7 +197,7 @@ def score_outliers(
 def compute_scores(
     values: Numbers, percentiles: tuple[float, float], known: Flags | None = None, tested: int | None = None
 ) -> Numbers:
-    """Return the score of each point of a series, relative to two percentiles of the series.
+    """Return the score of each point of a series relative to a low and a high percentile of the series.
 
     Args:
         values: points of the series.
@@ -220,7 +220,7 @@ def compute_scores(
 
 
 def get_percentiles(method: str | None) -> tuple[float, float]:
-    """Return the percentiles of a detection method, ``tukey`` or ``ctukey``."""
+    """Return the low and high percentile of a detection method, ``tukey`` or ``ctukey``."""
     return _TUKEY if method == "tukey" else _CUSTOM
 
 
@@ -290,7 +290,7 @@ def extract_season(values: Numbers | None, period: int | None, tested: int | Non
     """Return the seasonal component of a series; zeros if no period is given and none is found."""
     if values is None:
         return None
-    learned = _select_learned(values, tested)
+    learned = _select_training_points(values, tested)
     return {"seasonal": _compute_season(learned, _find_period(learned, period, _SEASONAL_THRESHOLD), len(values))}
 
 
@@ -308,7 +308,7 @@ def compute_components(
     """
     if values is None:
         return None
-    learned = _select_learned(values, tested)
+    learned = _select_training_points(values, tested)
     if np.isnan(learned).all():
         return None
     period = _find_period(learned, seasonality, _DECOMPOSE_THRESHOLD if threshold is None else threshold)
@@ -319,7 +319,7 @@ def compute_components(
         return Components(baseline, seasonal, line, values - baseline)
 
 
-def _select_learned(values: Numbers, tested: int | None) -> Numbers:
+def _select_training_points(values: Numbers, tested: int | None) -> Numbers:
     """Return the points from which the model is learned, without ``tested`` points at the end.
 
     NaN replaces infinity.

@@ -63,7 +63,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
         score = (count / total) ** size_weight * (_count_values(pattern) / columns) ** (1 - size_weight)
         scored.append((float(score), count, pattern, mask))
     scored.sort(key=lambda each: (-each[0], each[2]))
-    chosen = _choose_different(scored, weights, _LEAST_SCORE * scored[0][0] if scored else 0.0)
+    chosen = _choose_distinct_patterns(scored, weights, _LEAST_SCORE * scored[0][0] if scored else 0.0)
     return _to_result([each[2] for each in chosen], [[each[1] for each in chosen]])
 
 
@@ -92,7 +92,7 @@ def compute_differences(
         if difference >= threshold:
             scored.append((float(difference), (first, second), pattern, mask))
     scored.sort(key=lambda each: (-each[0], each[2]))
-    chosen = _choose_different(scored, weights + others, 0.0, len(scored))
+    chosen = _choose_distinct_patterns(scored, weights + others, 0.0, len(scored))
     counts = [[each[1][0] for each in chosen], [each[1][1] for each in chosen]]
     return _to_result([each[2] for each in chosen], counts)
 
@@ -151,7 +151,7 @@ def _find_closed_pattern(table: Codes, mask: Mask) -> Pattern:
     return tuple(int(code) if is_same else 0 for code, is_same in zip(first, same, strict=True))
 
 
-def _choose_different(
+def _choose_distinct_patterns(
     scored: Sequence[tuple[float, Any, Pattern, Mask]], weights: Weights, least: float, most: int = _MAX_CLUSTERS
 ) -> list[tuple[float, Any, Pattern, Mask]]:
     """Return the best patterns, without patterns that cover almost the same rows as a better pattern."""

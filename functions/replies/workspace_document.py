@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NotRequired, TypedDict
 
-from shared.catalog.document_service import SECTIONS
+from shared.catalog.export import SECTIONS
 from shared.catalog.models import Tier
 from shared.catalog.yaml_writer import write_yaml
 from shared.http.operation_docs import IDEMPOTENT, TEXT_FORM, DocumentedReply, OperationDocs

@@ -1,11 +1,11 @@
 """Workspace documents over HTTPS: export, plan and apply."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
 from shared.catalog.change_rules import Caller
 from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, find_new_evidence
-from shared.catalog.diff import CatalogPlan, add_defaults
+from shared.catalog.diff import CatalogPlan
 from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_located_document
 from shared.catalog.document_plans import (
     DocumentPlan,
@@ -13,75 +13,12 @@ from shared.catalog.document_plans import (
     find_undeclared_containers,
     plan_document,
 )
-from shared.catalog.items import SINGLETON_KEY, ItemKind, WorkspaceSettings, build_container_key, to_definition
-from shared.catalog.ports import CatalogItem, StoredCatalog
+from shared.catalog.export import export_document
+from shared.catalog.items import ItemKind, WorkspaceSettings, build_container_key, to_definition
+from shared.catalog.ports import StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.conditional_requests import Condition
-from shared.errors import Kind, WorkspaceError
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
-
-SECTIONS: Final[Mapping[str, str]] = {
-    ItemKind.MEMBER: "team",
-    ItemKind.CONNECTION: "connections",
-    ItemKind.SURFACE: "surfaces",
-    ItemKind.WARM_QUERY: "warmQueries",
-    ItemKind.DATA_STORE: "dataStores",
-    ItemKind.ALERT_RULE: "alertRules",
-    ItemKind.OAUTH_CLIENT: "oauthClients",
-}
-"""Names of a workspace document's lists by the kind of their items; containers are part of their data stores."""
-
-
-def export_document(stored: StoredCatalog) -> dict[str, Any]:
-    """Build the workspace document that declares the whole catalog, including the items that the API created.
-
-    Applying the document to the same catalog changes nothing.
-
-    Raises:
-        WorkspaceError: UNAVAILABLE ``WORKSPACE_NOT_DECLARED`` if no document was applied yet.
-    """
-    singles = {item.kind: add_defaults(item) for item in stored.items if item.key == SINGLETON_KEY}
-    if ItemKind.WORKSPACE not in singles:
-        detail = "No workspace document has been applied yet."
-        raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", detail)
-    document: dict[str, Any] = {"workspace": singles[ItemKind.WORKSPACE], **_export_settings(singles)}
-    document |= {section: [] for section in SECTIONS.values()}
-    for item in stored.items:
-        if item.kind in SECTIONS:
-            document[SECTIONS[item.kind]].append(_export_item(item))
-    _add_containers(document["dataStores"], stored)
-    return document
-
-
-def _export_settings(singles: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    settings = singles.get(ItemKind.SETTINGS, {})
-    # Without limits or a provenance policy, a document omits the property.
-    exported = {name: value for name, value in settings.items() if value is not None}
-    if "policies" in exported:
-        exported["policies"] = {name: value for name, value in exported["policies"].items() if value is not None}
-    return exported
-
-
-def _export_item(item: CatalogItem) -> dict[str, Any]:
-    # A document cannot declare a rejection.
-    definition = {name: value for name, value in add_defaults(item).items() if name != "rejection"}
-    source = definition.get("source") if item.kind == ItemKind.CONNECTION else None
-    if isinstance(source, dict) and source.get("eventHub") is None:
-        # A document may name the consumer group only with an Event Hub.
-        return {**definition, "source": {name: value for name, value in source.items() if name != "consumerGroup"}}
-    return definition
-
-
-def _add_containers(data_stores: list[dict[str, Any]], stored: StoredCatalog) -> None:
-    by_database: dict[str, list[dict[str, Any]]] = {}
-    for item in stored.items:
-        if item.kind == ItemKind.CONTAINER:
-            by_database.setdefault(item.key.partition("/")[0], []).append(add_defaults(item))
-    for data_store in data_stores:
-        data_store["databases"] = [
-            {**database, "containers": by_database.get(database["lookup"], [])} for database in data_store["databases"]
-        ]
-
 
 SOURCE: Final = "body"
 """File name that the problems of a document in a request body show."""
@@ -115,7 +52,7 @@ class DocumentService:
         """Return the workspace document that declares the whole catalog.
 
         Raises:
-            WorkspaceError: as :func:`shared.catalog.document_service.export_document`.
+            WorkspaceError: as :func:`shared.catalog.export.export_document`.
         """
         return await self._runtime.run_in_worker(LARGE, export_document, await self._catalog.load())
 

@@ -158,7 +158,7 @@ async def _check_approvers(loaded: "LoadedDocument", services: Any) -> None:
 
 
 async def _export_document(options: argparse.Namespace, services: Callable[[], Any]) -> int:
-    from shared.catalog.document_service import export_document  # noqa: PLC0415  avoids slow imports for --help
+    from shared.catalog.export import export_document  # noqa: PLC0415  avoids slow imports for --help
     from shared.catalog.yaml_writer import write_yaml  # noqa: PLC0415  as above
 
     running = services()

@@ -1,26 +1,18 @@
 """Tests of planning and applying documents through the API."""
 
-import json
 from collections.abc import Collection
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller
-from shared.catalog.document import DocumentFormat, load_document, load_located_document
-from shared.catalog.document_plans import DocumentPlan, plan_document
-from shared.catalog.document_service import DocumentService, export_document
-from shared.catalog.items import ItemKind, items_from_document
-from shared.catalog.models import WorkspaceDocument
-from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
-from shared.catalog.yaml_writer import write_yaml
+from shared.catalog.document import DocumentFormat, load_document
+from shared.catalog.document_plans import DocumentPlan
+from shared.catalog.document_service import DocumentService
 from shared.conditional_requests import Condition, EntityTags
 from shared.errors import WorkspaceError
-from tests.unit.shared.catalog.documents import PLANT, draw_valid_document
+from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.catalog.stores import open_plant
 
 CALLER = Caller("admin@plant-a.example", frozenset(AccessRight))
@@ -60,77 +52,3 @@ async def test_containers_that_exist_are_found_once_per_database(tmp_path: Path)
         containers.clear()
         removed = list_changes(await service.plan(loaded, CALLER))
         assert removed == [("container", "orders/recipes"), ("container", "orders/workorders"), ("dataStore", "mes")]
-
-
-AT = datetime(2026, 12, 1, tzinfo=UTC)
-EXPORTING_CALLER = Caller("admin@p", frozenset(AccessRight))
-
-
-def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None = None) -> StoredCatalog:
-    """Return a catalog with the items of a document and with items that were created or changed over the API."""
-    items = {
-        item: CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply")
-        for item, definition in items_from_document(declared).items()
-    }
-    for item, definition in items_from_document(edited).items() if edited else ():
-        origin = items[item].origin if item in items else ItemOrigin.API
-        items[item] = CatalogItem(*item, definition, origin, AT, AT, "editor@p")
-    return StoredCatalog(1, tuple(items[item] for item in sorted(items)))
-
-
-def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> list[tuple[str, str]]:
-    """Return kind and key of each change that a document would make."""
-    loaded = load_located_document(text, "body", text_format, checks_approvers=False)
-    return [
-        (change.kind, change.key) for change in plan_document(loaded.document, stored, EXPORTING_CALLER).plan.changes
-    ]
-
-
-@given(draw_valid_document(), st.none() | draw_valid_document())
-def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: WorkspaceDocument | None) -> None:
-    """The export of a catalog, in either format, plans no changes for this catalog."""
-    stored = build_catalog(declared, edited)
-    document = export_document(stored)
-    assert plan_text(json.dumps(document), DocumentFormat.JSON, stored) == []
-    assert plan_text("".join(write_yaml(document)), DocumentFormat.YAML, stored) == []
-
-
-def test_an_approver_without_the_right_stays_in_the_export() -> None:
-    """If a member lost the right after approving a query, the approval is exported, and the export plans no changes."""
-    document = WorkspaceDocument.model_validate(
-        {
-            "workspace": {"id": "plant-a", "name": "A"},
-            "team": [{"id": "admin@p", "name": "Admin", "role": "Admin"}, {"id": "x@p", "name": "X", "role": "Viewer"}],
-            "surfaces": [{"lookup": "hall", "name": "Hall"}],
-            "warmQueries": [
-                {
-                    "lookup": "q",
-                    "name": "Q",
-                    "surface": "hall",
-                    "kql": "Telemetry",
-                    "approval": {"approvedBy": "x@p", "approvedAt": AT},
-                }
-            ],
-        }
-    )
-    stored = build_catalog(document)
-    exported = export_document(stored)
-    assert exported["warmQueries"][0]["approval"]["approvedBy"] == "x@p"
-    assert plan_text(json.dumps(exported), DocumentFormat.JSON, stored) == []
-
-
-def test_the_state_of_removed_members_is_not_exported() -> None:
-    """An export has only current members, and tier limits only if they are declared."""
-    document = WorkspaceDocument.model_validate({"workspace": {"id": "plant-a", "name": "A"}})
-    state = CatalogItem(ItemKind.MEMBER_STATE, "gone@p", {"retiredAt": "x"}, ItemOrigin.API, AT, AT, "admin@p")
-    exported = export_document(StoredCatalog(2, (*build_catalog(document).items, state)))
-    assert exported["team"] == []
-    assert "limits" not in exported
-    assert "provenance" not in exported["policies"]
-
-
-def test_an_empty_catalog_cannot_be_exported() -> None:
-    """Exporting a workspace that has no document is an error."""
-    with pytest.raises(WorkspaceError) as caught:
-        export_document(StoredCatalog(0, ()))
-    assert caught.value.code == "WORKSPACE_NOT_DECLARED"

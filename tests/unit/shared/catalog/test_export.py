@@ -1,0 +1,91 @@
+"""Tests of exporting the catalog: applying an exported document changes nothing."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.auth.rights import AccessRight
+from shared.catalog.change_rules import Caller
+from shared.catalog.document import DocumentFormat, load_located_document
+from shared.catalog.document_plans import plan_document
+from shared.catalog.export import export_document
+from shared.catalog.items import ItemKind, items_from_document
+from shared.catalog.models import WorkspaceDocument
+from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
+from shared.catalog.yaml_writer import write_yaml
+from shared.errors import WorkspaceError
+from tests.unit.shared.catalog.documents import draw_valid_document
+
+AT = datetime(2026, 12, 1, tzinfo=UTC)
+CALLER = Caller("admin@p", frozenset(AccessRight))
+
+
+def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None = None) -> StoredCatalog:
+    """Return a catalog that results from an applied document and from items that the API created or changed."""
+    items = {
+        item: CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply")
+        for item, definition in items_from_document(declared).items()
+    }
+    for item, definition in items_from_document(edited).items() if edited else ():
+        origin = items[item].origin if item in items else ItemOrigin.API
+        items[item] = CatalogItem(*item, definition, origin, AT, AT, "editor@p")
+    return StoredCatalog(1, tuple(items[item] for item in sorted(items)))
+
+
+def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> list[tuple[str, str]]:
+    """Return kind and key of each change that applying a text would make."""
+    loaded = load_located_document(text, "body", text_format, checks_approvers=False)
+    return [(change.kind, change.key) for change in plan_document(loaded.document, stored, CALLER).plan.changes]
+
+
+@given(draw_valid_document(), st.none() | draw_valid_document())
+def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: WorkspaceDocument | None) -> None:
+    """The export of any catalog, in either format, gives an empty plan for the same catalog."""
+    stored = build_catalog(declared, edited)
+    document = export_document(stored)
+    assert plan_text(json.dumps(document), DocumentFormat.JSON, stored) == []
+    assert plan_text("".join(write_yaml(document)), DocumentFormat.YAML, stored) == []
+
+
+def test_an_approver_without_the_right_stays_in_the_export() -> None:
+    """An approval by a member who lost the right is exported, and planning the exported document gives no change."""
+    document = WorkspaceDocument.model_validate(
+        {
+            "workspace": {"id": "plant-a", "name": "A"},
+            "team": [{"id": "admin@p", "name": "Admin", "role": "Admin"}, {"id": "x@p", "name": "X", "role": "Viewer"}],
+            "surfaces": [{"lookup": "hall", "name": "Hall"}],
+            "warmQueries": [
+                {
+                    "lookup": "q",
+                    "name": "Q",
+                    "surface": "hall",
+                    "kql": "Telemetry",
+                    "approval": {"approvedBy": "x@p", "approvedAt": AT},
+                }
+            ],
+        }
+    )
+    stored = build_catalog(document)
+    exported = export_document(stored)
+    assert exported["warmQueries"][0]["approval"]["approvedBy"] == "x@p"
+    assert plan_text(json.dumps(exported), DocumentFormat.JSON, stored) == []
+
+
+def test_the_state_of_removed_members_is_not_exported() -> None:
+    """An export contains only current members, and tier limits only if they are declared."""
+    document = WorkspaceDocument.model_validate({"workspace": {"id": "plant-a", "name": "A"}})
+    state = CatalogItem(ItemKind.MEMBER_STATE, "gone@p", {"retiredAt": "x"}, ItemOrigin.API, AT, AT, "admin@p")
+    exported = export_document(StoredCatalog(2, (*build_catalog(document).items, state)))
+    assert exported["team"] == []
+    assert "limits" not in exported
+    assert "provenance" not in exported["policies"]
+
+
+def test_an_empty_catalog_cannot_be_exported() -> None:
+    """Exporting a workspace without a document is an error."""
+    with pytest.raises(WorkspaceError) as caught:
+        export_document(StoredCatalog(0, ()))
+    assert caught.value.code == "WORKSPACE_NOT_DECLARED"

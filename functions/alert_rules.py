@@ -18,7 +18,7 @@ from functions.catalog_items import (
 from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, select_page
-from functions.replies import alert_rules as replies
+from functions.replies import definitions as replies
 from shared.alerts.models import RuleState
 from shared.alerts.rule_checks import find_query_errors
 from shared.alerts.rule_results import report_status
@@ -52,7 +52,9 @@ class AlertRuleBody(AlertRuleFields, StrictBody):
     validation_context: ClassVar[Mapping[str, Any]] = DECLARED
 
 
-@GROUP.endpoint("GET", "oi-api/alert-rules", right=AccessRight.ALERT_READ, query=CatalogPageQuery, docs=replies.LISTED)
+@GROUP.endpoint(
+    "GET", "oi-api/alert-rules", right=AccessRight.ALERT_READ, query=CatalogPageQuery, docs=replies.RULES_LISTED
+)
 async def list_alert_rules(call: Call[CatalogPageQuery]) -> Reply:
     """Return the alert rules with their state, sorted by lookup.
 
@@ -68,7 +70,7 @@ async def list_alert_rules(call: Call[CatalogPageQuery]) -> Reply:
     return await build_list_reply("rules", page, cursor, describe_rule)
 
 
-@GROUP.endpoint("GET", _ROUTE, right=AccessRight.ALERT_READ, docs=replies.READ)
+@GROUP.endpoint("GET", _ROUTE, right=AccessRight.ALERT_READ, docs=replies.RULE_READ)
 async def read_alert_rule(call: Call) -> Reply:
     """Return an alert rule with its state."""
     catalog = await services().catalog.current()
@@ -114,7 +116,7 @@ async def _find_query_errors(rule: AlertRule, stored: StoredCatalog) -> list[Fie
         volatile=_LIVE,
     ),
     check=_check_rule,
-    docs=replies.PUT,
+    docs=replies.RULE_PUT,
 )
 async def put_alert_rule(call: Call[Any, AlertRuleBody]) -> Reply:
     """Create an alert rule, or replace its definition."""
@@ -124,7 +126,7 @@ async def put_alert_rule(call: Call[Any, AlertRuleBody]) -> Reply:
     return build_item_reply(await _describe_rule(replaced.item), is_new=replaced.is_new)
 
 
-@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.ALERT_MANAGE, docs=replies.DELETED)
+@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.ALERT_MANAGE, docs=replies.RULE_DELETED)
 async def delete_alert_rule(call: Call) -> Reply:
     """Delete an alert rule; its alerts are resolved."""
     lookup, condition = call.path["lookup"], parse_condition(call.request)
@@ -132,7 +134,7 @@ async def delete_alert_rule(call: Call) -> Reply:
     return Reply(204)
 
 
-@GROUP.endpoint("POST", f"{_ROUTE}/evaluate", right=AccessRight.ALERT_MANAGE, docs=replies.EVALUATED)
+@GROUP.endpoint("POST", f"{_ROUTE}/evaluate", right=AccessRight.ALERT_MANAGE, docs=replies.RULE_EVALUATED)
 @make_idempotent
 async def evaluate_alert_rule(call: Call) -> Reply:
     """Evaluate an alert rule once, even if it is disabled, and return the alerts that would fire; no state changes."""

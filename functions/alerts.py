@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from functions.idempotency import make_idempotent
-from functions.replies import alerts as replies
+from functions.replies import notifications as replies
 from shared.alerts.models import Alert, AlertState
 from shared.alerts.ports import AlertFilter, AlertPlace
 from shared.auth.rights import AccessRight
@@ -59,7 +59,12 @@ async def _check_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None
 
 
 @GROUP.endpoint(
-    "GET", "oi-api/alerts", right=AccessRight.ALERT_READ, query=AlertsQuery, check=_check_page, docs=replies.LISTED
+    "GET",
+    "oi-api/alerts",
+    right=AccessRight.ALERT_READ,
+    query=AlertsQuery,
+    check=_check_page,
+    docs=replies.ALERTS_LISTED,
 )
 async def list_alerts(call: Call[AlertsQuery]) -> Reply:
     """Return alerts, newest first."""
@@ -87,7 +92,7 @@ class AcknowledgementBody(BaseModel):
     right=AccessRight.ALERT_MANAGE,
     requires_user=True,
     body=AcknowledgementBody,
-    docs=replies.ACKNOWLEDGED,
+    docs=replies.ALERT_ACKNOWLEDGED,
 )
 @make_idempotent
 async def acknowledge_alert(call: Call[Any, AcknowledgementBody]) -> Reply:

@@ -1,17 +1,18 @@
-"""HTTP operations on amendments: create, query, list per entity, approve and reject."""
+"""HTTP operations on amendments: create, query, list per entity (as JSON or a printable report), approve and reject."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from functions.audit_report import HTML, build_report_reply, load_report_header
 from functions.decision_signing import build_signer
 from functions.idempotency import reserve_append_id
 from functions.provenance_queries import LenientParser, SequenceQuery
 from functions.provenance_replies import build_created_reply, build_list_reply
 from functions.replies import provenance as replies
+from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.signature_models import SignatureRequirement
 from shared.errors import ValidationErrors, invalid
@@ -19,10 +20,12 @@ from shared.http.messages import JSON, Reply, json_reply
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.provenance.amendment_report import Report
+from shared.provenance.amendment_report import Report, render_report
 from shared.provenance.amendments import AmendmentPolicy, AmendmentState, check_reason
 from shared.provenance.decisions import find_decisions
 from shared.provenance.models import AmendmentBody, RejectionBody, RequiredScopeKey, SentSignature
+from shared.provenance.notes import NoteError
+from shared.provenance.ports import ChainKey
 from shared.provenance.queries import (
     DEFAULT_LIMIT,
     AmendmentFilters,
@@ -30,10 +33,60 @@ from shared.provenance.queries import (
     query_amendments,
     query_entity_amendments,
 )
+from shared.provenance.report_header import ChainEvidence, ReportHeader
 from shared.provenance.selection import BODY_SCOPE_FIELD, check_scope, resolve_amendments_chain
 from shared.provenance.signatures import DecisionSigner
+from shared.timestamps import rfc3339
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
+
+HTML = "text/html"
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_VERIFY_SECONDS: Final = 20.0
+"""Maximum time to verify a chain for a report; the report of a longer chain shows the last verification."""
+
+
+async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Reply:
+    """Build the reply with the report of an entity's amendments as an HTML page."""
+    page_headers = {"Content-Type": f"{HTML}; charset=utf-8", "Content-Security-Policy": _CONTENT_SECURITY_POLICY}
+    return Reply(200, await services().runtime.run_in_thread(render_report, report), {**headers, **page_headers})
+
+
+async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader:
+    """Load the beginning of a report: workspace, author, time, and state of the chain if the author may read it.
+
+    The chain is verified first if the author may verify chains.
+    """
+    workspace = (await services().catalog.current()).workspace
+    return ReportHeader(
+        workspace_id=workspace.id if workspace else "",
+        workspace_name=workspace.name if workspace else "",
+        created_at=rfc3339(services().runtime.now()),
+        created_by=author.member_id,
+        author_name=author.name,
+        evidence=await _load_evidence(chain, author) if AccessRight.PROVENANCE_READ in author.rights else None,
+    )
+
+
+async def _load_evidence(chain: ChainKey, author: Principal) -> ChainEvidence:
+    provenance = services().provenance
+    if AccessRight.PROVENANCE_VERIFY in author.rights:
+        try:
+            async with asyncio.timeout(_VERIFY_SECONDS):
+                await provenance.verifier.verify(chain)
+        except TimeoutError:
+            pass
+    verdict = await provenance.chain_overview.find_verdict(chain)
+    stored = await provenance.checkpoints.find_newest(chain)
+    if stored is None:
+        return ChainEvidence(verdict, None, None)
+    try:
+        return ChainEvidence(verdict, stored, await provenance.checkpoints.open(chain, stored))
+    except NoteError:
+        return ChainEvidence(verdict, stored, None)
+
 
 GROUP = Group("amendments")
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictStr, W
 from functions.bundle_jobs import ORCHESTRATOR
 from functions.downloads import parse_wait, start_once
 from functions.durable_runner import DurableRunner
-from functions.replies import audit_bundles as replies
+from functions.replies import jobs as replies
 from shared.auth.rights import AccessRight
 from shared.downloads.models import BundledChain, BundleRequest, Job, JobKind
 from shared.errors import FieldError, ValidationErrors, WorkspaceError, invalid, invalid_fields
@@ -94,7 +94,7 @@ def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationE
     feature=PROVENANCE,
     body=BundleBody,
     check=_check_bundle,
-    docs=replies.STARTED,
+    docs=replies.BUNDLE_STARTED,
 )
 async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
     """Start an audit bundle: one zip file with chains, checkpoints and proofs that is verified without the service."""
@@ -120,7 +120,7 @@ async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
     return json_reply(await _bundle_to_json(job), 202, headers)
 
 
-@GROUP.endpoint("GET", ROUTE, right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.LISTED)
+@GROUP.endpoint("GET", ROUTE, right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.BUNDLES_LISTED)
 async def list_audit_bundles(call: Call) -> Reply:
     """List the caller's audit bundles, newest first."""
     jobs = await services().downloads.service.list(call.principal, kind=JobKind.BUNDLE)
@@ -128,7 +128,7 @@ async def list_audit_bundles(call: Call) -> Reply:
 
 
 @GROUP.endpoint(
-    "GET", f"{ROUTE}/{{bundleId}}", right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.SHOWN
+    "GET", f"{ROUTE}/{{bundleId}}", right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.BUNDLE_SHOWN
 )
 async def get_audit_bundle(call: Call) -> Reply:
     """Return the status of an audit bundle, with a new link to its file."""
@@ -139,7 +139,11 @@ async def get_audit_bundle(call: Call) -> Reply:
 
 
 @GROUP.endpoint(
-    "DELETE", f"{ROUTE}/{{bundleId}}", right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.CANCELLED
+    "DELETE",
+    f"{ROUTE}/{{bundleId}}",
+    right=AccessRight.PROVENANCE_EXPORT,
+    feature=PROVENANCE,
+    docs=replies.JOB_CANCELLED,
 )
 async def cancel_audit_bundle(call: Call) -> Reply:
     """Cancel a pending or running audit bundle."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr
 from functions.downloads import parse_wait, start_once
 from functions.durable_runner import DurableRunner
 from functions.import_jobs import ORCHESTRATOR
-from functions.replies import imports as replies
+from functions.replies import jobs as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import TimestampFormat
 from shared.cold_data.ports import UPLOAD_HEADERS
@@ -93,7 +93,7 @@ async def _check_import(call: Call[Any, ImportBody], faults: ValidationErrors) -
     right=AccessRight.TELEMETRY_IMPORT,
     body=ImportBody,
     check=_check_import,
-    docs=replies.CREATED,
+    docs=replies.IMPORT_CREATED,
 )
 async def create_import(call: Call[Any, ImportBody]) -> Reply:
     """Create an import of historical telemetry into a data connection.
@@ -124,7 +124,7 @@ async def create_import(call: Call[Any, ImportBody]) -> Reply:
     f"{ROUTE}/{{importId}}/preview",
     right=AccessRight.TELEMETRY_IMPORT,
     body=RemappingBody,
-    docs=replies.PREVIEWED,
+    docs=replies.IMPORT_PREVIEWED,
 )
 async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     """Return the first messages of an uploaded file as an import would store them, and problems of its first rows."""
@@ -139,7 +139,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     f"{ROUTE}/{{importId}}/start",
     right=AccessRight.TELEMETRY_IMPORT,
     body=RemappingBody,
-    docs=replies.STARTED,
+    docs=replies.IMPORT_STARTED,
 )
 async def start_import(call: Call[Any, RemappingBody]) -> Reply:
     """Start an import; its file must already be uploaded."""
@@ -154,14 +154,14 @@ async def start_import(call: Call[Any, RemappingBody]) -> Reply:
     return json_reply(await _import_to_json(job), 202, headers)
 
 
-@GROUP.endpoint("GET", ROUTE, right=AccessRight.TELEMETRY_IMPORT, docs=replies.LISTED)
+@GROUP.endpoint("GET", ROUTE, right=AccessRight.TELEMETRY_IMPORT, docs=replies.IMPORTS_LISTED)
 async def list_imports(call: Call) -> Reply:
     """List the caller's imports, newest first."""
     jobs = await services().imports.service.list(call.principal)
     return json_reply({"imports": [await _import_to_json(job) for job in jobs]})
 
 
-@GROUP.endpoint("GET", f"{ROUTE}/{{importId}}", right=AccessRight.TELEMETRY_IMPORT, docs=replies.SHOWN)
+@GROUP.endpoint("GET", f"{ROUTE}/{{importId}}", right=AccessRight.TELEMETRY_IMPORT, docs=replies.IMPORT_SHOWN)
 async def get_import(call: Call) -> Reply:
     """Return the status of an import, with a new link to the file of its rejected rows."""
     imports = services().imports.service
@@ -170,7 +170,7 @@ async def get_import(call: Call) -> Reply:
     return json_reply(await _import_to_json(job))
 
 
-@GROUP.endpoint("DELETE", f"{ROUTE}/{{importId}}", right=AccessRight.TELEMETRY_IMPORT, docs=replies.CANCELLED)
+@GROUP.endpoint("DELETE", f"{ROUTE}/{{importId}}", right=AccessRight.TELEMETRY_IMPORT, docs=replies.JOB_CANCELLED)
 async def cancel_import(call: Call) -> Reply:
     """Cancel an import that has not ended; messages that are stored already remain."""
     await services().imports.service.cancel(call.principal, call.path["importId"], RUNNER)

@@ -28,7 +28,6 @@ ROUTE = "oi-api/mcp"
 METADATA = ".well-known/oauth-protected-resource/oi-api/mcp"
 _MODULES = (
     "functions.mcp_catalog",
-    "functions.mcp_decisions",
     "functions.mcp_queries",
     "functions.mcp_tools",
     "shared.openapi.document",
@@ -149,8 +148,11 @@ async def build_capabilities(principal: Principal, catalog: Catalog) -> "Capabil
         principal: the caller.
         catalog: the workspace.
     """
-    from functions.mcp_catalog import build_catalog_resources, build_catalog_tools  # noqa: PLC0415  imported by _MODULES above
-    from functions.mcp_decisions import build_decision_tools  # noqa: PLC0415
+    from functions.mcp_catalog import (  # noqa: PLC0415  imported by _MODULES above
+        build_catalog_resources,
+        build_catalog_tools,
+        build_decision_tools,
+    )
     from functions.mcp_queries import build_query_tools, build_tail_tools  # noqa: PLC0415
     from functions.mcp_tools import build_route_tools  # noqa: PLC0415
     from shared.mcp_server.capabilities import Capabilities  # noqa: PLC0415

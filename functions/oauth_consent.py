@@ -10,14 +10,14 @@ from pydantic import BaseModel, Field, StrictBool, StrictStr, model_validator
 from functions.oauth_replies import NO_STORE
 from functions.pages import STRICT_POLICY
 from functions.public_address import build_misdirected_reply, get_public_url, is_known_host
-from functions.replies import oauth_consent as replies
+from functions.replies import oauth as replies
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.oauth.authorization import PARAMETERS, ConsentQuestion
+from shared.oauth.authorization import ConsentQuestion
 from shared.oauth.grants import Grant
-from shared.oauth.parameters import RESOURCE, Parameters, collect_parameters
+from shared.oauth.parameters import AUTHORIZATION_PARAMETERS, RESOURCE, Parameters, collect_parameters
 from shared.oauth.redirects import Redirect
 from shared.oauth.sign_in_demands import REQUESTED_AT
 from shared.observability.logs import request_id
@@ -57,7 +57,7 @@ class RequestBody(BaseModel):
         return collect_parameters(list(self._iter_pairs()))
 
     def _iter_pairs(self) -> Iterator[tuple[str, str]]:
-        for name in (*PARAMETERS, REQUESTED_AT):
+        for name in (*AUTHORIZATION_PARAMETERS, REQUESTED_AT):
             value = getattr(self, name)
             if value is not None:
                 yield name, value
@@ -95,7 +95,7 @@ async def start_authorization(call: Call) -> Reply:
             raise
         return _build_error_page(error)
     if redirect is None:
-        pairs = [(name, value) for name in PARAMETERS if (value := parameters.get(name)) is not None]
+        pairs = [(name, value) for name in AUTHORIZATION_PARAMETERS if (value := parameters.get(name)) is not None]
         pairs += [(RESOURCE, value) for value in parameters.resources]
         requested_at = services().oauth.authorization.record_request(parameters)
         pairs += [] if requested_at is None else [(REQUESTED_AT, requested_at)]
@@ -142,7 +142,7 @@ async def preview_authorization(call: Call[Any, RequestBody]) -> Reply:
     return json_reply(_question_to_json(question), headers=NO_STORE)
 
 
-@GROUP.endpoint("GET", "oauth2/grants", access=Access.TOKEN, docs=replies.LISTED_DOCS)
+@GROUP.endpoint("GET", "oauth2/grants", access=Access.TOKEN, docs=replies.GRANTS_LISTED_DOCS)
 async def list_grants(call: Call) -> Reply:
     """List the clients to which the caller has consented.
 
@@ -152,7 +152,7 @@ async def list_grants(call: Call) -> Reply:
     return json_reply({"grants": [_grant_to_json(grant) for grant in grants]})
 
 
-@GROUP.endpoint("DELETE", "oauth2/grants/{grantId}", access=Access.TOKEN, docs=replies.ENDED_DOCS)
+@GROUP.endpoint("DELETE", "oauth2/grants/{grantId}", access=Access.TOKEN, docs=replies.GRANT_ENDED_DOCS)
 async def end_grant(call: Call) -> Reply:
     """End a grant; its access and refresh tokens are revoked."""
     await services().oauth.grants.end(call.principal, call.path["grantId"])

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from functions.audit_overview import PageQuery
-from functions.replies import signatures as replies
+from functions.replies import audit_log as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply
@@ -57,7 +57,7 @@ async def _check_list(call: Call[SignaturesQuery], faults: ValidationErrors) -> 
     feature=PROVENANCE,
     query=SignaturesQuery,
     check=_check_list,
-    docs=replies.LISTED,
+    docs=replies.SIGNATURES_LISTED,
 )
 async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
     """Return the electronic signatures of all decisions, newest first."""

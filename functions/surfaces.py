@@ -16,7 +16,7 @@ from functions.catalog_items import (
 )
 from functions.conditions import parse_condition
 from functions.paging import CatalogPageQuery, select_page
-from functions.replies import surfaces as replies
+from functions.replies import definitions as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_surface_not_found_error
 from shared.catalog.fields import DECLARED
@@ -46,7 +46,9 @@ class SurfaceBody(StrictBody):
     connections: list[Lookup]
 
 
-@GROUP.endpoint("GET", "oi-api/surfaces", right=AccessRight.CATALOG_READ, query=CatalogPageQuery, docs=replies.LISTED)
+@GROUP.endpoint(
+    "GET", "oi-api/surfaces", right=AccessRight.CATALOG_READ, query=CatalogPageQuery, docs=replies.SURFACES_LISTED
+)
 async def list_surfaces(call: Call[CatalogPageQuery]) -> Reply:
     """Return the surfaces, sorted by lookup.
 
@@ -62,7 +64,7 @@ async def list_surfaces(call: Call[CatalogPageQuery]) -> Reply:
     return await build_list_reply("surfaces", page, cursor, describe_surface)
 
 
-@GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.READ)
+@GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.SURFACE_READ)
 async def read_surface(call: Call) -> Reply:
     """Return a surface.
 
@@ -100,7 +102,7 @@ async def _check_surface(call: Call[Any, SurfaceBody], faults: ValidationErrors)
         volatile=LIVE_MEMBERS,
     ),
     check=_check_surface,
-    docs=replies.PUT,
+    docs=replies.SURFACE_PUT,
 )
 async def put_surface(call: Call[Any, SurfaceBody]) -> Reply:
     """Create a surface, or replace its definition.
@@ -115,7 +117,7 @@ async def put_surface(call: Call[Any, SurfaceBody]) -> Reply:
     return build_item_reply(await _describe_surface(replaced.item), is_new=replaced.is_new)
 
 
-@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.CATALOG_MANAGE, docs=replies.DELETED)
+@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.CATALOG_MANAGE, docs=replies.SURFACE_DELETED)
 async def delete_surface(call: Call) -> Reply:
     """Delete a surface that has no warm queries.
 

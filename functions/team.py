@@ -17,7 +17,7 @@ from functions.catalog_items import (
 )
 from functions.conditions import parse_condition
 from functions.paging import CatalogPageQuery, select_page
-from functions.replies import team as replies
+from functions.replies import workspace as replies
 from shared.auth.rights import AccessRight, Role
 from shared.catalog.administration import build_member_not_found_error
 from shared.catalog.fields import DECLARED, PrintableText
@@ -48,7 +48,7 @@ class MemberBody(StrictBody):
     oid: Annotated[PrintableText, StringConstraints(min_length=1, max_length=MAX_NAME)] | None = None
 
 
-@GROUP.endpoint("GET", "oi-api/team", right=AccessRight.TEAM_READ, query=CatalogPageQuery, docs=replies.LISTED)
+@GROUP.endpoint("GET", "oi-api/team", right=AccessRight.TEAM_READ, query=CatalogPageQuery, docs=replies.MEMBERS_LISTED)
 async def list_members(call: Call[CatalogPageQuery]) -> Reply:
     """Return the members of the team, sorted by id."""
     catalog = await services().catalog.current()
@@ -60,7 +60,7 @@ async def list_members(call: Call[CatalogPageQuery]) -> Reply:
     return await build_list_reply("members", page, cursor, describe_member)
 
 
-@GROUP.endpoint("GET", _ROUTE, right=AccessRight.TEAM_READ, docs=replies.READ)
+@GROUP.endpoint("GET", _ROUTE, right=AccessRight.TEAM_READ, docs=replies.MEMBER_READ)
 async def read_member(call: Call) -> Reply:
     """Return a member of the team."""
     catalog = await services().catalog.current()
@@ -95,7 +95,7 @@ async def _check_member(call: Call[Any, MemberBody], faults: ValidationErrors) -
         volatile=LIVE_MEMBERS,
     ),
     check=_check_member,
-    docs=replies.PUT,
+    docs=replies.MEMBER_PUT,
 )
 async def put_member(call: Call[Any, MemberBody]) -> Reply:
     """Add a member, or replace its definition.
@@ -108,7 +108,7 @@ async def put_member(call: Call[Any, MemberBody]) -> Reply:
     return build_item_reply(_describe_member(replaced.item), is_new=replaced.is_new)
 
 
-@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.TEAM_MANAGE, docs=replies.DELETED)
+@GROUP.endpoint("DELETE", _ROUTE, right=AccessRight.TEAM_MANAGE, docs=replies.MEMBER_DELETED)
 async def delete_member(call: Call) -> Reply:
     """Remove a member and revoke its credentials; the id cannot be used again."""
     condition = parse_condition(call.request)

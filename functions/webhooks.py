@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBo
 from functions.catalog_items import check_condition
 from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
-from functions.replies import webhooks as replies
+from functions.replies import notifications as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import Severity
 from shared.errors import FieldError, ValidationErrors, invalid, invalid_fields
@@ -106,7 +106,7 @@ class DeliveriesQuery(BaseModel):
     cursor: str | None = Field(None, description="The `cursor` of the previous page. Default: the first page.")
 
 
-@GROUP.endpoint("GET", _ROUTE, right=_RIGHT, docs=replies.LISTED)
+@GROUP.endpoint("GET", _ROUTE, right=_RIGHT, docs=replies.WEBHOOKS_LISTED)
 async def list_webhooks(call: Call) -> Reply:  # noqa: ARG001  every handler takes the call
     """Return the webhooks, oldest first."""
     endpoints = await services().webhook_endpoints.service.list_endpoints()
@@ -141,7 +141,7 @@ def _find_unknown(kind: str, lookups: Sequence[str], known: Collection[str]) -> 
     ]
 
 
-@GROUP.endpoint("POST", _ROUTE, right=_RIGHT, body=WebhookBody, check=_check_webhook, docs=replies.CREATED)
+@GROUP.endpoint("POST", _ROUTE, right=_RIGHT, body=WebhookBody, check=_check_webhook, docs=replies.WEBHOOK_CREATED)
 @make_idempotent
 async def create_webhook(call: Call[Any, WebhookBody]) -> Reply:
     """Create a webhook and return its secret, which no later reply contains."""
@@ -161,7 +161,7 @@ async def list_webhook_event_types(call: Call) -> Reply:  # noqa: ARG001  every 
     return json_reply({"eventTypes": listed})
 
 
-@GROUP.endpoint("GET", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.READ)
+@GROUP.endpoint("GET", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.WEBHOOK_READ)
 async def read_webhook(call: Call) -> Reply:
     """Return a webhook without its secret."""
     return _build_reply(await services().webhook_endpoints.service.get(call.path["id"]))
@@ -181,7 +181,7 @@ async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
         frozenset(replies.Webhook.__annotations__) - list_accepted_names(WebhookBody).keys(), _read_current
     ),
     check=_check_webhook,
-    docs=replies.PUT,
+    docs=replies.WEBHOOK_PUT,
 )
 async def put_webhook(call: Call[Any, WebhookChangeBody]) -> Reply:
     """Replace the definition of a webhook; if `enabled` is missing, its state does not change."""
@@ -191,7 +191,7 @@ async def put_webhook(call: Call[Any, WebhookChangeBody]) -> Reply:
     return _build_reply(changed)
 
 
-@GROUP.endpoint("DELETE", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.DELETED)
+@GROUP.endpoint("DELETE", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.WEBHOOK_DELETED)
 async def delete_webhook(call: Call) -> Reply:
     """Remove a webhook; its waiting deliveries are not sent."""
     await services().webhook_endpoints.service.remove(
@@ -200,7 +200,7 @@ async def delete_webhook(call: Call) -> Reply:
     return Reply(204)
 
 
-@GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/rotate-secret", right=_RIGHT, docs=replies.ROTATED)
+@GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/rotate-secret", right=_RIGHT, docs=replies.SECRET_ROTATED)
 @make_idempotent
 async def rotate_webhook_secret(call: Call) -> Reply:
     """Create a new signing secret for a webhook and return it; for 24 hours the previous secret signs, too."""

@@ -45,7 +45,7 @@ class WorkspaceBody(StrictBody):
     policies: Policies
 
 
-@GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.READ)
+@GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.WORKSPACE_READ)
 async def read_workspace(_: Call) -> Reply:
     """Return the workspace with its limits, its policies and the numbers of its items."""
     catalog = await services().catalog.current()
@@ -75,7 +75,7 @@ async def _check_workspace(call: Call[Any, WorkspaceBody], faults: ValidationErr
         volatile=LIVE_MEMBERS,
     ),
     check=_check_workspace,
-    docs=replies.PUT,
+    docs=replies.WORKSPACE_PUT,
 )
 async def put_workspace(call: Call[Any, WorkspaceBody]) -> Reply:
     """Change the name, the description and the policies of the workspace."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from shared.auth.audit import AccessAudit
 from shared.auth.credential_lineage import CredentialLineage
@@ -20,12 +19,6 @@ from shared.oauth.secrets import CHALLENGE, compute_digest, generate_code
 from shared.oauth.sign_in_demands import RequestTimes, parse_sign_in_demand
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.validation.redirect_uris import describe_redirect_host
-
-PARAMETERS: Final = (
-    *("response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"),
-    *("response_mode", "prompt", "max_age"),
-)
-"""Parameters of an authorization request that may appear once; ``resource`` is not listed, as it may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,12 @@ from shared.oauth.errors import OAuthError, OAuthErrorCode, invalid_client_error
 
 FORM: Final = "application/x-www-form-urlencoded"
 RESOURCE: Final = "resource"
+AUTHORIZATION_PARAMETERS: Final = (
+    *("response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method"),
+    *("response_mode", "prompt", "max_age"),
+)
+"""Parameters of an authorization request that may appear once; ``resource`` is not listed, as it may be repeated."""
+
 _MAX_PARAMETERS: Final = 100
 _KEPT_IF_EMPTY: Final = frozenset({"scope"})
 """Names of parameters whose empty value does not count as missing."""

@@ -22,7 +22,7 @@ def test_pairs_name_the_only_importer() -> None:
     [
         ("shared.backends.azure.disk", "shared.wiring.backends", True),
         ("shared.wiring.oauth", "shared.wiring", True),
-        ("functions.replies.team", "functions.team", True),
+        ("functions.replies.workspace", "functions.team", True),
         ("emulators.kusto.extensions.geo", "emulators.kusto.extensions", True),
         ("shared.a", "shared.b", False),
         ("shared.a.b", "shared.a.c", False),

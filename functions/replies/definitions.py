@@ -1,4 +1,4 @@
-"""Documentation of replies about alert rules."""
+"""Documentation of replies about alert rules and surfaces (groups of connections)."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
@@ -81,7 +81,7 @@ class TrialEvaluation(TypedDict):
 
 
 PATH: Final = {"lookup": LOOKUP}
-_SENT: Final = {
+_SENT_RULE: Final = {
     "name": "Pressure too high",
     "description": None,
     "severity": "critical",
@@ -98,7 +98,7 @@ _SENT: Final = {
     "groupBy": ["DeviceId"],
 }
 _RULE: Final = {
-    **_SENT,
+    **_SENT_RULE,
     "etag": '"5d41402abc4b2a76b9719d911017c592ae1f7c3c8b6f5e2d9a0413aa77c1e0f2"',
     "lookup": "pressure-high",
     "state": "firing",
@@ -110,21 +110,21 @@ _RULE: Final = {
     "editedBy": "editor@plant-a.example",
 }
 
-LISTED = OperationDocs((DocumentedReply(200, "The alert rules.", AlertRuleList, {"rules": [_RULE]}),))
-READ = OperationDocs(
+RULES_LISTED = OperationDocs((DocumentedReply(200, "The alert rules.", AlertRuleList, {"rules": [_RULE]}),))
+RULE_READ = OperationDocs(
     (DocumentedReply(200, "The alert rule.", AlertRuleDefinition, _RULE, headers=DEFINITION),), path=PATH
 )
-PUT = OperationDocs(
+RULE_PUT = OperationDocs(
     (
         DocumentedReply(200, "The changed rule.", AlertRuleDefinition, _RULE, headers=DEFINITION),
         DocumentedReply(201, "The new rule.", AlertRuleDefinition, _RULE, headers=DEFINITION),
     ),
     error_statuses=(412, 503),
-    example=_SENT,
+    example=_SENT_RULE,
     path=PATH,
     headers=WRITE_CONDITIONS,
 )
-DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), path=PATH, headers=WRITE_CONDITIONS)
+RULE_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), path=PATH, headers=WRITE_CONDITIONS)
 
 _TRIAL: Final = {
     "alerts": [
@@ -134,6 +134,58 @@ _TRIAL: Final = {
     "rows": 2,
     "error": None,
 }
-EVALUATED = OperationDocs(
+RULE_EVALUATED = OperationDocs(
     (DocumentedReply(200, "The evaluation.", TrialEvaluation, _TRIAL),), path=PATH, headers=IDEMPOTENT
 )
+
+
+class SurfaceDefinition(TypedDict):
+    """A surface with the lookups of its connections and queries.
+
+    `etag` is the value for If-Match, including the quotes.
+    """
+
+    etag: str
+    lookup: str
+    name: str
+    description: str | None
+    connections: list[str]
+    queries: list[str]
+    createdAt: datetime
+    updatedAt: datetime
+    editedBy: str
+
+
+class SurfaceList(TypedDict):
+    """A page of surfaces; `cursor` is present if another page follows."""
+
+    surfaces: list[SurfaceDefinition]
+    cursor: NotRequired[str]
+
+
+_SENT_SURFACE: Final = {"name": "Cooling water", "description": "The cooling loop", "connections": ["pump-rig"]}
+_SURFACE: Final = {
+    **_SENT_SURFACE,
+    "etag": '"5d41402abc4b2a76b9719d911017c592ae1f7c3c8b6f5e2d9a0413aa77c1e0f2"',
+    "lookup": "cooling",
+    "queries": ["pressure-5m"],
+    "createdAt": "2026-01-05T08:00:00.000000Z",
+    "updatedAt": "2026-01-05T08:00:00.000000Z",
+    "editedBy": "admin@plant-a.example",
+}
+
+SURFACES_LISTED = OperationDocs((DocumentedReply(200, "The surfaces.", SurfaceList, {"surfaces": [_SURFACE]}),))
+SURFACE_READ = OperationDocs(
+    (DocumentedReply(200, "The surface.", SurfaceDefinition, _SURFACE, headers=DEFINITION),), path=PATH
+)
+SURFACE_PUT = OperationDocs(
+    (
+        DocumentedReply(200, "The changed surface.", SurfaceDefinition, _SURFACE, headers=DEFINITION),
+        DocumentedReply(201, "The new surface.", SurfaceDefinition, _SURFACE, headers=DEFINITION),
+    ),
+    error_statuses=(409, 412),
+    example=_SENT_SURFACE,
+    path=PATH,
+    headers=WRITE_CONDITIONS,
+)
+SURFACE_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(409, 412), path=PATH, headers=WRITE_CONDITIONS)

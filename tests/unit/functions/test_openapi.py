@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import orjson
 
 from functions import GROUPS
-from functions.openapi_documents import (
+from functions.openapi import (
     MAX_DOCUMENTS,
     OpenApiCache,
     OpenApiKey,

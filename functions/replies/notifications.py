@@ -1,10 +1,63 @@
-"""Documentation of replies about webhooks."""
+"""Documentation of replies about alerts and webhooks."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from functions.conditions import WRITE_CONDITIONS
+from shared.alerts.models import AlertState
+from shared.catalog.alert_rule_models import Severity
 from shared.http.operation_docs import DEFINITION, IDEMPOTENT, NO_CONTENT, DocumentedReply, OperationDocs
+
+
+class AlertDescription(TypedDict):
+    """An alert: one group of a rule, from the time when its condition began to hold until the condition ended."""
+
+    id: str
+    rule: str
+    name: str
+    labels: dict[str, str | None]
+    state: AlertState
+    severity: Severity
+    surface: str
+    value: float | None
+    startedAt: datetime
+    firedAt: datetime | None
+    resolvedAt: datetime | None
+    acknowledgedBy: str | None
+    acknowledgedAt: datetime | None
+    comment: str | None
+
+
+class AlertList(TypedDict):
+    """A page of alerts; `cursor` is present if another page follows."""
+
+    alerts: list[AlertDescription]
+    cursor: NotRequired[str]
+
+
+_ALERT: Final = {
+    "id": "5f0c7a1e9b3d4f6a8c2e1d0b7a695847",
+    "rule": "pressure-high",
+    "name": "Pressure too high",
+    "labels": {"DeviceId": "pump-1"},
+    "state": "firing",
+    "severity": "critical",
+    "surface": "cooling",
+    "value": 7.25,
+    "startedAt": "2026-01-05T08:05:07.000000Z",
+    "firedAt": "2026-01-05T08:10:07.000000Z",
+    "resolvedAt": None,
+    "acknowledgedBy": "editor@plant-a.example",
+    "acknowledgedAt": "2026-01-05T08:12:00.000000Z",
+    "comment": "The valve is being replaced",
+}
+ALERTS_LISTED = OperationDocs((DocumentedReply(200, "The alerts.", AlertList, {"alerts": [_ALERT]}),))
+ALERT_ACKNOWLEDGED = OperationDocs(
+    (DocumentedReply(200, "The acknowledged alert.", AlertDescription, _ALERT),),
+    error_statuses=(404, 409),
+    example={"comment": "The valve is being replaced"},
+    headers=IDEMPOTENT,
+)
 
 
 class WebhookFilter(TypedDict):
@@ -137,23 +190,23 @@ _TYPES: Final = {
     ]
 }
 
-LISTED = OperationDocs((DocumentedReply(200, "The webhooks.", WebhookList, {"webhooks": [_WEBHOOK]}),))
-READ = OperationDocs((DocumentedReply(200, "The webhook.", Webhook, _WEBHOOK, headers=DEFINITION),), path=PATH)
-CREATED = OperationDocs(
+WEBHOOKS_LISTED = OperationDocs((DocumentedReply(200, "The webhooks.", WebhookList, {"webhooks": [_WEBHOOK]}),))
+WEBHOOK_READ = OperationDocs((DocumentedReply(200, "The webhook.", Webhook, _WEBHOOK, headers=DEFINITION),), path=PATH)
+WEBHOOK_CREATED = OperationDocs(
     (DocumentedReply(201, "The new webhook with its secret.", WebhookWithSecret, _WITH_SECRET, headers=DEFINITION),),
     error_statuses=(409, 422),
     example=_SENT,
     headers=IDEMPOTENT,
 )
-PUT = OperationDocs(
+WEBHOOK_PUT = OperationDocs(
     (DocumentedReply(200, "The changed webhook.", Webhook, _WEBHOOK, headers=DEFINITION),),
     error_statuses=(412,),
     example=_SENT,
     path=PATH,
     headers=WRITE_CONDITIONS,
 )
-DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), path=PATH, headers=WRITE_CONDITIONS)
-ROTATED = OperationDocs(
+WEBHOOK_DELETED = OperationDocs((NO_CONTENT,), error_statuses=(412,), path=PATH, headers=WRITE_CONDITIONS)
+SECRET_ROTATED = OperationDocs(
     (DocumentedReply(200, "The webhook with its new secret.", WebhookWithSecret, _WITH_SECRET, headers=DEFINITION),),
     error_statuses=(412, 422),
     path=PATH,

@@ -1,4 +1,4 @@
-"""Documentation of the replies of the operations on imports."""
+"""Documentation of replies about imports and audit bundles, which are background jobs."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict
@@ -7,6 +7,7 @@ from shared.catalog.models import TimestampFormat
 from shared.downloads.import_request import ImportFormat
 from shared.downloads.models import JobStatus
 from shared.http.operation_docs import IDEMPOTENT, NO_CONTENT, WAITING, DocumentedReply, OperationDocs
+from shared.provenance.ports import Target
 
 
 class ImportMappingReply(TypedDict):
@@ -118,7 +119,7 @@ _EXAMPLE_MAPPING: Final = {
     "decimal": ".",
     "timeZone": "UTC",
 }
-_PENDING: Final[dict[str, Any]] = {
+_PENDING_IMPORT: Final[dict[str, Any]] = {
     "importId": _ID,
     "status": "pending",
     "statusUrl": f"/oi-api/imports/{_ID}",
@@ -138,16 +139,16 @@ _PENDING: Final[dict[str, Any]] = {
     "error": None,
 }
 _CREATED: Final[dict[str, Any]] = {
-    **_PENDING,
+    **_PENDING_IMPORT,
     "uploadUrl": f"http://127.0.0.1:7071/files/downloads/{_ID}/upload?exp=1767772800&perm=w&sig=c2ln",
     "uploadHeaders": {"x-ms-blob-type": "BlockBlob"},
 }
 _RUNNING: Final[dict[str, Any]] = {
-    **_PENDING,
+    **_PENDING_IMPORT,
     "startedAt": "2026-01-06T08:10:00.000000Z",
     "progress": {"connectionsDone": 0, "connectionsTotal": 1, "rows": 0, "bytesDone": 0, "bytesTotal": 152640},
 }
-_COMPLETED: Final[dict[str, Any]] = {
+_COMPLETED_IMPORT: Final[dict[str, Any]] = {
     **_RUNNING,
     "status": "completed",
     "progress": {"connectionsDone": 1, "connectionsTotal": 1, "rows": 1147, "bytesDone": 152640, "bytesTotal": 152640},
@@ -178,41 +179,152 @@ _PREVIEW: Final[dict[str, Any]] = {
     ],
     "problems": [{"row": 2, "message": "The row has 3 cells; the header has 2."}],
 }
-_LOCATION: Final = {"Location": "URL of the import."}
+_IMPORT_LOCATION: Final = {"Location": "URL of the import."}
 _BODY: Final[dict[str, Any]] = {
     "format": "csv",
     "fileName": "valve1-0.csv",
     "mapping": {"timestamp": "datetime", "delimiter": ";", "timeZone": "UTC"},
 }
 
-CREATED = OperationDocs(
-    (DocumentedReply(201, "The import waits for its file.", CreatedImport, _CREATED, headers=_LOCATION),),
+IMPORT_CREATED = OperationDocs(
+    (DocumentedReply(201, "The import waits for its file.", CreatedImport, _CREATED, headers=_IMPORT_LOCATION),),
     error_statuses=(404, 409, 422, 429, 503, 507),
     headers=IDEMPOTENT,
     example=_BODY,
 )
-PREVIEWED = OperationDocs(
+IMPORT_PREVIEWED = OperationDocs(
     (DocumentedReply(200, "The first messages of the file.", PreviewReply, _PREVIEW),),
     error_statuses=(404, 409, 413, 503),
     example={"mapping": _BODY["mapping"]},
 )
-STARTED = OperationDocs(
+IMPORT_STARTED = OperationDocs(
     (
-        DocumentedReply(202, "The import runs in the background.", Import, _RUNNING, headers=_LOCATION),
+        DocumentedReply(202, "The import runs in the background.", Import, _RUNNING, headers=_IMPORT_LOCATION),
         DocumentedReply(
             200,
             "The import ended within the seconds of `Prefer: wait=` (at most 60).",
             Import,
-            _COMPLETED,
-            headers={**_LOCATION, "Preference-Applied": "The wait that the service applied, in seconds."},
+            _COMPLETED_IMPORT,
+            headers={**_IMPORT_LOCATION, "Preference-Applied": "The wait that the service applied, in seconds."},
         ),
     ),
     error_statuses=(404, 409, 413, 503),
     headers=WAITING,
     example={"mapping": _BODY["mapping"]},
 )
-LISTED = OperationDocs(
-    (DocumentedReply(200, "The imports.", ImportList, {"imports": [_COMPLETED]}),), error_statuses=(503,)
+IMPORTS_LISTED = OperationDocs(
+    (DocumentedReply(200, "The imports.", ImportList, {"imports": [_COMPLETED_IMPORT]}),), error_statuses=(503,)
 )
-SHOWN = OperationDocs((DocumentedReply(200, "The import.", Import, _COMPLETED),), error_statuses=(404, 503))
-CANCELLED = OperationDocs((NO_CONTENT,), error_statuses=(404, 409, 503))
+IMPORT_SHOWN = OperationDocs(
+    (DocumentedReply(200, "The import.", Import, _COMPLETED_IMPORT),), error_statuses=(404, 503)
+)
+JOB_CANCELLED = OperationDocs((NO_CONTENT,), error_statuses=(404, 409, 503))
+
+
+class BundledScope(TypedDict):
+    """An audit chain that an audit bundle contains."""
+
+    target: Target
+    scopeKey: str | None
+
+
+class BundleFilters(TypedDict):
+    """Filters that select the records of an audit bundle."""
+
+    startDate: datetime | None
+    endDate: datetime | None
+    entityId: str | None
+
+
+class BundleProgress(TypedDict):
+    """Progress of a job that builds an audit bundle."""
+
+    scopesDone: int
+    scopesTotal: int
+    records: int
+
+
+class BundleLink(TypedDict):
+    """The zip file of an audit bundle and its link; until `urlExpiresAt`, the link needs no credential."""
+
+    name: str
+    url: str
+    urlExpiresAt: datetime
+    records: int
+    bytes: int
+    sha256: str
+
+
+class AuditBundle(TypedDict):
+    """An audit bundle. `files` is empty until the status is `completed`; `error` is null unless it is `failed`."""
+
+    bundleId: str
+    status: JobStatus
+    statusUrl: str
+    scopes: list[BundledScope]
+    filters: BundleFilters
+    createdAt: datetime
+    progress: BundleProgress
+    files: list[BundleLink]
+    expiresAt: datetime
+    error: str | None
+
+
+class AuditBundles(TypedDict):
+    """List of the caller's audit bundles."""
+
+    bundles: list[AuditBundle]
+
+
+_PENDING_BUNDLE: Final[dict[str, Any]] = {
+    "bundleId": _ID,
+    "status": "pending",
+    "statusUrl": f"/oi-api/provenance/bundles/{_ID}",
+    "scopes": [{"target": "DomainEvents", "scopeKey": "line-1"}],
+    "filters": {"startDate": None, "endDate": None, "entityId": None},
+    "createdAt": "2026-01-06T08:00:00.000000Z",
+    "progress": {"scopesDone": 0, "scopesTotal": 1, "records": 0},
+    "files": [],
+    "expiresAt": "2026-01-07T08:00:00.000000Z",
+    "error": None,
+}
+_COMPLETED_BUNDLE: Final[dict[str, Any]] = {
+    **_PENDING_BUNDLE,
+    "status": "completed",
+    "progress": {"scopesDone": 1, "scopesTotal": 1, "records": 42},
+    "files": [
+        {
+            "name": "audit-bundle.zip",
+            "url": "http://127.0.0.1:7071/files/downloads/audit-bundle.zip?signature=c2ln",
+            "urlExpiresAt": "2026-01-06T08:15:00.000000Z",
+            "records": 42,
+            "bytes": 20480,
+            "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        }
+    ],
+}
+_BUNDLE_LOCATION: Final = {"Location": "URL of the bundle."}
+
+BUNDLE_STARTED = OperationDocs(
+    (
+        DocumentedReply(
+            202, "The bundle is built in the background.", AuditBundle, _PENDING_BUNDLE, headers=_BUNDLE_LOCATION
+        ),
+        DocumentedReply(
+            200,
+            "The bundle ended within the seconds of `Prefer: wait=` (at most 60).",
+            AuditBundle,
+            _COMPLETED_BUNDLE,
+            headers={**_BUNDLE_LOCATION, "Preference-Applied": "The wait that the service applied, in seconds."},
+        ),
+    ),
+    error_statuses=(409, 422, 429, 503, 507),
+    example={"scopes": [{"target": "DomainEvents", "scopeKey": "line-1"}]},
+    headers={**IDEMPOTENT, **WAITING},
+)
+BUNDLES_LISTED = OperationDocs(
+    (DocumentedReply(200, "The bundles.", AuditBundles, {"bundles": [_COMPLETED_BUNDLE]}),), error_statuses=(503,)
+)
+BUNDLE_SHOWN = OperationDocs(
+    (DocumentedReply(200, "The bundle.", AuditBundle, _COMPLETED_BUNDLE),), error_statuses=(404, 503)
+)

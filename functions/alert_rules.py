@@ -19,8 +19,8 @@ from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, select_page
 from functions.replies import definitions as replies
+from shared.alerts.evaluation import find_query_errors
 from shared.alerts.models import RuleState
-from shared.alerts.rule_checks import find_query_errors
 from shared.alerts.rule_results import report_status
 from shared.alerts.service import Trial
 from shared.auth.rights import AccessRight

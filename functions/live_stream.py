@@ -16,9 +16,9 @@ from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
-from shared.live_stream.credentials import TOKEN_PARAMETER, Listener, find_credential, read_moved_authorization
 from shared.live_stream.event_sources import CONNECTION_ID
 from shared.live_stream.filters import MEMBER, StreamFilters, read_member_id
+from shared.live_stream.service import TOKEN_PARAMETER, Listener, find_credential, read_moved_authorization
 from shared.observability.metrics import count
 from shared.timestamps import rfc3339
 from shared.wiring import services

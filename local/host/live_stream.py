@@ -28,10 +28,10 @@ from local.http_server.error_replies import choose_request_id
 from local.http_server.request_head import check_host
 from shared.backends.embedded.hub import HubReader
 from shared.errors import WorkspaceError
-from shared.live_stream.credentials import MOVED_HEADER
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.history import History
 from shared.live_stream.replay import IngestionProgress, Replay
+from shared.live_stream.service import MOVED_HEADER
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import change_level
 from shared.telemetry.models import IMPULSES_HUB

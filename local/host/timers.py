@@ -12,7 +12,7 @@ from pathlib import Path
 from local.host.shutdown import ShutdownSignal
 from local.host.worker import FunctionFailed, LoadedFunction, invoke_function
 from local.host.worker_protocol import TypedData
-from shared.background.schedules import Schedule
+from shared.background.runner import Schedule
 from shared.observability.logs import fields, get_logger
 from shared.timestamps import now
 

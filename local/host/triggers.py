@@ -21,7 +21,7 @@ from local.http_server.admin import is_local_request
 from local.http_server.routes import RouteTable
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.backends.embedded.sqlite_checks import check_write_lock
-from shared.background.schedules import Schedule
+from shared.background.runner import Schedule
 from shared.observability.logs import fields, get_logger
 from shared.telemetry.models import IMPULSES_HUB
 

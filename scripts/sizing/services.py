@@ -11,7 +11,7 @@ from math import ceil
 
 from scripts.sizing import facts
 from scripts.sizing.load import Load
-from shared.background.schedules import Schedule
+from shared.background.runner import Schedule
 from shared.oauth.grant_ending import SCHEDULE as GRANTS_SCHEDULE
 from shared.settings import Settings
 

@@ -1,4 +1,7 @@
-"""Files of one chain in an audit bundle: its records, its signed checkpoint and its proofs."""
+"""Files of one chain in an audit bundle: its records, its signed checkpoint, its proofs and, on request, receipts.
+
+A receipt is a file that proves that the chain contains a record (RFC 9942).
+"""
 
 import base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -8,27 +11,94 @@ from typing import Any, Final
 import orjson
 
 from shared.audit_bundles.bundle_file import BundleFile
-from shared.audit_bundles.chain_receipts import ChainReceipts
 from shared.downloads.models import BundledChain, BundleRequest
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.provenance.chain_trees import MerkleInclusionProof
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import compute_digest
+from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.inclusion_proofs import InclusionProofs
+from shared.provenance.merkle import is_included
 from shared.provenance.notes import NoteError
 from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
 from shared.provenance.queries import build_result, iterate_pages
 from shared.provenance.records import record_to_json
-from shared.provenance.signed_roots import SignedRoots
+from shared.provenance.signed_roots import SignedRoot, SignedRoots
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.runtime import Runtime
+
+RECEIPTS_PER_PART: Final = 100
+"""Number of receipts that are written before the job's state is checked again, because it may be cancelled."""
+_LOG = logs.get_logger("bundles")
+
+
+class ChainReceipts:
+    """Writes a receipt of each record of a chain into a bundle.
+
+    Args:
+        roots: loads the signature over the root of the chain's Merkle tree.
+        chain: key of the chain that contains the records.
+        open_proofs: returns the source of inclusion proofs in the Merkle tree of the given number of records.
+        check: raises an error if the job was cancelled or the disk is full; called between steps.
+        runtime: clock, randomness and threads.
+    """
+
+    def __init__(
+        self,
+        roots: SignedRoots,
+        chain: ChainKey,
+        open_proofs: Callable[[int], InclusionProofs],
+        check: Callable[[], Awaitable[None]],
+        runtime: Runtime,
+    ) -> None:
+        self._roots = roots
+        self._chain = chain
+        self._open_proofs = open_proofs
+        self._check = check
+        self._runtime = runtime
+
+    async def write(self, file: BundleFile, folder: str, sequences: Sequence[int], size: int) -> None:
+        """Write one receipt file for each record, or none if the stored hashes do not lead to the signed Merkle root.
+
+        Args:
+            file: zip file of the bundle.
+            folder: folder of the receipts in the bundle, with a slash at its end.
+            sequences: sequence numbers of the records, ascending.
+            size: number of records that the newest checkpoint covers, including these records.
+        """
+        root = await self._roots.load(self._chain, size)
+        if not await self._proofs_match_root(sequences, root):
+            _LOG.warning("a chain of a bundle gets no receipts", extra=logs.fields(target=self._chain.target))
+            return
+        proofs = self._open_proofs(size)
+        for number, sequence in enumerate(sequences):
+            await self._pause_after_part(number)
+            proof = await proofs.prove(sequence)
+            content = root.signature.encode_inclusion_receipt(size, proof.leaf_index, proof.hashes)
+            await file.write(f"{folder}{format_record_id(sequence)}.cbor", content)
+
+    async def _proofs_match_root(self, sequences: Sequence[int], root: SignedRoot) -> bool:
+        checkpoint = root.checkpoint
+        proofs = self._open_proofs(checkpoint.size)
+        for number, sequence in enumerate(sequences):
+            await self._pause_after_part(number)
+            proof = await proofs.prove(sequence)
+            leaf = proofs.get_leaf_hash(sequence)
+            if not is_included(leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root):
+                return False
+        return True
+
+    async def _pause_after_part(self, number: int) -> None:
+        """After each part of the receipts, let other tasks run, and check whether the job was cancelled."""
+        if number % RECEIPTS_PER_PART == 0:
+            await self._check()
+            await self._runtime.sleep(0)
+
 
 STEP_RECORDS: Final = 131_072
 """Number of records that are verified before the job's state is checked again, because it may be cancelled."""
 PROOFS_PER_PART: Final = 100
-_LOG = logs.get_logger("bundles")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,11 @@ from pydantic_core import ErrorDetails
 
 from shared.catalog.checks import check_sections
 from shared.catalog.document_nodes import LocatedValues
+from shared.catalog.document_parsers import parse_json_document, parse_yaml
 from shared.catalog.fields import DECLARED
-from shared.catalog.json_document import parse_json_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import MAX_PROBLEMS, DocumentError, Path, Problem
 from shared.catalog.sections import Sections
-from shared.catalog.yaml_document import parse_yaml
 from shared.validation.names import find_nearest_name
 from shared.validation.validation_messages import reword_pydantic_error
 

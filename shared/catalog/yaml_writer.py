@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from shared.catalog.yaml_document import CoreSchema
+from shared.catalog.document_parsers import CoreSchema
 
 _WIDTH: Final = 120
 _BLOCK: Final = re.compile(r"(?!\s)[^\r\t\x85\u2028\u2029\ufeff]*+\Z")

@@ -1,9 +1,13 @@
-"""Capabilities of the MCP server that a caller may use: tools, resources and prompts, without the protocol's types."""
+"""Capabilities of the MCP server that a caller may use: tools, resources and prompts, without the protocol's types.
+
+The compact forms of JSON schemas are for tool lists, which an assistant reads in full before each conversation. The
+error of a tool call names the call that an assistant should make next.
+"""
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from shared.errors import WorkspaceError
 from shared.http.problems import build_problem_reply
@@ -123,3 +127,137 @@ class Capabilities:
 def to_error_result(error: WorkspaceError) -> ToolResult:
     """Convert an error of the service to a tool result that the AI model can read."""
     return ToolResult(json.loads(build_problem_reply(error, request_id.get()).body), is_error=True)
+
+
+_VALUES: Final = frozenset({"const", "default", "enum", "examples", "required"})
+"""Keywords that contain values, not schemas."""
+
+_NAMED: Final = frozenset({"properties", "$defs"})
+"""Keywords that contain schemas by name."""
+
+_INPUT_NOISE: Final = frozenset({"examples", "format", "maxLength", "minLength", "pattern", "title"})
+"""Keywords of arguments that a description with an example makes unnecessary; the service checks all rules."""
+
+_OUTPUT_KEYWORDS: Final = frozenset({"allOf", "anyOf", "const", "enum", "items", "oneOf", "properties", "type"})
+"""Keywords that a result's schema keeps: structure and types."""
+
+
+def compact_input(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a tool's arguments without titles, patterns, lengths and separate examples."""
+    compacted = _compact_schema(schema, lambda keyword: keyword not in _INPUT_NOISE)
+    compacted.pop("description", None)
+    return {keyword: value for keyword, value in compacted.items() if value != []}
+
+
+def compact_output(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a tool's result with the types of its properties; named types are only objects or values."""
+    named = schema.get("$defs", {})
+    return _compact_schema(_replace_references(schema, named), _OUTPUT_KEYWORDS.__contains__)
+
+
+def _replace_references(value: Any, named: Mapping[str, Any]) -> Any:
+    """Return a copy of a schema with the type of each referenced schema instead of the reference."""
+    if isinstance(value, list):
+        return [_replace_references(each, named) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "$ref" in value:
+        kind = named.get(value["$ref"].rpartition("/")[2], {}).get("type")
+        return {} if kind is None else {"type": kind}
+    return {keyword: _replace_references(each, named) for keyword, each in value.items() if keyword != "$defs"}
+
+
+def _compact_schema(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
+    kept = {keyword: value for keyword, value in schema.items() if is_kept(keyword)}
+    return _merge_types({keyword: _compact_value(keyword, value, is_kept) for keyword, value in kept.items()})
+
+
+def _compact_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> Any:
+    if keyword in _VALUES:
+        return value
+    if keyword in _NAMED:
+        return {name: _compact_schema(each, is_kept) for name, each in value.items()}
+    if isinstance(value, Mapping):
+        return _compact_schema(value, is_kept)
+    if isinstance(value, list):
+        return [_compact_schema(each, is_kept) if isinstance(each, Mapping) else each for each in value]
+    return value
+
+
+def _merge_types(schema: dict[str, Any]) -> dict[str, Any]:
+    """Merge alternative schemas, such as text or null, into one schema with a list of types, if only one has rules."""
+    choices = schema.get("anyOf")
+    if not isinstance(choices, list) or not all(isinstance(each.get("type"), str) for each in choices):
+        return schema
+    detailed = [each for each in choices if len(each) > 1]
+    if len(detailed) > 1:
+        return schema
+    others = {keyword: value for keyword, value in schema.items() if keyword != "anyOf"}
+    # Keywords of one type do not apply to values of another, except these two.
+    rules = detailed[0] if detailed else {}
+    if {"enum", "const"} & rules.keys():
+        return schema
+    kinds = list(dict.fromkeys(each["type"] for each in choices))
+    return {**rules, "type": kinds if len(kinds) > 1 else kinds[0], **others}
+
+
+_LISTS: Final[Mapping[str, tuple[str, str]]] = {
+    "WARM_QUERY_NOT_FOUND": ("list_warm_queries", "for the lookups of the queries"),
+    "QUERY_NOT_APPROVED": ("list_warm_queries", "and select a query that has an approval"),
+    "CONNECTION_NOT_FOUND": ("list_data_connections", "for the lookups of the connections"),
+    "SURFACE_NOT_FOUND": ("list_surfaces", "for the lookups of the surfaces"),
+    "SCOPE_KEY_REQUIRED": ("list_audit_scopes", "for the scopes"),
+    "RECORD_NOT_FOUND": ("query_audit_events", "for the records of the chain"),
+    "TARGET_SCOPE_MISMATCH": ("list_audit_scopes", "for each scope and its target"),
+    "TARGET_UNKNOWN": ("list_audit_scopes", "for each scope and its target"),
+    "CHECKPOINT_REFUSED": ("list_audit_scopes", "for the last verification of the chain"),
+    "VERIFY_TIMEOUT": ("list_audit_scopes", "for the last verification of the chain"),
+}
+"""Tool that lists the valid values, and its purpose, by error code."""
+
+_CORRECTIONS: Final[Mapping[str, str]] = {
+    "INVALID_REQUEST": "with corrected arguments",
+    "QUERY_INVALID": "with corrected KQL",
+    "QUERY_NOT_READ_ONLY": "with a query that only reads",
+    "QUERY_TOO_LARGE": "with a shorter timeRange, or aggregate in KQL",
+    "TIME_RANGE_NOT_APPLICABLE": "without timeRange, from and to",
+    "QUERY_TIMEOUT": "with a shorter timeRange",
+    "RESULT_TOO_LARGE": "with a smaller limit or a shorter timeRange",
+    "ACCESS_RIGHT_MISSING": "after an administrator has granted the missing right",
+}
+"""Change to make before the same tool is called again, by error code."""
+
+_LATER: Final = "later; if the error has the member `retryAfter`, after this many seconds"
+
+
+def add_next_call(result: ToolResult, tool: Tool, tools: Collection[str]) -> ToolResult:
+    """Return the result of a failed call with the property `nextCall`, a sentence about the next call.
+
+    Args:
+        result: the problem document (error object) of the failed call.
+        tool: the tool that failed.
+        tools: names of the caller's tools; no other tool is recommended.
+    """
+    return ToolResult({**result.content, "nextCall": _describe_next_call(result.content, tool, tools)}, is_error=True)
+
+
+def _describe_next_call(problem: Mapping[str, Any], tool: Tool, tools: Collection[str]) -> str:
+    code = problem.get("code", "")
+    name, purpose = _LISTS.get(code, ("", ""))
+    if name in tools:
+        nearest = problem.get("nearest")
+        again = f"Call {tool.name} again with {_join_names(nearest)}, or call" if nearest else "Call"
+        return f"{again} {name} {purpose}."
+    correction = _CORRECTIONS.get(code, "with corrected arguments" if name else _LATER)
+    return f"Call {tool.name} again {correction}. {describe_arguments(tool.input_schema)}"
+
+
+def describe_arguments(schema: Schema) -> str:
+    """Write a sentence with the names of a tool's arguments."""
+    required = schema.get("required", ())
+    names = [f"{name} (required)" if name in required else name for name in schema.get("properties", {})]
+    return f"Its arguments: {', '.join(names)}." if names else "It has no arguments."
+
+
+def _join_names(names: Collection[str]) -> str:
+    return " or ".join(f"`{name}`" for name in names)

@@ -21,9 +21,16 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.problems import build_problem_reply
 from shared.http.unknown_names import unknown_arguments_error
-from shared.mcp_server.capabilities import Capabilities, Prompt, Tool, ToolResult, to_error_result
-from shared.mcp_server.compact_schemas import compact_input, compact_output
-from shared.mcp_server.next_calls import add_next_call
+from shared.mcp_server.capabilities import (
+    Capabilities,
+    Prompt,
+    Tool,
+    ToolResult,
+    add_next_call,
+    compact_input,
+    compact_output,
+    to_error_result,
+)
 from shared.mcp_server.prompts import DEFAULTS
 from shared.observability import logs
 from shared.observability.logs import request_id

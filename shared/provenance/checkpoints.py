@@ -10,10 +10,10 @@ from typing import Final
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.observability.metrics import count
+from shared.provenance.chain_checks import compute_latest_allowed_time
 from shared.provenance.chain_trees import ChainTrees, SignedTree, Tiles, extend_signed_tree
 from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner, StoredCheckpoint
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, sequence_from_record_id
-from shared.provenance.head_checks import compute_latest_allowed_time
 from shared.provenance.note_keys import NoteKeys, RootSignatures
 from shared.provenance.notes import (
     CheckpointContent,

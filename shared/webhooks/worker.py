@@ -13,10 +13,10 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.webhooks.audit import add_audit
+from shared.webhooks.deliveries import DISABLED_AFTER, compute_retry_time
 from shared.webhooks.models import Attempt, Delivery, DeliveryStatus, EndpointList, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
 from shared.webhooks.registry import SERVICE_USER, EndpointRegistry, put_endpoint
-from shared.webhooks.retry_schedule import DISABLED_AFTER, compute_retry_time
 from shared.webhooks.sender import DeliverySender
 
 LEASE: Final = timedelta(seconds=30)

@@ -7,29 +7,25 @@ from shared.observability import logs
 from shared.observability.readiness import Readiness
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.settings import Settings, settings
-from shared.wiring.access import AccessServices
+from shared.wiring.access import AccessServices, OAuthServices
 from shared.wiring.alerts import AlertServices
-from shared.wiring.audit_bundles import AuditBundleServices
 from shared.wiring.backends import Backends
 from shared.wiring.background import BackgroundServices
 from shared.wiring.catalog import CatalogServices
 from shared.wiring.cold_data import ColdDataServices
-from shared.wiring.data_stores import DataStoreServices
+from shared.wiring.data_stores import DataStoreServices, WorkspaceDocumentServices
 from shared.wiring.downloads import DownloadServices
 from shared.wiring.features import Features
-from shared.wiring.idempotency import IdempotencyServices
-from shared.wiring.imports import ImportServices
+from shared.wiring.jobs import AuditBundleServices, ImportServices
 from shared.wiring.live_stream import LiveStreamServices
-from shared.wiring.oauth import OAuthServices
 from shared.wiring.outbound import OutboundServices
 from shared.wiring.provenance import ProvenanceServices
 from shared.wiring.queries import GraphQLServices, QueryServices
-from shared.wiring.rate_limits import RateLimitServices
 from shared.wiring.readiness import ReadinessProbes
+from shared.wiring.requests import IdempotencyServices, RateLimitServices
 from shared.wiring.signatures import SignatureServices
 from shared.wiring.telemetry import TelemetryServices
 from shared.wiring.webhooks import WebhookEndpointServices, WebhookServices
-from shared.wiring.workspace_documents import WorkspaceDocumentServices
 
 
 class Services:

@@ -1,4 +1,4 @@
-"""Services that authenticate callers, and that issue and revoke API keys and tokens."""
+"""Services that authenticate callers, issue and revoke API keys and tokens, and form the OAuth 2.1 server."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from shared.versioned_cache import VersionedCache
 from shared.wiring.backends import Backends
 from shared.wiring.catalog import MAX_STALE_CREDENTIALS_SECONDS, CatalogServices
+from shared.wiring.outbound import OutboundServices
 from shared.wiring.provenance import ProvenanceServices
 
 if TYPE_CHECKING:
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
     from shared.auth.principals import Principal
     from shared.auth.tokens import TokenCodec
     from shared.catalog.reader import CatalogDirectory
+    from shared.oauth.authorization import AuthorizationService
+    from shared.oauth.client_credentials import ClientCredentialsGrant
+    from shared.oauth.errors import RefusalRecorder
     from shared.oauth.grant_ending import GrantEnder
+    from shared.oauth.grant_service import GrantService
     from shared.oauth.grants import GrantStore
+    from shared.oauth.revocation import TokenRevocation
 
 
 class AccessServices:
@@ -208,8 +214,78 @@ class AccessServices:
         configured = self._settings
         if not configured.entra_tenant_id or not configured.entra_audience:
             return None
-        from shared.backends.open_id import HttpOpenIdProvider
+        from shared.backends.outbound_http import HttpOpenIdProvider
 
         address = f"{configured.entra_authority.rstrip('/')}/{configured.entra_tenant_id}/v2.0"
         provider = HttpOpenIdProvider(f"{address}/.well-known/openid-configuration", runtime=self._backends.runtime)
         return EntraTokens(provider, configured.entra_tenant_id, configured.entra_audience)
+
+
+class OAuthServices:
+    """Issues access tokens to OAuth clients."""
+
+    def __init__(
+        self, backends: Backends, catalog: CatalogServices, access: AccessServices, outbound: OutboundServices
+    ) -> None:
+        self._backends = backends
+        self._catalog = catalog
+        self._access = access
+        self._outbound = outbound
+
+    @cached_property
+    def client_credentials(self) -> "ClientCredentialsGrant":
+        """Grant type ``client_credentials``, which issues tokens to services."""
+        from shared.oauth.client_credentials import ClientCredentialsGrant
+
+        return ClientCredentialsGrant(self._access.authenticator, self._access.token_issuer)
+
+    @cached_property
+    def authorization(self) -> "AuthorizationService":
+        """Service that checks authorization requests and records the members' consents."""
+        from shared.oauth.authorization import AuthorizationService
+        from shared.oauth.clients import ClientDirectory, FetchedClientDocuments
+
+        runtime = self._backends.runtime
+        documents = FetchedClientDocuments(self._outbound.http, runtime=runtime)
+        return AuthorizationService(
+            ClientDirectory(self._catalog.reader, documents),
+            self._access.grant_store,
+            self._access.lineage,
+            self._access.access_audit,
+            runtime=runtime,
+        )
+
+    @cached_property
+    def grants(self) -> "GrantService":
+        """Service that issues the tokens of OAuth grants, to which members consented."""
+        from shared.oauth.grant_service import GrantService
+
+        return GrantService(
+            self._access.grant_store,
+            self._access.grant_ender,
+            self._access.token_issuer,
+            self._access.credential_store,
+            self._access.credentials,
+            self._access.directory,
+            runtime=self._backends.runtime,
+        )
+
+    @cached_property
+    def revocation(self) -> "TokenRevocation":
+        """Service that revokes tokens at the request of their clients."""
+        from shared.oauth.revocation import TokenRevocation
+
+        return TokenRevocation(
+            self._access.authenticator,
+            self._access.token_issuer,
+            self._access.credential_store,
+            self.client_credentials,
+            self.grants,
+        )
+
+    @cached_property
+    def refusals(self) -> "RefusalRecorder":
+        """Service that counts refused requests of clients, and records them as audit events."""
+        from shared.oauth.errors import RefusalRecorder
+
+        return RefusalRecorder(self._access.access_audit, runtime=self._backends.runtime)

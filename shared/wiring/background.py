@@ -72,8 +72,7 @@ class BackgroundServices:
 
     def _list_jobs(self) -> "Iterator[BackgroundJob]":
         """Yield the recurring background jobs of this deployment."""
-        from shared.background.runner import BackgroundJob
-        from shared.background.schedules import Schedule
+        from shared.background.runner import BackgroundJob, Schedule
         from shared.oauth.grant_ending import SCHEDULE
 
         configured = self._backends.settings

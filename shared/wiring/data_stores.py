@@ -1,6 +1,9 @@
-"""Services for containers and JSON documents in the workspace's document stores."""
+"""Services for the workspace's document stores (containers and JSON documents), and for workspace documents.
 
-from collections.abc import Iterable
+A workspace document declares everything in a workspace, including the containers of its document stores.
+"""
+
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from shared.backends.azure.cosmos_data_accounts import DataAccounts
     from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
     from shared.backends.embedded.documents import DocumentFile
+    from shared.catalog.document_service import DocumentService
     from shared.data_stores.containers import Containers
     from shared.data_stores.continuation import ContinuationTokens
     from shared.data_stores.documents import Documents
@@ -104,3 +108,25 @@ class DataStoreServices:
         owned = (await self._catalog.current()).find_database(place.database)
         records = owned.containers.values() if owned is not None and owned.store == place.store else ()
         return [AccountContainer(one.name, one.partition_key_path) for one in records if one.provisioned]
+
+
+class WorkspaceDocumentServices:
+    """Exports and applies workspace documents: to the catalog, and to the containers of document stores."""
+
+    def __init__(self, backends: Backends, provenance: ProvenanceServices, data_stores: DataStoreServices) -> None:
+        self._backends = backends
+        self._provenance = provenance
+        self._data_stores = data_stores
+
+    @cached_property
+    def documents(self) -> "DocumentService":
+        """Service that exports, plans and applies the workspace documents of API requests."""
+        from shared.catalog.document_service import DocumentService
+
+        return DocumentService(self._provenance.catalog_service, self._list_containers, runtime=self._backends.runtime)
+
+    async def _list_containers(self, store: str, database: str) -> Collection[str]:
+        from shared.data_stores.models import DatabasePlace
+
+        found = await self._data_stores.container_store.list(DatabasePlace(store, database))
+        return [container.name for container in found]

@@ -146,7 +146,7 @@ class LiveStreamServices:
         configured = self._settings
         if configured.web_pubsub_access_key:
             return SignedEvents(configured.web_pubsub_access_key)
-        from shared.backends.open_id import HttpOpenIdProvider
+        from shared.backends.outbound_http import HttpOpenIdProvider
 
         tenant = configured.entra_tenant_id
         audiences = list_audience_forms(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from shared.downloads.models import Job
     from shared.provenance.ports import ChainKey
     from shared.signatures.attempts import SuspiciousEvent
-    from shared.webhooks.delivery_log import DeliveryLog
+    from shared.webhooks.deliveries import DeliveryLog
     from shared.webhooks.outbox import DeliveryOutbox
     from shared.webhooks.ports import WebhookStore
     from shared.webhooks.registry import EndpointRegistry
     from shared.webhooks.secrets import KeyMaterial, SecretVault
     from shared.webhooks.service import WebhookService
-    from shared.webhooks.sources.connections import ConnectionEvents
+    from shared.webhooks.sources.catalog import ConnectionEvents
     from shared.webhooks.sources.runner import EventSources
     from shared.webhooks.worker import DeliveryWorker
     from shared.wiring.provenance import ProvenanceServices
@@ -91,25 +91,25 @@ class WebhookServices:
 
     async def announce_query_changes(self, pending: "Sequence[PendingEvent]") -> None:
         """Publish webhook events about changed warm queries (saved KQL queries)."""
-        from shared.webhooks.sources.warm_queries import WarmQueryEvents
+        from shared.webhooks.sources.catalog import WarmQueryEvents
 
         await WarmQueryEvents(self.outbox).announce(pending)
 
     async def announce_download(self, job: "Job") -> None:
         """Publish the webhook event about a download that has ended."""
-        from shared.webhooks.sources.service_events import build_download_event
+        from shared.webhooks.sources.runner import build_download_event
 
         await self.outbox.publish([build_download_event(job, self._backends.runtime.now())])
 
     async def announce_broken_chain(self, chain: "ChainKey", broken_at: str, reason: str) -> None:
         """Publish the webhook event about an audit chain that verification found broken."""
-        from shared.webhooks.sources.service_events import build_broken_chain_event
+        from shared.webhooks.sources.runner import build_broken_chain_event
 
         await self.outbox.publish([build_broken_chain_event(chain, broken_at, reason, self._backends.runtime.now())])
 
     async def announce_lock_out(self, member: str, event: "SuspiciousEvent") -> None:
         """Publish the webhook event about a member whose signatures were refused several times."""
-        from shared.webhooks.sources.service_events import build_lock_out_event
+        from shared.webhooks.sources.runner import build_lock_out_event
 
         await self.outbox.publish(
             [build_lock_out_event(member, event.append_id, event.at, event.attempts, event.since)]
@@ -176,7 +176,7 @@ class WebhookEndpointServices:
     @cached_property
     def log(self) -> "DeliveryLog":
         """Service that lists and repeats webhook deliveries."""
-        from shared.webhooks.delivery_log import DeliveryLog
+        from shared.webhooks.deliveries import DeliveryLog
 
         wake = self._webhooks.worker.wake
         return DeliveryLog(self._webhooks.store, self.service, wake, runtime=self._backends.runtime)
@@ -201,7 +201,7 @@ class WebhookEndpointServices:
 
     @cached_property
     def _connections(self) -> "ConnectionEvents":
-        from shared.webhooks.sources.connections import ConnectionEvents
+        from shared.webhooks.sources.catalog import ConnectionEvents
 
         return ConnectionEvents(
             self._load_catalog,

@@ -13,7 +13,7 @@ from functions import BLUEPRINTS
 from functions.live_stream import CONNECT, CONNECTED, DISCONNECTED, ROUTE
 from scripts.cosmos_containers import build_containers
 from shared.backends.azure.checkpoint_blobs import NOTES, STATES
-from shared.live_stream.credentials import MOVED_HEADER
+from shared.live_stream.service import MOVED_HEADER
 from shared.observability.metrics import INSTRUMENTS
 from shared.settings import Settings
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB

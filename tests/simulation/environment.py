@@ -27,7 +27,7 @@ from jwt import api_jws, api_jwt
 from emulators.cosmos import CosmosService
 from functions import GROUPS
 from shared.auth.principals import CredentialKind
-from shared.background import schedules
+from shared.background import runner
 from shared.catalog.document import load_document
 from shared.cold_data import archive, engine, reading
 from shared.downloads import row_feed, work
@@ -317,13 +317,13 @@ def _share_decoded_tokens() -> None:
 
 def _share_schedules() -> None:
     """Cache parsed schedules, because each simulated process would parse them again."""
-    real = schedules.Schedule
+    real = runner.Schedule
     parse = cache(real)
 
-    def find_schedule(expression: str) -> schedules.Schedule:
+    def find_schedule(expression: str) -> runner.Schedule:
         return real(expression) if _RUNNING.find_loop is None else parse(expression)
 
-    schedules.Schedule = find_schedule  # type: ignore[assignment, misc]  # only called
+    runner.Schedule = find_schedule  # type: ignore[assignment, misc]  # only called
 
 
 def _share_archive_engine() -> None:

@@ -30,8 +30,8 @@ from shared.backends.embedded.provenance_schema import (
 from shared.backends.embedded.provenance_verifier import VerifierProcess
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.chain_checks import MAX_ORPHANS, can_be_earliest
 from shared.provenance.chain_log import ChainLog, EventLog
-from shared.provenance.head_checks import MAX_ORPHANS, can_be_earliest
 from shared.provenance.parallel import VerifierUnavailableError, VerifyWindow
 from shared.provenance.ports import (
     ChainKey,

@@ -69,7 +69,6 @@ class AuditBundlesComponent(Component):
     modules: ClassVar[tuple[str, ...]] = (
         "shared/audit_bundles/work.py",
         "shared/audit_bundles/chain_section.py",
-        "shared/audit_bundles/chain_receipts.py",
         "shared/audit_bundles/bundle_file.py",
         "functions/audit_bundles.py",
         "functions/bundle_jobs.py",

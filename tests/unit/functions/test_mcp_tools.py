@@ -2,8 +2,7 @@
 
 from functions import GROUPS
 from functions.mcp_tools import ROUTE_TOOLS
-from shared.mcp_server.capabilities import Tool, ToolResult
-from shared.mcp_server.next_calls import add_next_call
+from shared.mcp_server.capabilities import Tool, ToolResult, add_next_call
 from shared.openapi.error_codes import ERROR_CODES
 from shared.openapi.operation_errors import OWN_CODES
 

@@ -21,7 +21,7 @@ def test_pairs_name_the_only_importer() -> None:
     ("module", "importer", "expected"),
     [
         ("shared.backends.azure.disk", "shared.wiring.backends", True),
-        ("shared.wiring.oauth", "shared.wiring", True),
+        ("shared.wiring.access", "shared.wiring", True),
         ("functions.replies.workspace", "functions.team", True),
         ("emulators.kusto.extensions.geo", "emulators.kusto.extensions", True),
         ("shared.a", "shared.b", False),

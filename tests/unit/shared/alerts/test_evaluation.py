@@ -1,10 +1,15 @@
 """Tests of evaluating alert rules: failing queries, and silent connections."""
 
+from typing import Any
+
 import pytest
 
+from shared.alerts.evaluation import find_query_errors
 from shared.alerts.models import RuleStatus
+from shared.catalog.models import WarmQuery
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.ports import ConnectionState
+from shared.warm_queries.ports import Column
 from tests.unit.shared.alerts.environment import FIRING, HOT, RESOLVED, Plant
 from tests.unit.shared.alerts.fakes import (
     AT,
@@ -64,3 +69,69 @@ async def test_silence_fires_for_each_connection() -> None:
     plant.connections.states = {"press": ConnectionState("CONNECTED", 2, plant.time.now)}
     assert await plant.run(60) == [("alert.firing", "silent"), ("alert.resolved", "silent")]
     assert plant.queries.calls == []
+
+
+QUERY = WarmQuery.model_validate(
+    {
+        "lookup": "temperatures",
+        "name": "T",
+        "surface": "hall",
+        "kql": "Telemetry | where Timestamp > _startTime | project value, device",
+        "parameters": [{"name": "device", "type": "string", "default": ""}],
+    }
+)
+
+
+COLUMNS = (Column("value", "real"), Column("device", "string"))
+DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
+
+
+class Columns:
+    """Fake source of a query's columns that returns columns, or an engine error, as the test has set."""
+
+    def __init__(self, result: tuple[Column, ...] | WorkspaceError) -> None:
+        self.result = result
+
+    async def resolve_or_error(self, _: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
+        """Return the columns or the error that the test has set."""
+        return self.result
+
+
+async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
+    """Check an alert rule; return the names of its invalid fields."""
+    return [error.field for error in await find_query_errors(build_rule(**changes), QUERY, Columns(result))]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({"parameters": {"device": "rig-1"}, "groupBy": ["device"]}, []),
+        ({"parameters": {"devices": "rig-1"}}, ["parameters.devices"]),
+        ({"parameters": {"device": 7}}, ["parameters.device"]),
+        ({"condition": {"column": "valu", "operator": "gt", "value": 1}}, ["condition.column"]),
+        ({"groupBy": ["device", "line"]}, ["groupBy[1]"]),
+    ],
+)
+async def test_a_rule_fits_its_query(changes: dict[str, Any], fields: list[str]) -> None:
+    """Parameters and columns of a rule that its query lacks are reported at their fields."""
+    assert await find_errors(**changes) == fields
+
+
+async def test_a_misspelt_column_gets_a_suggestion() -> None:
+    """The error about an unknown column names the most similar column, or all columns if none is similar."""
+    rule = build_rule(condition={"column": "valu", "operator": "gt", "value": 1}, groupBy=["zzzzzzzz"])
+    near, far = await find_query_errors(rule, QUERY, Columns((Column("value", "real"),)))  # type: ignore[arg-type]
+    assert "did you mean `value`?" in near.message
+    assert "its columns are value" in far.message
+
+
+async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None:
+    """A rejected query is an error of the rule; an engine failure is raised, because the rule may be valid."""
+    assert await find_errors(WorkspaceError(Kind.INVALID, "KQL_INVALID", "no such table")) == ["query"]
+    with pytest.raises(WorkspaceError):
+        await find_errors(DOWN)
+
+
+async def test_errors_are_reported_without_the_engine() -> None:
+    """An error that needs no columns is reported although the engine does not respond."""
+    assert await find_errors(DOWN, parameters={"devices": "rig-1"}) == ["parameters.devices"]

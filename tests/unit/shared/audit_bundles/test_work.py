@@ -1,17 +1,152 @@
 """Tests of the jobs that build audit bundles."""
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from shared.audit_bundles import work
+from shared.audit_bundles.bundle_file import KEY_SET
+from shared.audit_bundles.work import build_readme, render_bundle_report
+from shared.backends.embedded.provenance import SqliteChainStore
 from shared.catalog.document import load_document
 from shared.downloads.models import BundledChain, BundleRequest, DownloadFormat, Job, JobStatus
-from shared.provenance.ports import Target
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
+from shared.provenance.records import draft_record, seal_record
+from shared.runtime import SYSTEM_RUNTIME
 from shared.settings import Settings
 from shared.wiring import Services
+
+CHAIN = ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")
+NAMES = {"workspace": "Plant <1>", "createdAt": "2026-01-02T03:04:05Z", "createdBy": "ann@t"}
+VALID = {"ChainValid": True, "Reason": "ok", "BrokenAt": None}
+AMENDMENT = {
+    "AmendedBy": "ann@t",
+    "AmendedRecord": {"weight": 14},
+    "ChangedFields": ["weight"],
+    "EntityID": "B-1",
+    "EntityType": "Batch",
+    "OriginalRecord": {"weight": 41},
+    "ReasonCategory": "typo",
+    "ReasonText": "swapped digits",
+    "ScopeKey": "line-1",
+    "Status": "pending",
+}
+DECISION = {
+    "AmendmentID": "000000000001",
+    "ApprovedBy": "bob@t",
+    "EntityID": "B-1",
+    "EntityType": "Batch",
+    "Meaning": "approval",
+    "ScopeKey": "line-1",
+    "Status": "approved",
+}
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteChainStore]:
+    """Return an empty store of chains."""
+    opened = SqliteChainStore(tmp_path / "provenance.sqlite")
+    yield opened
+    await opened.close()
+
+
+def _build_chain(target: str = "DomainEvents", **members: Any) -> dict[str, Any]:
+    entry = {"target": target, "scopeKey": "line-1", "records": 3, "complete": True, "verdict": VALID}
+    return {**entry, **members}
+
+
+async def _render_report(store: ChainStore, chains: Sequence[dict[str, Any]], **filters: str) -> str:
+    manifest = {**NAMES, "filters": filters, "chains": chains}
+    keys = [(ChainKey(Target(entry["target"]), entry["scopeKey"] or ""), Filters()) for entry in chains]
+    parts = [part async for part in render_bundle_report(store, manifest, keys, SYSTEM_RUNTIME)]
+    return b"".join(parts).decode()
+
+
+def test_the_readme_lists_the_digests_by_name() -> None:
+    """The README ends with the digest of each file, sorted by the name of the file."""
+    text = build_readme(NAMES, {"b.json": "22", "a.json": "11"}).decode()
+    assert text.endswith("SHA-256 of the other files:\n11  a.json\n22  b.json\n")
+
+
+def test_the_readme_describes_receipts_only_if_there_are_any() -> None:
+    """The README of a bundle describes receipts only if the bundle has a key set."""
+    assert "receipts/" in build_readme(NAMES, {KEY_SET: "1"}).decode()
+    assert "receipts/" not in build_readme(NAMES, {"a.json": "1"}).decode()
+
+
+def test_a_name_cannot_add_lines_to_the_readme() -> None:
+    """A line break in a name becomes a blank, so that a name cannot look like a line of the README."""
+    text = build_readme({**NAMES, "workspace": "Plant\n11  fake.json"}, {}).decode()
+    assert text.startswith("Audit bundle of the workspace Plant 11 fake.json\n")
+
+
+async def test_the_report_lists_the_chains(store: SqliteChainStore) -> None:
+    """The report has a row for each chain, and text of the workspace is escaped."""
+    page = await _render_report(store, [_build_chain(), _build_chain("AccessControl", scopeKey=None, complete=False)])
+    assert "<tr><td>DomainEvents</td><td>line-1</td><td>3</td><td>yes</td><td>ok</td></tr>" in page
+    assert "<tr><td>AccessControl</td><td></td><td>3</td><td>no</td><td>ok</td></tr>" in page
+    assert "Plant &lt;1&gt;" in page
+    assert "<1>" not in page
+    assert page.endswith("</body></html>\n")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        ({"ChainValid": False, "Reason": "hash differs", "BrokenAt": 2}, "broken at 2: hash differs"),
+        (None, "not verified as a whole, because filters exclude records"),
+    ],
+)
+async def test_the_report_states_the_result_of_each_chain(
+    store: SqliteChainStore, verdict: dict[str, Any] | None, expected: str
+) -> None:
+    """A broken chain has the place of the fault; a filtered chain has no result."""
+    assert f"<td>{expected}</td>" in await _render_report(store, [_build_chain(verdict=verdict)])
+
+
+async def test_the_report_names_its_filters(store: SqliteChainStore) -> None:
+    """The report lists the filters of the bundle, or ``none`` if the bundle has no filter."""
+    assert "Filters: from 2026, entity B-1." in await _render_report(
+        store, [], **{"from": "2026", "to": "", "entity": "B-1"}
+    )
+    assert "Filters: none." in await _render_report(store, [], to="")
+
+
+async def _append_events(store: SqliteChainStore, *contents: Mapping[str, Any]) -> None:
+    records: list[ChainRecord] = []
+    for number, content in enumerate(contents, start=1):
+        draft = draft_record(content, "ApprovedAt" if "ApprovedBy" in content else "AmendedAt")
+        before = records[-1].hash if records else ""
+        records.append(seal_record(draft, number, "2026-05-04T07:00:00.000000Z", before, f"append {number}"))
+    await store.append(CHAIN, records, Tip())
+
+
+async def test_amendments_are_shown_with_their_decision(store: SqliteChainStore) -> None:
+    """Each amendment of a chain is one article of the report, which also contains the decision about the amendment."""
+    await _append_events(store, AMENDMENT, DECISION)
+    page = await _render_report(store, [_build_chain("DomainAmendments")])
+    assert "<h2>Amendments of scope line-1</h2>" in page
+    assert page.count("<article") == 1
+    assert "bob@t" in page
+
+
+async def test_chains_of_events_have_no_amendments(store: SqliteChainStore) -> None:
+    """In the report, only a chain of amendments has a section of its own."""
+    assert "<h2>" not in await _render_report(store, [_build_chain()])
+
+
+async def test_the_number_of_amendments_is_limited(store: SqliteChainStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report shows the first amendments of a scope, and states that it does not show the others."""
+    monkeypatch.setattr(work, "MAX_CHAIN", 2)
+    await _append_events(store, AMENDMENT, AMENDMENT, AMENDMENT)
+    page = await _render_report(store, [_build_chain("DomainAmendments")])
+    assert page.count("<article") == 2
+    assert "Only the first 2 amendments" in page
+
 
 JOB = "b1"
 DOCUMENT = """

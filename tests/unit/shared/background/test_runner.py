@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shared.backends.embedded.job_leases import SCHEMA, SqliteJobLeaseStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background import runner
-from shared.background.runner import LEASE, BackgroundJob, BackgroundRunner
-from shared.background.schedules import Schedule
+from shared.background.runner import LEASE, BackgroundJob, BackgroundRunner, Schedule
 from shared.errors import Kind, WorkspaceError
 from tests.virtual_time import VirtualTime
 
@@ -201,3 +202,65 @@ async def test_an_unfinished_run_is_due_again_at_once(leases: SqliteJobLeaseStor
         await background.tick()
         clock.advance(1)
     assert [round((each - runs[0]).total_seconds()) for each in runs] == [0, 1, 2, 15]
+
+
+MIDNIGHT = datetime(2026, 1, 31, 23, 59, 58, 500_000, UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("* * * * * *", "2026-01-31T23:59:59Z"),
+        ("0 */5 * * * *", "2026-02-01T00:00:00Z"),
+        ("*/5 * * * *", "2026-02-01T00:00:00Z"),
+        ("30 0 9-17 * * MON-FRI", "2026-02-02T09:00:30Z"),
+        ("0 0 0 13 * 5", "2026-02-13T00:00:00Z"),
+        ("0 0 12 29 FEB *", "2028-02-29T12:00:00Z"),
+    ],
+)
+def test_next_occurrence(expression: str, expected: str) -> None:
+    """A schedule has six fields, of which the first is for seconds; both the day of month and of week must match."""
+    assert Schedule(expression).next(MIDNIGHT) == datetime.fromisoformat(expected)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "* * * *",
+        "@daily",
+        "0 0 0 L * *",
+        "0 0 0 * * 1#2",
+        "61 * * * * *",
+        "0 0 0 31 2 *",
+        "00:00:30",
+        "? * * * * *",
+    ],
+)
+def test_invalid_expressions_are_rejected(expression: str) -> None:
+    """An expression that is not NCRONTAB, or that has no occurrence, is rejected."""
+    with pytest.raises(ValueError, match="NCRONTAB"):
+        Schedule(expression)
+
+
+@given(st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2090, 1, 1)), st.sampled_from([1, 2, 5, 15, 30]))  # noqa: DTZ001  aware below
+def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: int) -> None:
+    """With a step, the next occurrence is the next multiple of the step, at most one step away."""
+    instant = naive.replace(tzinfo=UTC)
+    due = Schedule(f"*/{step} * * * * *").next(instant)
+    assert instant < due <= instant + timedelta(seconds=step)
+    assert due.second % step == 0
+    assert due.microsecond == 0
+
+
+def test_due_times_do_not_depend_on_earlier_calls() -> None:
+    """The due time after a given time does not depend on which due times were requested before."""
+    schedule = Schedule("0 */5 * * * *")
+    schedule.next(MIDNIGHT + timedelta(days=400))
+    assert schedule.next(MIDNIGHT) == Schedule("0 */5 * * * *").next(MIDNIGHT)
+    assert schedule.next(MIDNIGHT.astimezone(timezone(timedelta(hours=2)))) == schedule.next(MIDNIGHT)
+
+
+def test_interval() -> None:
+    """The interval of a schedule is the time between two occurrences."""
+    assert Schedule("*/10 * * * * *").interval(MIDNIGHT) == timedelta(seconds=10)

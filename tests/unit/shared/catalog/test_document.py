@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from shared.catalog.document import load_document
 from shared.catalog.document_nodes import MAX_CHARACTERS, MAX_DEPTH
+from shared.catalog.document_parsers import MAX_ALIASES
 from shared.catalog.problems import MAX_LISTED, MAX_PROBLEMS, DocumentError
-from shared.catalog.yaml_document import MAX_ALIASES
 from tests.unit.shared.catalog.documents import PLANT
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.catalog.document_nodes import LocatedValues
-from shared.catalog.yaml_document import parse_yaml
+from shared.catalog.document_parsers import parse_yaml
 from shared.catalog.yaml_writer import write_yaml
 
 _TEXT = st.text(max_size=20) | st.text(alphabet="ab \n:-#'\"|>\t", max_size=12)

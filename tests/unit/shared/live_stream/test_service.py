@@ -1,10 +1,16 @@
 """Tests of admitting listeners, and of closing streams without a valid token."""
 
-from collections.abc import AsyncIterator
+import hashlib
+import hmac
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
@@ -13,10 +19,130 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
-from shared.live_stream.credentials import Listener
+from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
+from shared.live_stream.filters import StreamFilters
 from shared.live_stream.ports import OpenStream
-from shared.live_stream.service import LiveStream
+from shared.live_stream.service import Listener, LiveStream, StreamCredential, find_credential
 from shared.live_stream.stream_quota import StreamQuota
+
+KEY = "an access key for tests alone"
+
+
+def test_precedence_of_credentials() -> None:
+    """A credential in the header has priority over a parameter, and a parameter over a subprotocol."""
+    both = ["chat", "bearer.s"]
+    assert find_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
+    assert find_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
+    assert find_credential("", [], both) == StreamCredential("Bearer s", "bearer.s")
+    assert find_credential("", ["q"], []) == StreamCredential("Bearer q", "")
+    assert find_credential("", [], ["chat"]) == StreamCredential("", "")
+
+
+@given(
+    st.text(min_size=1),
+    st.text("abcdef0123456789", max_size=32),
+    st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1)).map(  # noqa: DTZ001  made aware below
+        lambda instant: instant.replace(microsecond=0, tzinfo=UTC)
+    ),
+)
+def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires_at: datetime) -> None:
+    """A listener's user id is parsed to the same listener, for any member id."""
+    listener = Listener(member, token, expires_at)
+    assert Listener.from_user_id(listener.name) == listener
+
+
+@given(st.text())
+def test_foreign_user_ids_are_rejected(name: str) -> None:
+    """Any text is either parsed as a listener's user id or rejected without another error."""
+    try:
+        assert Listener.from_user_id(name).member_id
+    except WorkspaceError as error:
+        assert error.code == "UNAUTHENTICATED"  # noqa: PT017  both outcomes are valid
+
+
+@given(st.text())
+def test_window_must_be_between_1_and_3600(text: str) -> None:
+    """``windowSec`` must be an integer between 1 and 3600 in ASCII digits."""
+    good = text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 3600
+    try:
+        assert StreamFilters.model_validate({"windowSec": text}).window_seconds == int(text)
+        assert good
+    except ValidationError:
+        assert not good
+
+
+def test_window_and_since_are_exclusive() -> None:
+    """A request with both ``windowSec`` and ``since`` is rejected, and the error names a field."""
+    filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
+    with pytest.raises(WorkspaceError) as refused:
+        filters.find_replay_start(datetime.now(UTC))
+    assert refused.value.members["errors"]
+
+
+def test_empty_workspace_selects_nothing() -> None:
+    """In a workspace without connections, any filter selects no connections and raises no error."""
+    assert StreamFilters().select_connections(Catalog()) == ()
+
+
+def _sign_connection(connection: str, key: str = KEY) -> str:
+    return "sha256=" + hmac.new(key.encode(), connection.encode(), hashlib.sha256).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("key", "headers", "good"),
+    [
+        (KEY, {"ce-connectionid": "c", "ce-signature": _sign_connection("c")}, True),
+        (
+            KEY,
+            {"ce-connectionid": "c", "ce-signature": f"{_sign_connection('c', 'other')},{_sign_connection('c')}"},
+            True,
+        ),
+        (KEY, {"ce-connectionid": "d", "ce-signature": _sign_connection("c")}, False),
+        (KEY, {"ce-connectionid": "c", "ce-signature": _sign_connection("c", "other")}, False),
+        (KEY, {"ce-connectionid": "", "ce-signature": _sign_connection("")}, False),
+        (KEY, {"ce-connectionid": "c", "ce-signature": "sha256=é"}, False),
+        (KEY, {}, False),
+        ("", {"ce-connectionid": "c", "ce-signature": _sign_connection("c", "")}, False),
+    ],
+)
+async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
+    """An event is accepted only if it is signed with the access key; without a configured key, all are rejected."""
+    if good:
+        await SignedEvents(key).verify(headers)
+        return
+    with pytest.raises(WorkspaceError) as refused:
+        await SignedEvents(key).verify(headers)
+    assert refused.value.code == "UNAUTHENTICATED"
+
+
+class Tokens:
+    """Fake token verifier that returns the claims that the test has set."""
+
+    async def verify(self, token: str) -> Mapping[str, Any]:
+        """Return claims with the token as object id."""
+        return {"oid": token}
+
+
+@pytest.mark.parametrize(
+    ("identity", "authorization", "good"),
+    [
+        ("AB-1", "Bearer ab-1", True),
+        ("ab-1", "Bearer ab-2", False),
+        ("ab-1", "Basic ab-1", False),
+        ("ab-1", "", False),
+        ("", "Bearer ", False),
+    ],
+)
+async def test_identified_events(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
+    """On Azure, an event is accepted only if its token belongs to the service's managed identity."""
+    source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
+    assert source.get_allowed_origin() == "plant-a.webpubsub.azure.com"
+    if good:
+        await source.verify({"authorization": authorization})
+        return
+    with pytest.raises(WorkspaceError):
+        await source.verify({"authorization": authorization})
+
 
 FOREVER = datetime(9000, 1, 1, tzinfo=UTC)
 

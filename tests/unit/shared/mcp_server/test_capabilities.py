@@ -3,8 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from shared.errors import Kind, WorkspaceError
-from shared.mcp_server.capabilities import Tool, ToolResult, to_error_result
+from shared.mcp_server.capabilities import (
+    Tool,
+    ToolResult,
+    add_next_call,
+    compact_input,
+    compact_output,
+    to_error_result,
+)
 
 
 async def run_tool(arguments: Mapping[str, Any]) -> ToolResult:
@@ -25,3 +34,89 @@ def test_an_error_is_a_result_that_the_model_can_read() -> None:
     result = to_error_result(WorkspaceError(Kind.NOT_FOUND, "QUERY_NOT_FOUND", "No query.", nearest="q1"))
     assert (result.is_error, result.content["code"], result.content["nearest"]) == (True, "QUERY_NOT_FOUND", "q1")
     assert (result.content["status"], result.content["detail"]) == (404, "No query.")
+
+
+def test_arguments_keep_their_rules_and_descriptions() -> None:
+    """Schemas of arguments omit titles, patterns and lengths, but not properties that have these names."""
+    schema = {
+        "type": "object",
+        "description": "Model.",
+        "properties": {
+            "title": {"type": "string", "title": "Title", "pattern": "^a$", "description": "d", "default": "title"},
+            "when": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}], "title": "When"},
+            "n": {"type": "integer", "minimum": 1, "examples": [1]},
+        },
+        "required": [],
+        "additionalProperties": False,
+    }
+    assert compact_input(schema) == {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "description": "d", "default": "title"},
+            "when": {"type": ["string", "null"]},
+            "n": {"type": "integer", "minimum": 1},
+        },
+        "additionalProperties": False,
+    }
+
+
+def test_results_keep_the_types_of_their_members() -> None:
+    """In schemas of results, a reference to a named type becomes the JSON type, unless the type has rules."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "rows": {"type": "array", "items": {"$ref": "#/$defs/Row"}},
+            "mode": {"anyOf": [{"$ref": "#/$defs/Mode"}, {"type": "null"}]},
+            "any": {"$ref": "#/$defs/Any"},
+            "same": {"anyOf": [{"$ref": "#/$defs/Row"}, {"type": "object"}]},
+            "one": {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer", "format": "int64"}]},
+        },
+        "required": ["rows"],
+        "$defs": {"Row": {"type": "object", "properties": {}}, "Mode": {"type": "string", "enum": ["x"]}, "Any": {}},
+    }
+    assert compact_output(schema) == {
+        "type": "object",
+        "properties": {
+            "rows": {"type": "array", "items": {"type": "object"}},
+            "mode": {"type": ["string", "null"]},
+            "any": {},
+            "same": {"type": "object"},
+            "one": {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer"}]},
+        },
+    }
+
+
+SCHEMA = {"type": "object", "properties": {"lookup": {}, "limit": {}}, "required": ["lookup"]}
+ARGUMENTS = "Its arguments: lookup (required), limit."
+
+
+async def run_refused_tool(arguments: Mapping[str, Any]) -> ToolResult:
+    """Return an empty result: this tool does nothing."""
+    return ToolResult({})
+
+
+TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, run_refused_tool)
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        ({"code": "WARM_QUERY_NOT_FOUND"}, "Call list_warm_queries for the lookups of the queries."),
+        (
+            {"code": "WARM_QUERY_NOT_FOUND", "nearest": ["a", "b"]},
+            "Call run_warm_query again with `a` or `b`, or call list_warm_queries for the lookups of the queries.",
+        ),
+        ({"code": "SURFACE_NOT_FOUND"}, f"Call run_warm_query again with corrected arguments. {ARGUMENTS}"),
+        ({"code": "INVALID_REQUEST"}, f"Call run_warm_query again with corrected arguments. {ARGUMENTS}"),
+        ({"code": "QUERY_TIMEOUT"}, f"Call run_warm_query again with a shorter timeRange. {ARGUMENTS}"),
+        (
+            {"code": "THROTTLED"},
+            "Call run_warm_query again later; if the error has the member `retryAfter`, after this many seconds. "
+            + ARGUMENTS,
+        ),
+    ],
+)
+def test_next_call(problem: dict[str, Any], expected: str) -> None:
+    """An error suggests a tool of the caller that lists the valid values, or the same tool again."""
+    result = add_next_call(ToolResult(problem, is_error=True), TOOL, {"run_warm_query", "list_warm_queries"})
+    assert result == ToolResult({**problem, "nextCall": expected}, is_error=True)

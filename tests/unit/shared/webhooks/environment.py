@@ -13,7 +13,7 @@ from shared.backends.embedded.webhooks import SCHEMA, SqliteWebhookStore
 from shared.outbound.addresses import AddressRefusedError, OutboundUrl
 from shared.outbound.ports import OutboundReply, OutboundRequest
 from shared.provenance.ports import Target
-from shared.webhooks.delivery_log import DeliveryLog
+from shared.webhooks.deliveries import DeliveryLog
 from shared.webhooks.events import WebhookEvent, WebhookEventType
 from shared.webhooks.models import Delivery, WebhookEndpoint
 from shared.webhooks.outbox import DeliveryOutbox

@@ -26,7 +26,7 @@ from shared.backends.outbound_http import CheckedHttp
 from shared.catalog.snapshot import Catalog
 from shared.outbound.addresses import AddressRules, parse_networks
 from shared.warm_queries.results import QueryResult
-from shared.webhooks import retry_schedule, sender, worker
+from shared.webhooks import deliveries, sender, worker
 from shared.webhooks.models import DeliveryStatus
 from shared.webhooks.outbox import DeliveryOutbox
 from shared.webhooks.registry import EndpointRegistry
@@ -40,7 +40,7 @@ ATTEMPTS = 10
 SHORT_TIMES: tuple[tuple[Any, str, Any], ...] = (
     (worker, "LEASE", timedelta(seconds=2)),
     (sender, "SECONDS", 0.5),
-    (retry_schedule, "RETRY_DELAYS", (timedelta(seconds=0.1),) * (ATTEMPTS - 1)),
+    (deliveries, "RETRY_DELAYS", (timedelta(seconds=0.1),) * (ATTEMPTS - 1)),
 )
 """Times of the service that are too long for a test: module, name and the value in the storm."""
 

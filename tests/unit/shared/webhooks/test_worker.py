@@ -9,8 +9,8 @@ import pytest
 from shared.backends.outbound_http import BODY_SECONDS
 from shared.errors import Kind, WorkspaceError
 from shared.outbound.ports import OutboundFailedError, OutboundReply, OutboundRequest
+from shared.webhooks.deliveries import DISABLED_AFTER, RETRY_DELAYS
 from shared.webhooks.models import DeliveryStatus
-from shared.webhooks.retry_schedule import DISABLED_AFTER, RETRY_DELAYS
 from shared.webhooks.service import EndpointDefinition
 from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
 from tests.unit.shared.webhooks.environment import URL, WebhookParts, build_reply, open_webhooks, reply_with_failure

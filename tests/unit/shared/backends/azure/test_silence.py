@@ -19,7 +19,7 @@ from shared.backends.azure.identity import create_app_credential
 from shared.backends.azure.key_vault import Vault, call_vault
 from shared.backends.azure.kusto import KustoEngine
 from shared.backends.azure.web_pubsub import WebPubSub
-from shared.backends.open_id import HttpOpenIdProvider
+from shared.backends.outbound_http import HttpOpenIdProvider
 from shared.data_stores.models import AccountContainer, DatabasePlace, Table
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubMessage

@@ -1,12 +1,29 @@
 """Tests of the log of deliveries, and of manual retries."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from shared.errors import WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME
+from shared.webhooks.deliveries import RETRY_DELAYS, compute_retry_time
 from shared.webhooks.models import DeliveryStatus
 from tests.unit.shared.webhooks.environment import WebhookParts, reply_with_failure
+
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def test_delays_follow_the_documented_schedule() -> None:
+    """A failed delivery is retried nine times, after five seconds to a day, each with a jitter of at most 10 %."""
+    expected = [timedelta(seconds=5), HOUR / 12, HOUR / 2, *(HOUR * n for n in (2, 5, 10, 14, 20, 24))]
+    assert list(RETRY_DELAYS) == expected
+    for retries, delay in enumerate(expected):
+        for _ in range(20):
+            planned = compute_retry_time(retries, AT, SYSTEM_RUNTIME)
+            assert planned is not None
+            assert delay * 0.9 <= planned - AT <= delay * 1.1
+    assert compute_retry_time(len(expected), AT, SYSTEM_RUNTIME) is None
 
 
 async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:

@@ -1,9 +1,15 @@
-"""Source of webhook events about connections, derived from their current and their last reported status."""
+"""Sources of webhook events about connections and warm queries (saved KQL queries).
+
+Events about connections are derived from their current and their last reported status, events about warm queries from
+audit events of catalog changes.
+"""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
+from shared.catalog.items import ItemKind
+from shared.catalog.ports import CONTEXT, PendingEvent
 from shared.catalog.snapshot import Catalog
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics
@@ -141,3 +147,62 @@ def _group_surfaces(catalog: Catalog) -> dict[str, list[str]]:
         for connection in entry.value.connections:
             grouped.setdefault(connection, []).append(lookup)
     return grouped
+
+
+_ENTITY_TYPE = ItemKind.WARM_QUERY[0].upper() + ItemKind.WARM_QUERY[1:]
+_TYPES = {
+    "Approved": WebhookEventType.WARM_QUERY_APPROVED,
+    "Rejected": WebhookEventType.WARM_QUERY_REJECTED,
+}
+
+
+class WarmQueryEvents:
+    """Publishes webhook events about changed warm queries (saved KQL queries).
+
+    Args:
+        outbox: receives the events.
+    """
+
+    def __init__(self, outbox: EventOutbox) -> None:
+        self._outbox = outbox
+
+    async def announce(self, pending: Sequence[PendingEvent]) -> None:
+        """Publish webhook events about changes of saved KQL queries; changes of other catalog items are ignored.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
+        """
+        events = [event for each in pending if (event := build_query_event(each)) is not None]
+        if events:
+            await self._outbox.publish(events)
+
+
+def build_query_event(pending: PendingEvent) -> WebhookEvent | None:
+    """Build the webhook event about a catalog change; None for a deletion and for changes of other items.
+
+    A change that stores an approved query (by a workspace document) is an approval; any other change of the definition
+    leaves a draft.
+    """
+    change = pending.event
+    after, context = change.get("AfterState"), change.get(CONTEXT)
+    if change.get("EntityType") != _ENTITY_TYPE or not after or not context:
+        return None
+    kind = _TYPES.get(str(change["ActionType"]).rpartition(".")[2])
+    approval: dict[str, Any] | None = after.get("approval")
+    if kind is None:
+        kind = WebhookEventType.WARM_QUERY_APPROVED if approval else WebhookEventType.WARM_QUERY_PENDING_APPROVAL
+    approved_by = None if approval is None else approval.get("approved_by", approval.get("approvedBy"))
+    data = {
+        "lookup": change["EntityID"],
+        "name": after.get("name"),
+        "surface": after.get("surface"),
+        "editedBy": context["editedBy"],
+        "approvedBy": approved_by,
+    }
+    return WebhookEvent(
+        key=f"{kind}/{pending.append_id}",
+        type=kind,
+        at=parse_rfc3339(context["changedAt"]),
+        data=data,
+        surfaces=frozenset({str(after.get("surface"))}),
+    )

@@ -1,4 +1,4 @@
-"""Rate limits of callers."""
+"""Services for the requests of callers: rate limits, and idempotency keys with stored keys and replies."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +11,8 @@ from shared.wiring.catalog import CatalogServices
 
 if TYPE_CHECKING:
     from shared.auth.principals import Principal
+    from shared.idempotency.keys import IdempotencyKeys
+    from shared.idempotency.replies import IdempotentReplies
     from shared.rate_limits.limiter import RateLimitDecision, RateLimiter
     from shared.rate_limits.ports import LeaseStore
 
@@ -49,3 +51,36 @@ class RateLimitServices:
             if admission.rejection is not None:
                 count("workspace.rate_limit.refusals")
             yield admission
+
+
+class IdempotencyServices:
+    """Recognises repeated requests by their Idempotency-Key."""
+
+    def __init__(self, backends: Backends) -> None:
+        self._backends = backends
+
+    @cached_property
+    def keys(self) -> "IdempotencyKeys":
+        """Service that stores and compares idempotency keys."""
+        from shared.idempotency.keys import IdempotencyKeys
+
+        if self._backends.on_azure:
+            from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore
+
+            return IdempotencyKeys(CosmosIdempotencyStore(self._backends.cosmos), runtime=self._backends.runtime)
+        from shared.backends.embedded.idempotency import SqliteIdempotencyStore
+
+        return IdempotencyKeys(SqliteIdempotencyStore(self._backends.workspace_file), runtime=self._backends.runtime)
+
+    @cached_property
+    def replies(self) -> "IdempotentReplies":
+        """Service that stores replies to requests with an idempotency key."""
+        from shared.idempotency.replies import IdempotentReplies
+
+        if self._backends.on_azure:
+            from shared.backends.azure.cosmos_idempotency import CosmosReplyStore
+
+            return IdempotentReplies(CosmosReplyStore(self._backends.cosmos), runtime=self._backends.runtime)
+        from shared.backends.embedded.idempotency import SqliteReplyStore
+
+        return IdempotentReplies(SqliteReplyStore(self._backends.workspace_file), runtime=self._backends.runtime)

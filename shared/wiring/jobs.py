@@ -1,4 +1,7 @@
-"""Services of imports: jobs that load uploaded files with historical telemetry."""
+"""Services of background jobs: imports of telemetry files, and audit bundles.
+
+Audit bundles are zip files with audit chains and proofs that are verified offline.
+"""
 
 from datetime import timedelta
 from functools import cached_property
@@ -8,9 +11,11 @@ from shared.wiring.backends import Backends
 from shared.wiring.catalog import CatalogServices
 from shared.wiring.cold_data import ColdDataServices
 from shared.wiring.downloads import DOWNLOADS, DownloadServices
+from shared.wiring.provenance import ProvenanceServices
 from shared.wiring.queries import QueryServices
 
 if TYPE_CHECKING:
+    from shared.audit_bundles.work import BundleRunner
     from shared.imports.ports import TelemetryTable
     from shared.imports.preview import ImportPreview
     from shared.imports.service import ImportService
@@ -98,3 +103,46 @@ class ImportServices:
         from shared.backends.embedded.blobs import build_blob_path
 
         return str(build_blob_path(self._settings.data_dir.absolute() / "blobs" / DOWNLOADS, name))
+
+
+class AuditBundleServices:
+    """Builds audit bundles; bundles use the same stores of jobs and files as downloads."""
+
+    def __init__(
+        self,
+        backends: Backends,
+        catalog: CatalogServices,
+        cold_data: ColdDataServices,
+        provenance: ProvenanceServices,
+        downloads: DownloadServices,
+    ) -> None:
+        self._backends = backends
+        self._catalog = catalog
+        self._cold_data = cold_data
+        self._provenance = provenance
+        self._downloads = downloads
+
+    @cached_property
+    def runner(self) -> "BundleRunner":
+        """Service that builds the bundle of a job."""
+        from shared.audit_bundles.chain_section import ChainSources
+        from shared.audit_bundles.work import BundleRunner
+
+        runtime = self._backends.runtime
+        provenance = self._provenance
+        return BundleRunner(
+            self._downloads.jobs,
+            ChainSources(
+                provenance.chain_store,
+                provenance.checkpoints,
+                provenance.verifier,
+                provenance.receipts.roots,
+                provenance.chain_overview,
+                runtime,
+            ),
+            self._downloads.blobs,
+            self._cold_data.scratch,
+            self._downloads.job_quota,
+            self._catalog.load_workspace_id,
+            runtime=runtime,
+        )

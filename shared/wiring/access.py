@@ -132,7 +132,7 @@ class AccessServices:
     def grant_store(self) -> "GrantStore":
         """Store of OAuth grants: the rights that members delegated to OAuth clients."""
         if self._backends.on_azure:
-            from shared.backends.azure.cosmos_grants import CosmosGrantStore
+            from shared.backends.azure.cosmos_credentials import CosmosGrantStore
 
             return CosmosGrantStore(self._backends.cosmos)
         from shared.backends.embedded.grants import SqliteGrantStore

@@ -60,17 +60,16 @@ class Backends:
             alerts,
             catalog,
             credentials,
-            download_jobs,
             grants,
             idempotency,
-            job_leases,
+            jobs,
             places,
             signatures,
             webhooks,
         )
         from shared.backends.embedded.sqlite import SqliteDatabase
 
-        stores = (catalog, credentials, grants, idempotency, download_jobs, job_leases, places, webhooks, alerts)
+        stores = (catalog, credentials, grants, idempotency, jobs, places, webhooks, alerts)
         schema = "".join(store.SCHEMA for store in (*stores, signatures))
         return self.close_at_exit(
             SqliteDatabase(self.settings.data_dir / "workspace.sqlite", schema, runtime=self.runtime)
@@ -127,7 +126,7 @@ class Backends:
     def disk(self) -> "Disk":
         """Disk that contains the stores."""
         if self.on_azure:
-            from shared.backends.azure.disk import UnlimitedDisk
+            from shared.disk_space.guard import UnlimitedDisk
 
             return UnlimitedDisk()
         from shared.backends.embedded.disk import FolderDisk
@@ -146,10 +145,10 @@ class Backends:
     def job_leases(self) -> "JobLeaseStore":
         """Store of the leases of background jobs."""
         if self.on_azure:
-            from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
+            from shared.backends.azure.cosmos_jobs import CosmosJobLeaseStore
 
             return CosmosJobLeaseStore(self.cosmos)
-        from shared.backends.embedded.job_leases import SqliteJobLeaseStore
+        from shared.backends.embedded.jobs import SqliteJobLeaseStore
 
         return SqliteJobLeaseStore(self.workspace_file)
 

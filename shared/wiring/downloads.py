@@ -111,9 +111,9 @@ class DownloadServices:
     def jobs(self) -> "JobStore":
         """Store of the jobs: downloads, imports and audit bundles."""
         if self._backends.on_azure:
-            from shared.backends.azure.cosmos_download_jobs import CosmosJobStore
+            from shared.backends.azure.cosmos_jobs import CosmosJobStore
 
             return CosmosJobStore(self._backends.cosmos)
-        from shared.backends.embedded.download_jobs import SqliteJobStore
+        from shared.backends.embedded.jobs import SqliteJobStore
 
         return SqliteJobStore(self._backends.workspace_file)

@@ -88,7 +88,7 @@ class ImportServices:
 
     @cached_property
     def _table(self) -> "TelemetryTable":
-        from shared.backends.azure.kusto_table import KustoTelemetryTable
+        from shared.backends.azure.kusto import KustoTelemetryTable
 
         configured = self._settings
         uri, identity = self._queries.find_engine_uri(), configured.managed_identity_client_id

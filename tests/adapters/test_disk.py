@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.azure.disk import UnlimitedDisk
 from shared.backends.embedded.disk import FolderDisk
-from shared.disk_space.guard import DiskGuard, DiskState
+from shared.disk_space.guard import DiskGuard, DiskState, UnlimitedDisk
 from shared.disk_space.ports import Disk
 
 

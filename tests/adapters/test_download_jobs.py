@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from shared.backends.azure.cosmos_download_jobs import LONG_BYTES, CosmosJobStore
-from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
+from shared.backends.azure.cosmos_jobs import LONG_BYTES, CosmosJobStore
+from shared.backends.embedded.jobs import SCHEMA, SqliteJobStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, ImportStep, UploadedFile
 from shared.downloads.models import DownloadFormat, Job, Part, StoredFile

@@ -11,7 +11,7 @@ import pytest
 
 from shared.auth.rights import AccessRight
 from shared.auth.sign_ins import SignIn
-from shared.backends.azure.cosmos_grants import CosmosGrantStore
+from shared.backends.azure.cosmos_credentials import CosmosGrantStore
 from shared.backends.embedded.grants import SCHEMA, SqliteGrantStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.oauth.grants import CodeProof, EndReason, Grant, GrantEnd, GrantStore, RefreshState

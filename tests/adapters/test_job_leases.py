@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
-from shared.backends.embedded.job_leases import SCHEMA, SqliteJobLeaseStore
+from shared.backends.azure.cosmos_jobs import CosmosJobLeaseStore
+from shared.backends.embedded.jobs import SCHEMA, SqliteJobLeaseStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background.ports import JobClaim, JobLeaseStore
 from tests.adapters.cosmos import KINDS, open_accounts

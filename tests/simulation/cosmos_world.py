@@ -14,11 +14,9 @@ from shared.backends.azure.cosmos_alerts import CosmosAlertStore
 from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
-from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
-from shared.backends.azure.cosmos_download_jobs import CosmosJobStore
-from shared.backends.azure.cosmos_grants import CosmosGrantStore
+from shared.backends.azure.cosmos_credentials import CosmosCredentialStore, CosmosGrantStore
 from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore, CosmosReplyStore
-from shared.backends.azure.cosmos_job_leases import CosmosJobLeaseStore
+from shared.backends.azure.cosmos_jobs import CosmosJobLeaseStore, CosmosJobStore
 from shared.backends.azure.cosmos_overview import CosmosChainOverview
 from shared.backends.azure.cosmos_places import CosmosPlaceStore
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
@@ -75,10 +73,9 @@ _COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "catalog": ("cosmos_catalog",),
     "connection_states": ("cosmos_connection_states",),
     "credentials": ("cosmos_credentials",),
-    "download_jobs": ("cosmos_download_jobs",),
-    "grants": ("cosmos_grants",),
+    "grants": ("cosmos_credentials",),
     "idempotency": ("cosmos_idempotency",),
-    "job_leases": ("cosmos_job_leases",),
+    "jobs": ("cosmos_jobs",),
     "places": ("cosmos_places",),
     "provenance": ("cosmos_chain", "cosmos_segments"),
     "provenance_overview": ("cosmos_overview",),

@@ -32,5 +32,5 @@ def test_adapters_replace_embedded_modules() -> None:
     """In a world with Cosmos DB, the crash points are in the Cosmos DB adapters instead of the embedded adapters."""
     assert replace_modules(("shared/a.py", "shared/backends/embedded/grants.py")) == (
         "shared/a.py",
-        "shared/backends/azure/cosmos_grants.py",
+        "shared/backends/azure/cosmos_credentials.py",
     )

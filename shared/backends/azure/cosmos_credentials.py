@@ -1,11 +1,13 @@
-"""API keys and issued tokens in Cosmos DB.
+"""API keys, issued tokens and OAuth grants (rights that a member delegated to an OAuth client) in Cosmos DB.
 
 One logical partition contains the version, all keys and all revocations. Each change is a transactional batch that also
 replaces the version under If-Match. Each issued token is an item in a separate partition and expires with the token. A
-revocation is another item, in the common partition, which expires at the same time.
+revocation is another item, in the common partition, which expires at the same time. Each grant is one item in a
+separate partition, which expires with the grant.
 """
 
 import base64
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import batched
@@ -18,6 +20,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CREDENTIALS
 from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
 from shared.backends.azure.cosmos_requests import Operation
+from shared.oauth.grants import Grant, StoredGrant, grant_from_json, grant_to_json
 from shared.timestamps import parse_rfc3339, rfc3339
 
 SCOPE: Final = "credentials"
@@ -83,12 +86,12 @@ class CosmosCredentialStore:
             raise self._items.unavailable_error()
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        item = await self._items.read(_TOKEN, _build_scope(token_id))
+        item = await self._items.read(_TOKEN, _build_token_scope(token_id))
         token = None if item is None else _token_from_item(item)
         return token if token is not None and token.expires_at >= self._runtime.now() else None
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        item = await self._items.read(_TOKEN, _build_scope(token_id))
+        item = await self._items.read(_TOKEN, _build_token_scope(token_id))
         own = [] if item is None else [_token_from_item(item)]
         await self._revoke_key_and_tokens("", [*own, *await self._find_descendants([token_id])], at)
 
@@ -142,7 +145,7 @@ def _build_set_operation(item_id: str, path: str, value: str) -> Operation:
     return ("patch", (item_id, [{"op": "set", "path": path, "value": value}]), {})
 
 
-def _build_scope(token_id: str) -> str:
+def _build_token_scope(token_id: str) -> str:
     return f"{_TOKEN}-{token_id}"
 
 
@@ -183,7 +186,7 @@ def _key_from_item(item: Item) -> ApiKey:
 
 
 def _token_to_item(token: IssuedToken, at: datetime) -> Item:
-    place = {"id": _TOKEN, "scope": _build_scope(token.token_id), "ttl": _compute_time_to_live(token, at)}
+    place = {"id": _TOKEN, "scope": _build_token_scope(token.token_id), "ttl": _compute_time_to_live(token, at)}
     named = {"token": token.token_id, "principal": token.principal, "parent": token.parent}
     return {**place, **named, "expiresAt": rfc3339(token.expires_at)}
 
@@ -207,3 +210,74 @@ def _parse_credentials(version: int, items: Sequence[Item], now: datetime) -> Cr
     revoked = (item for item in items if item["id"].startswith(_REVOKED) and item["expiresAt"] >= at)
     ids: frozenset[Any] = frozenset(item["id"].removeprefix(_REVOKED) for item in revoked)
     return Credentials(version, {key.key_id: key for key in keys}, ids)
+
+
+_ID: Final = "grant"
+_RETAINED_SECONDS: Final = 86_400
+"""Time for which an expired grant is stored, so that a late use of its authorization code is still recognised."""
+
+_FOR_MEMBER: Final = "SELECT * FROM c WHERE c.member = @member"
+_FOR_ALL: Final = "SELECT * FROM c WHERE c.id = 'grant'"
+_UNRECORDED: Final = "SELECT * FROM c WHERE c.id = 'grant' AND c.grant['end'].isRecorded = false"
+_FOR_ANCESTOR: Final = "SELECT * FROM c WHERE c.id = 'grant' AND (c.token = @credential OR c.apiKey = @credential)"
+
+
+class CosmosGrantStore:
+    """Implementation of GrantStore: stores OAuth grants in Cosmos DB.
+
+    Args:
+        account: Cosmos DB account of the workspace.
+    """
+
+    def __init__(self, account: CosmosAccount) -> None:
+        self._runtime = account.runtime
+        self._items = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
+
+    async def add(self, grant: Grant) -> None:
+        if await self._items.put(None, self._grant_to_item(grant)) is None:
+            raise self._items.unavailable_error()
+
+    async def find(self, grant_id: str) -> StoredGrant | None:
+        item = await self._items.read(_ID, _build_grant_scope(grant_id))
+        return None if item is None else _stored_grant_from_item(item)
+
+    async def replace(self, before: StoredGrant, after: Grant) -> bool:
+        etag, writes = json.loads(before.version)
+        known = {**self._grant_to_item(before.grant), "_etag": etag, "writes": writes}
+        return await self._items.put(known, self._grant_to_item(after)) is not None
+
+    async def list_active(self, member_id: str | None = None) -> Sequence[Grant]:
+        query = (_FOR_ALL, {}) if member_id is None else (_FOR_MEMBER, {"member": member_id})
+        at = self._runtime.now()
+        return [grant for grant in await self._list_grants(*query) if grant.is_active(at)]
+
+    async def list_descendants(self, credential_id: str) -> Sequence[Grant]:
+        at = self._runtime.now()
+        found = await self._list_grants(_FOR_ANCESTOR, {"credential": credential_id})
+        return [grant for grant in found if grant.end is None and grant.expires_at > at]
+
+    async def list_unrecorded(self) -> Sequence[StoredGrant]:
+        items = sorted(await self._items.find(_UNRECORDED), key=lambda item: str(item["scope"]))
+        return [_stored_grant_from_item(item) for item in items]
+
+    async def _list_grants(self, text: str, values: dict[str, str]) -> list[Grant]:
+        return sorted(map(_grant_from_item, await self._items.find(text, **values)), key=lambda grant: grant.grant_id)
+
+    def _grant_to_item(self, grant: Grant) -> Item:
+        left = int((grant.expires_at - self._runtime.now()).total_seconds())
+        place = {"id": _ID, "scope": _build_grant_scope(grant.grant_id), "ttl": max(1, left + _RETAINED_SECONDS)}
+        indexed = {"member": grant.member_id, "token": grant.token_id, "apiKey": grant.api_key_id}
+        return {**place, **indexed, "grant": grant_to_json(grant)}
+
+
+def _build_grant_scope(grant_id: str) -> str:
+    return f"{_ID}-{grant_id}"
+
+
+def _stored_grant_from_item(item: Item) -> StoredGrant:
+    # The ids of earlier writes show whether a write whose reply was lost was stored.
+    return StoredGrant(_grant_from_item(item), json.dumps([item["_etag"], item.get("writes", [])]))
+
+
+def _grant_from_item(item: Item) -> Grant:
+    return grant_from_json(item["grant"])

@@ -1,6 +1,11 @@
-"""Query engine that uses the SDK azure-kusto-data: Azure Data Explorer, or its local emulator."""
+"""Query engine and telemetry table over the SDK azure-kusto-data: Azure Data Explorer, or its local emulator.
+
+The table ingests Parquet files from blobs.
+"""
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -10,6 +15,7 @@ from azure.kusto.data import ClientRequestProperties, KustoConnectionStringBuild
 from azure.kusto.data.aio import KustoClient
 from azure.kusto.data.exceptions import (
     KustoAuthenticationError,
+    KustoError,
     KustoMultiApiError,
     KustoServiceError,
     KustoThrottlingError,
@@ -17,12 +23,14 @@ from azure.kusto.data.exceptions import (
 from azure.kusto.data.response import KustoResponseDataSet
 
 from shared.backends.azure.identity import create_app_credential
-from shared.backends.azure.kusto_errors import build_timeout_error, build_unavailable_error, raise_failure
 from shared.backends.azure.kusto_replies import (
+    build_timeout_error,
+    build_unavailable_error,
     parse_approximations,
     parse_computed_at,
     parse_engine_ms,
     parse_visualization,
+    raise_failure,
     reject_partial,
     reject_several_tables,
 )
@@ -235,3 +243,72 @@ def _build_properties(query: EngineQuery) -> ClientRequestProperties:
     for name, value in query.parameters.items():
         properties.set_parameter(name, value)
     return properties
+
+
+RAW_TABLE = "TelemetryRaw"
+
+
+class KustoTelemetryTable:
+    """Implementation of TelemetryTable: stores recent telemetry in Azure Data Explorer or its local emulator.
+
+    A tag makes a repeated command do nothing: https://learn.microsoft.com/kusto/management/extent-tags. The time of
+    ingestion is the time of the command, so that retention counts from it.
+
+    Args:
+        uri: URL of the cluster, or of the local emulator.
+        database: name of the database with the telemetry.
+        locate: converts the name of a file's blob to the address from which the engine reads the file: a signed URL,
+            or a path for the emulator.
+        identity_client_id: client id of the user-assigned identity; empty for the system-assigned identity.
+    """
+
+    def __init__(
+        self, uri: str, database: str, locate: Callable[[str], Awaitable[str]], identity_client_id: str = ""
+    ) -> None:
+        self._uri = uri
+        self._database = database
+        self._locate = locate
+        self._identity_client_id = identity_client_id
+        self._client: KustoClient | None = None
+        self._credential: DefaultAzureCredential | None = None
+
+    async def ingest(self, blob: str, tag: str) -> None:
+        command = build_command(await self._locate(blob), tag)
+        try:
+            await self._get_or_open_client().execute_mgmt(self._database, command)
+        except (KustoError, OSError, ValueError, LookupError) as error:
+            # The text of the error may contain the signed address of the file.
+            _LOG.warning("a file cannot be ingested", extra=logs.fields(tag=tag, error=type(error).__name__))
+            detail = "The query engine does not ingest imported messages; retry later."
+            raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", detail, retryAfter=5) from error
+
+    async def close(self) -> None:
+        """Close the connections to the query engine."""
+        client, self._client = self._client, None
+        credential, self._credential = self._credential, None
+        if client is not None:
+            await client.close()
+        if credential is not None:
+            await credential.close()
+
+    def _get_or_open_client(self) -> KustoClient:
+        if self._client is None:
+            connection, self._credential = build_connection(self._uri, self._identity_client_id)
+            self._client = KustoClient(connection)
+        return self._client
+
+
+def build_command(address: str, tag: str) -> str:
+    """Build the Kusto command that ingests a Parquet file, unless a file with the same tag was ingested before.
+
+    Args:
+        address: signed URL of the file, or its path for the emulator.
+        tag: tag that identifies the file.
+    """
+    source = address.replace("'", "''")
+    tags = json.dumps([f"ingest-by:{tag}"])
+    condition = json.dumps([tag])
+    return (
+        f".ingest into table {RAW_TABLE} (h@'{source}') "
+        f"with (format='parquet', tags='{tags}', ingestIfNotExists='{condition}')"
+    )

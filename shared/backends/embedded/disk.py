@@ -1,7 +1,14 @@
-"""Used and free space of the disk that contains the embedded stores."""
+"""Disk of the embedded stores: its used and free space, and return of the space of deleted rows to the file system.
+
+Deleted rows leave space in SQLite files, which is returned in small steps.
+"""
 
 import shutil
+import sqlite3
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from shared.disk_space.ports import DiskUsage
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -23,3 +30,58 @@ class FolderDisk:
         # In a thread, because a network file system may not respond.
         usage = await self._runtime.run_in_thread(shutil.disk_usage, self._folder)
         return DiskUsage(usage.total, usage.free)
+
+
+STEP_PAGES: Final = 1_000
+"""Number of pages that one transaction returns to the file system; other writers wait for a few milliseconds."""
+MAX_CONVERTED_BYTES: Final = 64 * 1024 * 1024
+"""Largest content in bytes of an earlier version's file that is rewritten; other writers wait for under a second."""
+
+_INCREMENTAL = 2
+_KEPT_SHARE = 4
+
+
+def enable_incremental_vacuum(connection: sqlite3.Connection) -> None:
+    """Set incremental vacuum for a new file, before its change to WAL mode; an existing file is not changed."""
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+
+
+def convert_to_incremental_vacuum(connection: sqlite3.Connection) -> None:
+    """Rewrite a small file of an earlier version, so that its free pages can be returned to the file system.
+
+    A larger file is not rewritten: new rows use its free pages.
+    """
+    content = _read_number(connection, "page_count") - _read_number(connection, "freelist_count")
+    if (
+        _read_number(connection, "auto_vacuum") != _INCREMENTAL
+        and content * _read_number(connection, "page_size") <= MAX_CONVERTED_BYTES
+    ):
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        connection.execute("VACUUM")
+
+
+def release_free_pages(connection: sqlite3.Connection, run_step: Callable[[Callable[[], None]], None]) -> None:
+    """Return free pages to the file system in steps; a quarter of the file may stay free for new rows.
+
+    Args:
+        connection: connection to the SQLite file.
+        run_step: receives the function that executes one step, and calls it; a caller can pause between steps.
+    """
+    if _read_number(connection, "auto_vacuum") != _INCREMENTAL:
+        return
+    while (excess := _count_excess_pages(connection)) > 0:
+        run_step(partial(_release_pages, connection, min(excess, STEP_PAGES)))
+
+
+def _release_pages(connection: sqlite3.Connection, pages: int) -> None:
+    # The statement ends only after all its rows are read.
+    connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+
+
+def _count_excess_pages(connection: sqlite3.Connection) -> int:
+    return _read_number(connection, "freelist_count") - _read_number(connection, "page_count") // _KEPT_SHARE
+
+
+def _read_number(connection: sqlite3.Connection, pragma: str) -> int:
+    (number,) = connection.execute(f"PRAGMA {pragma}").fetchone()
+    return int(number)

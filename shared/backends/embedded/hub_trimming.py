@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from shared.backends.embedded.disk import convert_to_incremental_vacuum, release_free_pages
 from shared.backends.embedded.hub import HubReader
 from shared.backends.embedded.hub_file import PARTITIONS, open_hub, to_event_id
-from shared.backends.embedded.sqlite_space import convert_to_incremental_vacuum, release_free_pages
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import to_microseconds
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from shared.backends.embedded.sqlite_space import enable_incremental_vacuum
+from shared.backends.embedded.disk import enable_incremental_vacuum
 from shared.errors import Kind, WorkspaceError
 from shared.observability.tracing import get_current_span_context, open_batch_span, open_call_span
 from shared.runtime import SYSTEM_RUNTIME, Runtime

@@ -10,7 +10,7 @@ import pytest
 from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
 from azure.kusto.data.exceptions import KustoServiceError
 
-from shared.backends.azure.kusto_table import build_command
+from shared.backends.azure.kusto import build_command
 from tests.emulators.kusto.endpoints import Endpoint, end, start_emulator
 
 

@@ -30,7 +30,7 @@ class CheckpointsComponent(Component):
         "shared/provenance/chain_trees.py",
         "shared/provenance/note_keys.py",
         "shared/backends/embedded/checkpoint_files.py",
-        "shared/backends/embedded/job_leases.py",
+        "shared/backends/embedded/jobs.py",
         "shared/background/runner.py",
     )
     background_jobs: ClassVar[tuple[str, ...]] = ("checkpoints",)

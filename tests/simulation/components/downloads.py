@@ -83,7 +83,7 @@ class DownloadsComponent(TelemetryComponent):
         "shared/downloads/expiry.py",
         "shared/downloads/fair_scheduler.py",
         "shared/downloads/row_feed.py",
-        "shared/backends/embedded/download_jobs.py",
+        "shared/backends/embedded/jobs.py",
         "shared/backends/embedded/hub_archive_progress.py",
         "shared/backends/embedded/places.py",
         "functions/downloads.py",

@@ -20,7 +20,7 @@ def test_pairs_name_the_only_importer() -> None:
 @pytest.mark.parametrize(
     ("module", "importer", "expected"),
     [
-        ("shared.backends.azure.disk", "shared.wiring.backends", True),
+        ("shared.backends.azure.event_hubs", "shared.wiring.telemetry", True),
         ("shared.wiring.access", "shared.wiring", True),
         ("functions.replies.workspace", "functions.team", True),
         ("emulators.kusto.extensions.geo", "emulators.kusto.extensions", True),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.backends.embedded.job_leases import SCHEMA, SqliteJobLeaseStore
+from shared.backends.embedded.jobs import SCHEMA, SqliteJobLeaseStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background import runner
 from shared.background.runner import LEASE, BackgroundJob, BackgroundRunner, Schedule

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from shared.backends.embedded import download_jobs, places
+from shared.backends.embedded import jobs, places
 from shared.backends.embedded.blobs import FolderBlobStore
-from shared.backends.embedded.download_jobs import SqliteJobStore
 from shared.backends.embedded.file_links import FileLinks
+from shared.backends.embedded.jobs import SqliteJobStore
 from shared.backends.embedded.places import SqlitePlaceStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Policies, Quotas, Tier
@@ -98,7 +98,7 @@ class Environment:
 
     def __init__(self, folder: Path, archive: FakeArchive) -> None:
         self.archive = archive
-        self.database = SqliteDatabase(folder / "jobs.sqlite", download_jobs.SCHEMA + places.SCHEMA)
+        self.database = SqliteDatabase(folder / "jobs.sqlite", jobs.SCHEMA + places.SCHEMA)
         self.places = SqlitePlaceStore(self.database)
         self.quotas = Quotas()
         self.now = START + HOUR

@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from shared.backends.embedded import download_jobs, job_leases, places
+from shared.backends.embedded import jobs, places
 from shared.backends.embedded.blobs import FolderBlobStore
-from shared.backends.embedded.download_jobs import SqliteJobStore
 from shared.backends.embedded.file_links import FileLinks
-from shared.backends.embedded.job_leases import SqliteJobLeaseStore
+from shared.backends.embedded.jobs import SqliteJobLeaseStore, SqliteJobStore
 from shared.backends.embedded.places import SqlitePlaceStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Connection
@@ -80,7 +79,7 @@ class Environment:
     """Stores of imports in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        schema = download_jobs.SCHEMA + places.SCHEMA + job_leases.SCHEMA
+        schema = jobs.SCHEMA + places.SCHEMA
         self.database = SqliteDatabase(folder / "jobs.sqlite", schema)
         links = FileLinks("http://127.0.0.1", folder / "key")
         self.folder = folder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.embedded.sqlite_space import (
+from shared.backends.embedded.disk import (
     STEP_PAGES,
     convert_to_incremental_vacuum,
     enable_incremental_vacuum,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.embedded.download_jobs import SCHEMA, SqliteJobStore
+from shared.backends.embedded.jobs import SCHEMA, SqliteJobStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import WorkspaceError
 

@@ -1,0 +1,124 @@
+"""Download jobs, and due times and leases of background jobs, in SQLite."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.background.ports import JobClaim, limit_stored_time
+from shared.downloads.models import Job
+from shared.timestamps import parse_rfc3339, rfc3339
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS download_jobs (
+  id TEXT PRIMARY KEY, owner TEXT NOT NULL, created_at TEXT NOT NULL, expires_at TEXT NOT NULL, job TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS download_jobs_by_owner ON download_jobs (owner, created_at);
+CREATE INDEX IF NOT EXISTS download_jobs_by_end ON download_jobs (expires_at);
+CREATE TABLE IF NOT EXISTS background_jobs (
+  job TEXT PRIMARY KEY, due_at TEXT NOT NULL, holder TEXT NOT NULL, held_until TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+class SqliteJobStore:
+    """Implementation of JobStore: stores background jobs in SQLite."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def create(self, job: Job) -> None:
+        row = (job.id, job.owner, rfc3339(job.created_at), rfc3339(job.expires_at), job.model_dump_json())
+        sql = "INSERT INTO download_jobs VALUES (?, ?, ?, ?, ?)"
+        with _convert_job_errors():
+            await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
+
+    async def get(self, job_id: str) -> Job | None:
+        with _convert_job_errors():
+            return await self._database.read(lambda connection: _read_job(connection, job_id))
+
+    async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
+        def update_job(connection: sqlite3.Connection) -> Job | None:
+            before = _read_job(connection, job_id)
+            if before is None:
+                return None
+            after = change(before)
+            sql = "UPDATE download_jobs SET job = ?, expires_at = ? WHERE id = ?"
+            connection.execute(sql, (after.model_dump_json(), rfc3339(after.expires_at), job_id))
+            return after
+
+        with _convert_job_errors():
+            return await self._database.write(update_job)
+
+    async def list_owned(self, owner: str) -> Sequence[Job]:
+        sql = "SELECT job FROM download_jobs WHERE owner = ? ORDER BY created_at DESC, id"
+        with _convert_job_errors():
+            rows = await self._database.read(lambda connection: connection.execute(sql, (owner,)).fetchall())
+        return [Job.model_validate_json(text) for (text,) in rows]
+
+    async def list_expired(self, at: datetime) -> Sequence[str]:
+        sql = "SELECT id FROM download_jobs WHERE expires_at <= ? ORDER BY expires_at, id"
+        with _convert_job_errors():
+            rows = await self._database.read(lambda connection: connection.execute(sql, (rfc3339(at),)).fetchall())
+        return [job_id for (job_id,) in rows]
+
+    async def delete(self, job_id: str) -> None:
+        sql = "DELETE FROM download_jobs WHERE id = ?"
+        with _convert_job_errors():
+            await self._database.write(lambda connection: connection.execute(sql, (job_id,)).rowcount)
+
+
+def _read_job(connection: sqlite3.Connection, job_id: str) -> Job | None:
+    row = connection.execute("SELECT job FROM download_jobs WHERE id = ?", (job_id,)).fetchone()
+    return None if row is None else Job.model_validate_json(row[0])
+
+
+def _convert_job_errors() -> AbstractContextManager[None]:
+    return convert_failures("DOWNLOADS_UNAVAILABLE", "the store of downloads")
+
+
+class SqliteJobLeaseStore:
+    """Implementation of JobLeaseStore: stores leases of background jobs in SQLite."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
+        def claim_job(connection: sqlite3.Connection) -> JobClaim:
+            sql = "INSERT OR IGNORE INTO background_jobs VALUES (?, ?, '', '')"
+            connection.execute(sql, (job, rfc3339(first_due)))
+            sql = "SELECT due_at, holder, held_until FROM background_jobs WHERE job = ?"
+            stored_due, current, held_until = connection.execute(sql, (job,)).fetchone()
+            due_at = limit_stored_time(parse_rfc3339(stored_due), first_due)
+            free_at, ends_at = due_at, held_until
+            if current not in ("", holder):
+                lease_end = limit_stored_time(parse_rfc3339(held_until), until)
+                free_at, ends_at = max(due_at, lease_end), rfc3339(lease_end)
+            if (rfc3339(due_at), ends_at) != (stored_due, held_until):
+                limited = "UPDATE background_jobs SET due_at = ?, held_until = ? WHERE job = ?"
+                connection.execute(limited, (rfc3339(due_at), ends_at, job))
+            if free_at > at:
+                return JobClaim(granted=False, next_attempt=free_at)
+            sql = "UPDATE background_jobs SET holder = ?, held_until = ? WHERE job = ?"
+            connection.execute(sql, (holder, rfc3339(until), job))
+            return JobClaim(granted=True, next_attempt=until)
+
+        with _convert_lease_errors():
+            return await self._database.write(claim_job)
+
+    async def extend(self, job: str, holder: str, until: datetime) -> bool:
+        sql = "UPDATE background_jobs SET held_until = ? WHERE job = ? AND holder = ?"
+        row = (rfc3339(until), job, holder)
+        with _convert_lease_errors():
+            return bool(await self._database.write(lambda connection: connection.execute(sql, row).rowcount))
+
+    async def release(self, job: str, holder: str, due_at: datetime) -> None:
+        sql = "UPDATE background_jobs SET due_at = ?, holder = '', held_until = '' WHERE job = ? AND holder = ?"
+        row = (rfc3339(due_at), job, holder)
+        with _convert_lease_errors():
+            await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
+
+
+def _convert_lease_errors() -> AbstractContextManager[None]:
+    return convert_failures("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")

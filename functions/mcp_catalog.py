@@ -218,7 +218,7 @@ def _list_surfaces(catalog: Catalog) -> list[dict[str, Any]]:
 
 
 class DecisionArguments(PageQuery):
-    """Arguments that select a page of the pending amendments; the limit is a JSON number instead of text."""
+    """Arguments that select a page of the pending amendments; the limit is a JSON number, not a text."""
 
     limit: StrictInt = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Maximum number of amendments.")
     cursor: StrictStr | None = Field(None, description="`cursor` of the previous result; the first page without it.")

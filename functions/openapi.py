@@ -36,7 +36,7 @@ class SerializedOpenApi:
 
 @dataclass(frozen=True, slots=True)
 class OpenApiKey:
-    """Cache key of an OpenAPI document; the catalog's version and the queries' columns are compared separately.
+    """Cache key of an OpenAPI document. The catalog's version and the columns of queries are not part of the key.
 
     Attributes:
         operations: names of the operations that the caller may use.

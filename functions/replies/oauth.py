@@ -114,7 +114,7 @@ class Redirection(TypedDict):
 
 
 class ClientDescription(TypedDict):
-    """OAuth client that requests rights. A client that the workspace does not declare chooses its own name."""
+    """OAuth client that requests rights. If the workspace does not declare the client, its name is unverified."""
 
     id: str
     name: str
@@ -184,7 +184,9 @@ START_DOCS = OperationDocs(
     (
         DocumentedReply(302, "Redirect to the consent page, or to the client with an error."),
         DocumentedReply(
-            400, "Page: the client is unknown, or the redirect URI is not the client's.", forms={"text/html": TEXT_FORM}
+            400,
+            "HTML page with an error: the client is unknown, or the redirect URI does not belong to the client.",
+            forms={"text/html": TEXT_FORM},
         ),
     ),
     error_statuses=(414, 421),
@@ -199,12 +201,12 @@ START_DOCS = OperationDocs(
     ),
 )
 PREVIEW_DOCS = OperationDocs(
-    (DocumentedReply(200, "What the consent page shows.", Question, _QUESTION),),
+    (DocumentedReply(200, "The content of the consent page.", Question, _QUESTION),),
     error_statuses=(400, 403, 421),
     example=_PARAMETERS,
 )
 DECISION_DOCS = OperationDocs(
-    (DocumentedReply(200, "The address of the reply to the client.", Redirection, _REDIRECTION),),
+    (DocumentedReply(200, "The URL to which the consent page redirects the browser.", Redirection, _REDIRECTION),),
     error_statuses=(400, 403, 421),
     example={**_PARAMETERS, "approve": True, "scopes": _RIGHTS},
 )

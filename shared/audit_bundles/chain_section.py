@@ -34,15 +34,7 @@ _LOG = logs.get_logger("bundles")
 
 
 class ChainReceipts:
-    """Writes a receipt of each record of a chain into a bundle.
-
-    Args:
-        roots: loads the signature over the root of the chain's Merkle tree.
-        chain: key of the chain that contains the records.
-        open_proofs: returns the source of inclusion proofs in the Merkle tree of the given number of records.
-        check: raises an error if the job was cancelled or the disk is full; called between steps.
-        runtime: clock, randomness and threads.
-    """
+    """Writer of receipts: one receipt in a bundle for each record of a chain."""
 
     def __init__(
         self,
@@ -59,7 +51,9 @@ class ChainReceipts:
         self._runtime = runtime
 
     async def write(self, file: BundleFile, folder: str, sequences: Sequence[int], size: int) -> None:
-        """Write one receipt file for each record, or none if the stored hashes do not lead to the signed Merkle root.
+        """Write one receipt file for each record.
+
+        Write no file if the stored hashes do not give the signed Merkle root.
 
         Args:
             file: zip file of the bundle.
@@ -90,7 +84,7 @@ class ChainReceipts:
         return True
 
     async def _pause_after_part(self, number: int) -> None:
-        """After each part of the receipts, let other tasks run, and check whether the job was cancelled."""
+        """Let other tasks run, and check whether the job was cancelled, if record ``number`` is the last of a part."""
         if number % RECEIPTS_PER_PART == 0:
             await self._check()
             await self._runtime.sleep(0)

@@ -2,7 +2,7 @@
 
 Schedules are NCRONTAB expressions (cron expressions of Azure Functions), in UTC.
 
-It is separate from ``ports``, because the stores of leases need no runner.
+This module is separate from ``ports``, because the stores of leases need no runner.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Schedule:
         return instant
 
     def interval(self, after: datetime) -> timedelta:
-        """Return the length of time between the next two due times after ``after``."""
+        """Return the time between the next two due times after ``after``."""
         first = self.next(after)
         return self.next(first) - first
 

@@ -2,8 +2,8 @@
 
 The syntax tree of a YAML text is built from parser events, so that a text that exceeds a limit is rejected before the
 whole tree exists. The JSON parser of the standard library holds the interpreter lock for a whole array, so a text of
-several megabytes would delay all other requests. The JSON parser here is written in Python; only strings are parsed by
-the library.
+several megabytes would delay all other requests. The JSON parser here is written in Python; it uses the library only
+for strings.
 
 Separate from ``document`` because they parse any text, not only workspace documents.
 """

@@ -1,4 +1,4 @@
-"""Guard of the disk: if it is nearly full, new telemetry is rejected, so that space for other data remains.
+"""Guard that rejects new telemetry while the disk is nearly full, so that space remains for other data.
 
 The stores of Azure have a disk without a limit.
 """

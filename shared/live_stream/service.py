@@ -46,7 +46,7 @@ class StreamCredential:
 
 
 def find_credential(authorization: str, tokens: Sequence[str], subprotocols: Sequence[str]) -> StreamCredential:
-    """Return a listener's credential from the header, else the query parameter, else the subprotocol.
+    """Return a listener's credential: from the Authorization header, else the query parameter, else the subprotocol.
 
     Args:
         authorization: value of the Authorization header; empty if missing.
@@ -103,7 +103,7 @@ class Listener:
 
 
 def read_moved_authorization(headers: Mapping[str, str]) -> str:
-    """Return the Authorization value from the header to which the gateway moved it; header names are lower-case."""
+    """Return the Authorization header of the client, which the gateway has moved to another header."""
     return headers.get(MOVED_HEADER, "")
 
 

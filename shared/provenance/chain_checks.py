@@ -195,7 +195,9 @@ class _SignedDecision(NamedTuple):
 async def find_misdirected_signature(
     store: ChainStore, chain: ChainKey, first: int, last: int, runtime: Runtime
 ) -> ChainFault | None:
-    """Return the fault of the first signature that names another record than the decided amendment; None if all match.
+    """Return the fault of the first signature whose hash is not that of the decided amendment.
+
+    Return None if all hashes match.
 
     Args:
         store: store of the chain, whose records are verified already.
@@ -235,7 +237,7 @@ def _iter_signed(records: Sequence[ChainRecord]) -> Iterator[_SignedDecision]:
 
 
 def is_signed_decision(content: Mapping[str, object]) -> bool:
-    """Return whether a record is a decision about an amendment with a signature, valid or not."""
+    """Return whether a record is a decision about an amendment and has a signature, which may be invalid."""
     return MEMBER in content and "AmendmentID" in content
 
 

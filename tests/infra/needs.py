@@ -63,7 +63,6 @@ ROLES: Mapping[str, set[tuple[str, str, str]]] = {
     # Data stores are external accounts; docs/reference/data-stores.md lists their roles.
     "cosmos_data_accounts": set(),
     "kusto": set(),
-    "kusto_table": set(),
 }
 """The roles that each adapter needs that signs in with the app's identity: kind of resource, part of it, role."""
 

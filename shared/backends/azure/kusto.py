@@ -1,4 +1,4 @@
-"""Query engine and telemetry table over the SDK azure-kusto-data: Azure Data Explorer, or its local emulator.
+"""Query engine and telemetry table that use the SDK azure-kusto-data: Azure Data Explorer, or its local emulator.
 
 The table ingests Parquet files from blobs.
 """
@@ -251,8 +251,9 @@ RAW_TABLE = "TelemetryRaw"
 class KustoTelemetryTable:
     """Implementation of TelemetryTable: stores recent telemetry in Azure Data Explorer or its local emulator.
 
-    A tag makes a repeated command do nothing: https://learn.microsoft.com/kusto/management/extent-tags. The time of
-    ingestion is the time of the command, so that retention counts from it.
+    Each command has a tag; a second command with the same tag ingests nothing
+    (https://learn.microsoft.com/kusto/management/extent-tags). The time of ingestion is the time of the command; the
+    retention starts at that time.
 
     Args:
         uri: URL of the cluster, or of the local emulator.

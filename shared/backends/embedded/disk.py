@@ -42,7 +42,7 @@ _KEPT_SHARE = 4
 
 
 def enable_incremental_vacuum(connection: sqlite3.Connection) -> None:
-    """Set incremental vacuum for a new file, before its change to WAL mode; an existing file is not changed."""
+    """Enable incremental vacuum for a new file, which must not be in WAL mode yet; an existing file is not changed."""
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
 
 
@@ -61,11 +61,11 @@ def convert_to_incremental_vacuum(connection: sqlite3.Connection) -> None:
 
 
 def release_free_pages(connection: sqlite3.Connection, run_step: Callable[[Callable[[], None]], None]) -> None:
-    """Return free pages to the file system in steps; a quarter of the file may stay free for new rows.
+    """Return free pages of the file to the file system in steps, until at most a quarter of the file is free.
 
     Args:
         connection: connection to the SQLite file.
-        run_step: receives the function that executes one step, and calls it; a caller can pause between steps.
+        run_step: function that is called with each step, and must call the step; it can pause between steps.
     """
     if _read_number(connection, "auto_vacuum") != _INCREMENTAL:
         return

@@ -180,8 +180,8 @@ class WarmQueryEvents:
 def build_query_event(pending: PendingEvent) -> WebhookEvent | None:
     """Build the webhook event about a catalog change; None for a deletion and for changes of other items.
 
-    A change that stores an approved query (by a workspace document) is an approval; any other change of the definition
-    leaves a draft.
+    If the change stores an approved query, for instance from a workspace document, the event is an approval. After any
+    other change of the definition, the query is a draft.
     """
     change = pending.event
     after, context = change.get("AfterState"), change.get(CONTEXT)

@@ -1,4 +1,6 @@
-"""Runner of all sources of webhook events, started by the background timer and directly after changes.
+"""Runner of all sources of webhook events.
+
+The background timer starts it, and also each change that can cause an event.
 
 Events about ended downloads, broken audit chains and refused signatures have no source; their services publish them.
 """
@@ -79,7 +81,10 @@ def build_download_event(job: Job, at: datetime) -> WebhookEvent:
 
 
 def build_broken_chain_event(chain: ChainKey, broken_at: str, reason: str, at: datetime) -> WebhookEvent:
-    """Build the webhook event about a broken audit chain; its key changes daily, so it is reported once a day."""
+    """Build the webhook event about a broken audit chain.
+
+    Its key contains the day, so a broken chain is reported daily.
+    """
     kind = WebhookEventType.AUDIT_CHAIN_BROKEN
     data = {
         "target": chain.target.value,

@@ -28,14 +28,14 @@ BY_COLUMN = replace(BY_ROW, rows=[], values=to_column_values(COLUMNS, WIRE))
 
 
 def test_values_by_column_equal_rows() -> None:
-    """A result whose values are stored by column gives the same files and row count as a result with rows."""
+    """A result with values by column gives the same files and row count as a result with rows."""
     assert to_arrow(BY_COLUMN) == to_arrow(BY_ROW)
     assert to_parquet(BY_COLUMN) == to_parquet(BY_ROW)
     assert BY_COLUMN.row_count == BY_ROW.row_count == 2
 
 
-def test_both_formats_have_the_same_typed_table() -> None:
-    """Numbers, booleans and times are typed; dynamic values are JSON text."""
+def test_parquet_and_arrow_have_the_same_typed_table() -> None:
+    """In Parquet and Arrow, numbers, booleans and times are typed, and dynamic values are JSON text."""
     table = pa.ipc.open_stream(to_arrow(BY_COLUMN)).read_all()
     assert pq.read_table(io.BytesIO(to_parquet(BY_COLUMN))).equals(table)
     assert [str(field.type) for field in table.schema] == [
@@ -52,7 +52,7 @@ def test_both_formats_have_the_same_typed_table() -> None:
 
 
 def test_an_empty_result_keeps_its_columns() -> None:
-    """A file of a result without rows still has the columns and their types."""
+    """The file of a result without rows has all columns with their types."""
     empty = replace(BY_ROW, rows=[], values=to_column_values(COLUMNS, []))
     assert pa.ipc.open_stream(to_arrow(empty)).read_all().schema == pa.ipc.open_stream(to_arrow(BY_ROW)).schema
     assert empty.row_count == 0

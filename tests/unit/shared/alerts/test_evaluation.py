@@ -87,18 +87,18 @@ DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
 
 
 class Columns:
-    """Fake source of a query's columns that returns columns, or an engine error, as the test has set."""
+    """Fake source of a query's columns that returns or raises what the test has set."""
 
     def __init__(self, result: tuple[Column, ...] | WorkspaceError) -> None:
         self.result = result
 
     async def resolve_or_error(self, _: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
-        """Return the columns or the error that the test has set."""
+        """Return the columns, or raise the error, that the test has set."""
         return self.result
 
 
 async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
-    """Check an alert rule; return the names of its invalid fields."""
+    """Check an alert rule; return its invalid fields."""
     return [error.field for error in await find_query_errors(build_rule(**changes), QUERY, Columns(result))]  # type: ignore[arg-type]
 
 
@@ -112,13 +112,13 @@ async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
         ({"groupBy": ["device", "line"]}, ["groupBy[1]"]),
     ],
 )
-async def test_a_rule_fits_its_query(changes: dict[str, Any], fields: list[str]) -> None:
-    """Parameters and columns of a rule that its query lacks are reported at their fields."""
+async def test_parameters_and_columns_must_be_those_of_the_query(changes: dict[str, Any], fields: list[str]) -> None:
+    """If a rule has a parameter or column that its query lacks, this field is reported."""
     assert await find_errors(**changes) == fields
 
 
 async def test_a_misspelt_column_gets_a_suggestion() -> None:
-    """The error about an unknown column names the most similar column, or all columns if none is similar."""
+    """The error about an unknown column suggests the most similar column, or lists all columns."""
     rule = build_rule(condition={"column": "valu", "operator": "gt", "value": 1}, groupBy=["zzzzzzzz"])
     near, far = await find_query_errors(rule, QUERY, Columns((Column("value", "real"),)))  # type: ignore[arg-type]
     assert "did you mean `value`?" in near.message
@@ -126,12 +126,12 @@ async def test_a_misspelt_column_gets_a_suggestion() -> None:
 
 
 async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None:
-    """A rejected query is an error of the rule; an engine failure is raised, because the rule may be valid."""
+    """If the engine rejects the query, this is an error of the rule; if the engine fails, the error is raised."""
     assert await find_errors(WorkspaceError(Kind.INVALID, "KQL_INVALID", "no such table")) == ["query"]
     with pytest.raises(WorkspaceError):
         await find_errors(DOWN)
 
 
 async def test_errors_are_reported_without_the_engine() -> None:
-    """An error that needs no columns is reported although the engine does not respond."""
+    """If the engine does not respond, errors that do not concern columns are still reported."""
     assert await find_errors(DOWN, parameters={"devices": "rig-1"}) == ["parameters.devices"]

@@ -67,25 +67,25 @@ async def _render_report(store: ChainStore, chains: Sequence[dict[str, Any]], **
 
 
 def test_the_readme_lists_the_digests_by_name() -> None:
-    """The README ends with the digest of each file, sorted by the name of the file."""
+    """The README ends with the digest of each file, sorted by file name."""
     text = build_readme(NAMES, {"b.json": "22", "a.json": "11"}).decode()
     assert text.endswith("SHA-256 of the other files:\n11  a.json\n22  b.json\n")
 
 
 def test_the_readme_describes_receipts_only_if_there_are_any() -> None:
-    """The README of a bundle describes receipts only if the bundle has a key set."""
+    """The README describes receipts only if the bundle has a key set."""
     assert "receipts/" in build_readme(NAMES, {KEY_SET: "1"}).decode()
     assert "receipts/" not in build_readme(NAMES, {"a.json": "1"}).decode()
 
 
 def test_a_name_cannot_add_lines_to_the_readme() -> None:
-    """A line break in a name becomes a blank, so that a name cannot look like a line of the README."""
+    """A line break in a name becomes a blank, so that the name cannot look like a line of the README."""
     text = build_readme({**NAMES, "workspace": "Plant\n11  fake.json"}, {}).decode()
     assert text.startswith("Audit bundle of the workspace Plant 11 fake.json\n")
 
 
 async def test_the_report_lists_the_chains(store: SqliteChainStore) -> None:
-    """The report has a row for each chain, and text of the workspace is escaped."""
+    """The report has a row for each chain; texts of the workspace are escaped."""
     page = await _render_report(store, [_build_chain(), _build_chain("AccessControl", scopeKey=None, complete=False)])
     assert "<tr><td>DomainEvents</td><td>line-1</td><td>3</td><td>yes</td><td>ok</td></tr>" in page
     assert "<tr><td>AccessControl</td><td></td><td>3</td><td>no</td><td>ok</td></tr>" in page
@@ -104,7 +104,7 @@ async def test_the_report_lists_the_chains(store: SqliteChainStore) -> None:
 async def test_the_report_states_the_result_of_each_chain(
     store: SqliteChainStore, verdict: dict[str, Any] | None, expected: str
 ) -> None:
-    """A broken chain has the place of the fault; a filtered chain has no result."""
+    """The report shows the position of the break of a broken chain, and no result for a filtered chain."""
     assert f"<td>{expected}</td>" in await _render_report(store, [_build_chain(verdict=verdict)])
 
 
@@ -126,7 +126,7 @@ async def _append_events(store: SqliteChainStore, *contents: Mapping[str, Any]) 
 
 
 async def test_amendments_are_shown_with_their_decision(store: SqliteChainStore) -> None:
-    """Each amendment of a chain is one article of the report, which also contains the decision about the amendment."""
+    """The report shows each amendment of a chain together with the decision about it."""
     await _append_events(store, AMENDMENT, DECISION)
     page = await _render_report(store, [_build_chain("DomainAmendments")])
     assert "<h2>Amendments of scope line-1</h2>" in page
@@ -135,12 +135,12 @@ async def test_amendments_are_shown_with_their_decision(store: SqliteChainStore)
 
 
 async def test_chains_of_events_have_no_amendments(store: SqliteChainStore) -> None:
-    """In the report, only a chain of amendments has a section of its own."""
+    """In the report, only chains of amendments have a section of their own."""
     assert "<h2>" not in await _render_report(store, [_build_chain()])
 
 
 async def test_the_number_of_amendments_is_limited(store: SqliteChainStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report shows the first amendments of a scope, and states that it does not show the others."""
+    """The report shows the first amendments of a scope and states that others exist."""
     monkeypatch.setattr(work, "MAX_CHAIN", 2)
     await _append_events(store, AMENDMENT, AMENDMENT, AMENDMENT)
     page = await _render_report(store, [_build_chain("DomainAmendments")])

@@ -238,7 +238,7 @@ async def test_simultaneous_look_ups_are_shared() -> None:
 
 
 class Tenant:
-    """Fake Entra ID tenant whose published keys a test can change.
+    """Fake Entra ID tenant whose public keys a test can change.
 
     Attributes:
         keys: the published keys.
@@ -264,7 +264,7 @@ class Tenant:
 
 @pytest.fixture
 async def tenant() -> AsyncIterator[Tenant]:
-    """Serve a tenant."""
+    """Run a server for a fake tenant."""
     made = Tenant()
     app = web.Application()
     app.add_routes([web.get("/discovery", made.discover), web.get("/keys", made.list_keys)])
@@ -285,7 +285,7 @@ def build_provider(tenant: Tenant) -> tuple[HttpOpenIdProvider, VirtualTime]:
 
 
 async def test_keys_are_cached_for_an_hour(tenant: Tenant) -> None:
-    """The provider's public keys are cached for an hour, so that token checks cause no requests."""
+    """The provider's public keys are cached for an hour, so that checking tokens causes no requests."""
     provider, time = build_provider(tenant)
     assert await provider.load_issuer() == "https://issuer/"
     assert await provider.find_public_key("k1") == {"kid": "k1", "kty": "EC"}
@@ -309,7 +309,7 @@ async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Te
 
 @pytest.mark.parametrize("discovery", [[1], {"issuer": "x"}, {"issuer": "x", "jwks_uri": "http://127.0.0.1:9/"}])
 async def test_a_failure_is_not_repeated_at_once(tenant: Tenant, discovery: Any) -> None:
-    """Concurrent callers share one attempt to load the keys; if it fails, callers get its error for ten seconds."""
+    """Concurrent callers share one attempt to load the keys; after a failure, callers get its error for ten seconds."""
     provider, time = build_provider(tenant)
     tenant.discovery = discovery
     for _ in range(3):

@@ -218,8 +218,8 @@ MIDNIGHT = datetime(2026, 1, 31, 23, 59, 58, 500_000, UTC)
         ("0 0 12 29 FEB *", "2028-02-29T12:00:00Z"),
     ],
 )
-def test_next_occurrence(expression: str, expected: str) -> None:
-    """A schedule has six fields, of which the first is for seconds; both the day of month and of week must match."""
+def test_a_schedule_has_six_fields(expression: str, expected: str) -> None:
+    """A schedule has six fields, the first for seconds; day of month and day of week must both match."""
     assert Schedule(expression).next(MIDNIGHT) == datetime.fromisoformat(expected)
 
 
@@ -238,7 +238,7 @@ def test_next_occurrence(expression: str, expected: str) -> None:
     ],
 )
 def test_invalid_expressions_are_rejected(expression: str) -> None:
-    """An expression that is not NCRONTAB, or that has no occurrence, is rejected."""
+    """An expression is rejected if it is not NCRONTAB or never occurs."""
     with pytest.raises(ValueError, match="NCRONTAB"):
         Schedule(expression)
 
@@ -254,13 +254,13 @@ def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: i
 
 
 def test_due_times_do_not_depend_on_earlier_calls() -> None:
-    """The due time after a given time does not depend on which due times were requested before."""
+    """The due time after a given time does not depend on earlier calls."""
     schedule = Schedule("0 */5 * * * *")
     schedule.next(MIDNIGHT + timedelta(days=400))
     assert schedule.next(MIDNIGHT) == Schedule("0 */5 * * * *").next(MIDNIGHT)
     assert schedule.next(MIDNIGHT.astimezone(timezone(timedelta(hours=2)))) == schedule.next(MIDNIGHT)
 
 
-def test_interval() -> None:
+def test_the_interval_is_the_time_between_two_occurrences() -> None:
     """The interval of a schedule is the time between two occurrences."""
     assert Schedule("*/10 * * * * *").interval(MIDNIGHT) == timedelta(seconds=10)

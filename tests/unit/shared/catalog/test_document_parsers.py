@@ -14,7 +14,7 @@ from shared.catalog.problems import DocumentError
 
 
 def parse_error(text: str) -> str:
-    """Return the problem of an invalid text, with its position."""
+    """Return the problem of an invalid text with its position."""
     with pytest.raises(DocumentError) as raised:
         parse_yaml(text, "w.yaml")
     [problem] = raised.value.problems
@@ -41,7 +41,7 @@ def parse_error(text: str) -> str:
     ],
 )
 def test_scalars_follow_yaml_1_2(text: str, kind: str) -> None:
-    """Scalars are parsed by YAML 1.2: the text ``no`` is not a boolean, and a date is a text."""
+    """By YAML 1.2, the text ``no`` is not a boolean, and a date is a text."""
     assert parse_yaml(text, "w.yaml").tag == kind
 
 
@@ -59,7 +59,7 @@ def test_each_value_has_its_place() -> None:
 
 
 def test_an_alias_is_the_value_of_its_anchor() -> None:
-    """An alias is parsed to the node of its anchor."""
+    """An alias is parsed as the value of its anchor."""
     root = parse_yaml("a: &x [1]\nb: *x\n", "w.yaml")
     (_, first), (_, second) = root.entries or []
     assert second is first
@@ -80,7 +80,7 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
     ],
 )
 def test_a_problem_has_its_place(text: str, problem: str) -> None:
-    """Each problem has the line and the column of its position in the text."""
+    """Each problem has the line and column of its position."""
     assert parse_error(text).startswith(problem)
 
 
@@ -96,7 +96,7 @@ def test_a_problem_has_its_place(text: str, problem: str) -> None:
 def test_a_text_beyond_a_limit_is_rejected(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int, text: str, problem: str
 ) -> None:
-    """A text beyond a limit is rejected, because a small text with many aliases could expand to a huge document."""
+    """A text beyond a limit is rejected, because a few aliases can expand to a huge document."""
     monkeypatch.setattr(document_parsers, limit, value)
     assert problem in parse_error(text)
 
@@ -118,14 +118,14 @@ def read(text: str) -> Any:
 
 @given(_VALUE, st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_values_equal_those_of_the_standard_library(value: Any, indent: Any, escaped: bool) -> None:  # noqa: FBT001  drawn
-    """Any JSON text is parsed to the same values as by the standard library."""
+    """The parser returns the same values for any JSON text as the standard library."""
     text = json.dumps(value, indent=indent, ensure_ascii=escaped)
     assert json.dumps(read(text)) == json.dumps(json.loads(text))
 
 
 @given(st.text(alphabet='{}[]",:0123456789.eE-+truefalsn \n\\u', max_size=30))
 def test_texts_are_accepted_as_by_the_standard_library(text: str) -> None:
-    """The parser accepts no text that the standard library rejects; each rejection has a position."""
+    """The parser accepts no text that the standard library rejects, and each rejection has a position."""
     try:
         parse_json_document(text, "w.json")
     except DocumentError as error:
@@ -155,7 +155,7 @@ def test_texts_are_accepted_as_by_the_standard_library(text: str) -> None:
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )
 def test_rejected_texts_have_a_position(text: str, position: tuple[int, int] | None, message: str) -> None:
-    """A text that is not JSON, or exceeds a limit, is one problem with line and column."""
+    """A text that is not JSON or exceeds a limit is one problem, with line and column."""
     with pytest.raises(DocumentError) as caught:
         parse_json_document(text, "w.json")
     [problem] = caught.value.problems

@@ -24,7 +24,7 @@ CALLER = Caller("admin@p", frozenset(AccessRight))
 
 
 def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None = None) -> StoredCatalog:
-    """Return a catalog that results from an applied document and from items that the API created or changed."""
+    """Return a catalog with the items of a document and with items that were created or changed over the API."""
     items = {
         item: CatalogItem(*item, definition, ItemOrigin.DECLARED, AT, AT, "apply")
         for item, definition in items_from_document(declared).items()
@@ -36,14 +36,14 @@ def build_catalog(declared: WorkspaceDocument, edited: WorkspaceDocument | None 
 
 
 def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> list[tuple[str, str]]:
-    """Return kind and key of each change that applying a text would make."""
+    """Return kind and key of each change that a document would make."""
     loaded = load_located_document(text, "body", text_format, checks_approvers=False)
     return [(change.kind, change.key) for change in plan_document(loaded.document, stored, CALLER).plan.changes]
 
 
 @given(draw_valid_document(), st.none() | draw_valid_document())
 def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: WorkspaceDocument | None) -> None:
-    """The export of any catalog, in either format, gives an empty plan for the same catalog."""
+    """The export of a catalog, in either format, plans no changes for this catalog."""
     stored = build_catalog(declared, edited)
     document = export_document(stored)
     assert plan_text(json.dumps(document), DocumentFormat.JSON, stored) == []
@@ -51,7 +51,7 @@ def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: W
 
 
 def test_an_approver_without_the_right_stays_in_the_export() -> None:
-    """An approval by a member who lost the right is exported, and planning the exported document gives no change."""
+    """If a member lost the right after approving a query, the approval is exported, and the export plans no changes."""
     document = WorkspaceDocument.model_validate(
         {
             "workspace": {"id": "plant-a", "name": "A"},
@@ -75,7 +75,7 @@ def test_an_approver_without_the_right_stays_in_the_export() -> None:
 
 
 def test_the_state_of_removed_members_is_not_exported() -> None:
-    """An export contains only current members, and tier limits only if they are declared."""
+    """An export has only current members, and tier limits only if they are declared."""
     document = WorkspaceDocument.model_validate({"workspace": {"id": "plant-a", "name": "A"}})
     state = CatalogItem(ItemKind.MEMBER_STATE, "gone@p", {"retiredAt": "x"}, ItemOrigin.API, AT, AT, "admin@p")
     exported = export_document(StoredCatalog(2, (*build_catalog(document).items, state)))
@@ -85,7 +85,7 @@ def test_the_state_of_removed_members_is_not_exported() -> None:
 
 
 def test_an_empty_catalog_cannot_be_exported() -> None:
-    """Exporting a workspace without a document is an error."""
+    """Exporting a workspace that has no document is an error."""
     with pytest.raises(WorkspaceError) as caught:
         export_document(StoredCatalog(0, ()))
     assert caught.value.code == "WORKSPACE_NOT_DECLARED"

@@ -128,7 +128,7 @@ async def test_the_error_names_the_operator_with_several_results(endpoint: Endpo
     ],
 )
 async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body: Any, kind: Kind, code: str) -> None:
-    """A rejected query is an error of the caller; a failure of the engine is a 503 error without details."""
+    """A rejected query is an error of the caller; a failure of the engine is a 503 without details."""
     endpoint.answers(body, status)
     error = await query_error(endpoint)
     assert (error.kind, error.code) == (kind, code)
@@ -136,7 +136,7 @@ async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body:
 
 
 async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None:
-    """Line numbers in errors do not count lines that the service inserts before the caller's query."""
+    """The line of an error is a line of the caller's query, without the lines that the service inserts before it."""
     endpoint.answers(build_failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)
     error = await query_error(endpoint)
     assert (error.members["line"], error.members["column"]) == (1, 5)
@@ -144,7 +144,7 @@ async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None
 
 
 async def test_a_construct_that_only_data_explorer_supports_is_named(endpoint: Endpoint) -> None:
-    """The error about a construct that only Data Explorer supports names it and states where the query can run."""
+    """The error about a construct that only Data Explorer supports names the construct and where it can run."""
     endpoint.answers(build_failure("BadRequest_NotSupported", "Semantic error: EMB0001: 'fork' is not supported"), 400)
     error = await query_error(endpoint)
     assert error.code == "QUERY_INVALID"

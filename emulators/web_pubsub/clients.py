@@ -13,7 +13,6 @@ import orjson
 from pydantic import ValidationError
 
 from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_origin, read_query
-from emulators.web_pubsub.client_requests import REQUESTS, EventRequest, GroupRequest, Ping, SendToGroup
 from emulators.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, POLICY, ClientConnection
 from emulators.web_pubsub.error_replies import build_error_reply, choose_request_id
 from emulators.web_pubsub.events import EventSubject, HubEvents
@@ -22,6 +21,7 @@ from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.outbox import ClientSocket
 from emulators.web_pubsub.payloads import DataType, Payload
 from emulators.web_pubsub.permissions import Permission
+from emulators.web_pubsub.requests import REQUESTS, EventRequest, GroupRequest, Ping, SendToGroup
 from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.sockets import EXTENSION
 from emulators.web_pubsub.upstream import HandlerResponse, UpstreamError

@@ -23,7 +23,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from emulators.web_pubsub.client_requests import REQUESTS
+from emulators.web_pubsub.requests import REQUESTS
 from tests.emulators.web_pubsub.serving import JSON, Connect, Running
 
 _ALL = ["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup"]

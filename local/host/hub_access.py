@@ -9,8 +9,8 @@ from pathlib import Path
 
 from local.host.shutdown import ShutdownSignal
 from shared.backends.embedded.hub import HubReader
+from shared.backends.embedded.hub_retention import HubTrimmer
 from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPlace
-from shared.backends.embedded.hub_trimming import HubTrimmer
 from shared.observability.logs import get_logger
 from shared.timestamps import now
 

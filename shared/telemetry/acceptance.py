@@ -1,4 +1,4 @@
-"""Validation of telemetry that callers post for a connection, and its conversion to Event Hub messages.
+"""Validation of telemetry that callers post for a connection, its conversion to Event Hub messages, and traced sending.
 
 The rules are those of the credential, which may be bound to connections, and those of the workspace's telemetry policy.
 """
@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Protocol
 
 from shared.auth.telemetry_binding import DEFAULT_DEVICE, TelemetryBinding
 from shared.catalog.models import Connection, TelemetryPolicy
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.observability.tracing import open_call_span
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_source
 from shared.telemetry.message_parser import AcceptedMessage, build_field_error, parse_lines, parse_messages
@@ -205,3 +207,40 @@ def build_hub_messages(
         )
         for message in messages
     ]
+
+
+class ClosableSender(EventSender, Protocol):
+    """Event sender with connections to close."""
+
+    async def close(self) -> None:
+        """Close the network connections of the sender."""
+        ...
+
+
+class InstrumentedSender:
+    """Event sender that passes each call to another sender, and records a trace span with the number of messages.
+
+    Args:
+        sender: wrapped sender.
+        system: name of the messaging system in the OpenTelemetry conventions.
+    """
+
+    def __init__(self, sender: ClosableSender, system: str) -> None:
+        self._sender = sender
+        self._system = system
+
+    async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:
+        """Send the messages with the wrapped sender, inside a trace span."""
+        attributes: dict[str, str | int] = {
+            "messaging.system": self._system,
+            "messaging.operation.name": "send",
+            "messaging.operation.type": "send",
+            "messaging.destination.name": hub,
+            "messaging.batch.message_count": len(messages),
+        }
+        with open_call_span(f"send {hub}", attributes, kind="PRODUCER"):
+            await self._sender.send(hub, messages)
+
+    async def close(self) -> None:
+        """Close the connections of the sender."""
+        await self._sender.close()

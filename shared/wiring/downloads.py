@@ -103,7 +103,7 @@ class DownloadServices:
             from shared.downloads.ports import UnknownArchiveProgress
 
             return UnknownArchiveProgress()
-        from shared.backends.embedded.hub_archive_progress import HubArchiveProgress
+        from shared.backends.embedded.hub_retention import HubArchiveProgress
 
         return HubArchiveProgress(self._settings.data_dir / "hub.sqlite", runtime=self._backends.runtime)
 

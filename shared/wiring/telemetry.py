@@ -27,7 +27,7 @@ class TelemetryServices:
     @cached_property
     def sender(self) -> "EventSender":
         """Client that sends events to the event hubs."""
-        from shared.telemetry.instrumented_sender import InstrumentedSender
+        from shared.telemetry.acceptance import InstrumentedSender
 
         if self._backends.on_azure:
             from shared.backends.azure.event_hubs import EventHubsSender

@@ -130,7 +130,7 @@ def replace_credentials(options: dict[str, str]) -> None:
     from shared.backends.azure.cosmos_account import CosmosAccount  # noqa: PLC0415
     from shared.backends.azure.key_vault import Vault  # noqa: PLC0415
     from shared.backends.embedded.hub import HubWriter  # noqa: PLC0415
-    from shared.telemetry.instrumented_sender import InstrumentedSender  # noqa: PLC0415
+    from shared.telemetry.acceptance import InstrumentedSender  # noqa: PLC0415
 
     class Token:
         """Credential with one token that never expires."""

@@ -84,7 +84,7 @@ class DownloadsComponent(TelemetryComponent):
         "shared/downloads/fair_scheduler.py",
         "shared/downloads/row_feed.py",
         "shared/backends/embedded/jobs.py",
-        "shared/backends/embedded/hub_archive_progress.py",
+        "shared/backends/embedded/hub_retention.py",
         "shared/backends/embedded/places.py",
         "functions/downloads.py",
         "functions/download_jobs.py",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 import pyarrow.parquet as pq
 
 from shared.backends.embedded.hub import HubReader
-from shared.backends.embedded.hub_archive_progress import PATH_TO_ARCHIVE
+from shared.backends.embedded.hub_retention import PATH_TO_ARCHIVE
 from shared.cold_data.archive import Compaction
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
 from shared.wiring import Services

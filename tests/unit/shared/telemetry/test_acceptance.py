@@ -12,7 +12,13 @@ from shared.catalog.models import Connection, TelemetryPolicy
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
 from shared.errors import FieldError, Kind, WorkspaceError
-from shared.telemetry.acceptance import TelemetryService, check_binding, check_messages, to_hub_messages
+from shared.telemetry.acceptance import (
+    InstrumentedSender,
+    TelemetryService,
+    check_binding,
+    check_messages,
+    to_hub_messages,
+)
 from shared.telemetry.json_text import parse
 from shared.telemetry.message_parser import AcceptedMessage
 from shared.telemetry.models import HubMessage
@@ -349,3 +355,29 @@ def test_errors_of_other_messages_are_listed_too() -> None:
         )
     errors = caught.value.members["errors"]
     assert [error["field"] for error in errors] == ["[1].x", "[0].timestamp"]  # type: ignore[attr-defined]
+
+
+MESSAGES = [HubMessage(b"{}", "rig", {})]
+
+
+class ClosableHub(Hub):
+    """Hub that records that it was closed."""
+
+    is_closed = False
+
+    async def close(self) -> None:
+        """Record the call."""
+        self.is_closed = True
+
+
+async def test_messages_and_errors_pass_through() -> None:
+    """The traced sender returns the results and raises the errors of the wrapped sender."""
+    hub = ClosableHub()
+    sender = InstrumentedSender(hub, "eventhubs")
+    await sender.send("telemetry", MESSAGES)
+    assert hub.sends == [("telemetry", MESSAGES)]
+    hub.down = True
+    with pytest.raises(WorkspaceError):
+        await sender.send("telemetry", MESSAGES)
+    await sender.close()
+    assert hub.is_closed

@@ -1,5 +1,6 @@
-"""Tests of trimming the embedded hub: events that all groups have read are deleted."""
+"""Tests of the archive's progress, which is computed from the messages of the embedded hub."""
 
+import asyncio
 import signal
 import sqlite3
 import subprocess
@@ -12,9 +13,64 @@ import pytest
 
 from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.backends.embedded.hub_file import find_partition_for_key
-from shared.backends.embedded.hub_trimming import HubTrimmer
-from shared.telemetry.models import HubEvent, HubMessage
+from shared.backends.embedded.hub_retention import HubArchiveProgress, HubTrimmer
+from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent, HubMessage
 from shared.timestamps import now
+
+MESSAGE = HubMessage(b"{}", "rig", {})
+
+
+@pytest.fixture
+async def hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
+    """Yield a hub and close it after the test."""
+    log = HubWriter(tmp_path / "hub.sqlite")
+    yield log
+    await log.close()
+
+
+def commit_as_read(path: Path, hub: str, group: str) -> None:
+    """Mark all events of a hub as read by a consumer group."""
+    reader = HubReader(path)
+    for partition in reader.list_partitions(hub):
+        reader.commit(hub, group, partition, reader.find_last_sequence_number(hub, partition))
+    reader.close()
+
+
+async def test_an_empty_hub_is_archived(tmp_path: Path) -> None:
+    """If the hub has no messages, the archive is complete."""
+    assert await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)
+
+
+@pytest.mark.parametrize(("hub_name", "group"), [(TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive")])
+async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_name: str, group: str) -> None:
+    """The archive is complete only after its consumer group has read all events; other groups do not matter."""
+    await hub.send(hub_name, [MESSAGE])
+    path = tmp_path / "hub.sqlite"
+    commit_as_read(path, hub_name, "live")
+    assert not await HubArchiveProgress(path).wait_until_archived(0)
+    commit_as_read(path, hub_name, group)
+    assert await HubArchiveProgress(path).wait_until_archived(0)
+
+
+async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: HubWriter) -> None:
+    """A message counts as archived when its normalised form is archived; later messages do not matter."""
+    path = tmp_path / "hub.sqlite"
+    await hub.send(TELEMETRY_HUB, [MESSAGE])
+    waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))
+    await hub.send(IMPULSES_HUB, [MESSAGE])
+    commit_as_read(path, TELEMETRY_HUB, "$Default")
+    await asyncio.wait([waiting], timeout=0.5)
+    assert not waiting.done()
+    commit_as_read(path, IMPULSES_HUB, "archive")
+    await hub.send(TELEMETRY_HUB, [MESSAGE])
+    assert await waiting
+
+
+async def test_an_unreadable_hub_is_not_archived(tmp_path: Path) -> None:
+    """If the hub's file is damaged, the archive is not complete."""
+    (tmp_path / "hub.sqlite").write_bytes(b"no database" * 1000)
+    assert not await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)
+
 
 HUB = "telemetry"
 PARTITION = find_partition_for_key("key")
@@ -23,11 +79,11 @@ TRIMMER = """
 import sys
 from datetime import timedelta
 from pathlib import Path
-from shared.backends.embedded import hub_trimming
+from shared.backends.embedded import hub_retention
 from shared.timestamps import now
 
-hub_trimming._CHUNK = 100
-trimmer = hub_trimming.HubTrimmer(Path(sys.argv[1]))
+hub_retention._CHUNK = 100
+trimmer = hub_retention.HubTrimmer(Path(sys.argv[1]))
 print("ready", flush=True)
 print(trimmer.trim(now() + timedelta(hours=1), {"telemetry": ["live"]}), flush=True)
 trimmer.close()

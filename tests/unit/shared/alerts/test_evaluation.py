@@ -1,4 +1,4 @@
-"""Tests of evaluating alert rules: failing queries, and silent connections."""
+"""Tests of evaluating alert rules, and of checking a rule against its warm query."""
 
 from typing import Any
 

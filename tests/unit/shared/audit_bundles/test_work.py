@@ -1,4 +1,4 @@
-"""Tests of the jobs that build audit bundles."""
+"""Tests of the jobs that build audit bundles, and of the texts in a bundle."""
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence

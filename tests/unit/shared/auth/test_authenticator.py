@@ -1,4 +1,4 @@
-"""Tests of the authenticator, which turns an Authorization header into a principal."""
+"""Tests of the authenticator, which turns an Authorization header into a principal, and of the recorded key usage."""
 
 import asyncio
 import base64

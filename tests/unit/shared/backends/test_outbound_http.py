@@ -1,4 +1,4 @@
-"""Tests of the HTTP client for addresses that users choose, with local servers."""
+"""Tests of the HTTP client for addresses that users choose, and of OpenID Connect discovery, with local servers."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""Tests of the runner of background jobs."""
+"""Tests of the runner of background jobs and its schedules."""
 
 import asyncio
 from collections.abc import AsyncIterator

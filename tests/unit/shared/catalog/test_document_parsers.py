@@ -1,4 +1,4 @@
-"""Tests of the YAML parser."""
+"""Tests of the YAML parser and the JSON parser."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests of applying documents: their results, audit events and failures."""
+"""Tests of applying documents: the records of a change, results, audit events and failures."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Tests of the archive writer: blob names, contents, and repeated deliveries."""
+"""Tests of the archive: blob names, contents, repeated deliveries, and compaction."""
 
 import io
 import json

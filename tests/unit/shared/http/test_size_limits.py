@@ -1,4 +1,4 @@
-"""Tests of the size limits of URLs and headers."""
+"""Tests of the size limits of URLs and headers, and of the decoding of encoded bodies."""
 
 import gzip
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Tests of admitting listeners, and of closing streams without a valid token."""
+"""Tests of admitting listeners, their credentials, and closing streams without a valid token."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Tests of MCP tools and their results."""
+"""Tests of MCP tools, their results and errors, and the compact forms of their schemas."""
 
 from collections.abc import Mapping
 from typing import Any

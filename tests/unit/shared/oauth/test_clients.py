@@ -1,4 +1,4 @@
-"""Tests of OAuth clients and their redirect URIs."""
+"""Tests of OAuth clients, their redirect URIs, and clients that a metadata document describes."""
 
 import asyncio
 import json

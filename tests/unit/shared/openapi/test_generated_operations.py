@@ -1,4 +1,4 @@
-"""Tests of operations of approved queries: parameters and rows with the types of their columns."""
+"""Tests of the operations of approved queries and connections in the OpenAPI document, and of event webhooks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tests of the paths of OpenAPI."""
+"""Tests of the paths and operations of the OpenAPI document."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tests of forged head items: verification reports them, and no record is appended to them."""
+"""Tests of forged head items, and of decisions whose signature belongs to another record."""
 
 import asyncio
 import json

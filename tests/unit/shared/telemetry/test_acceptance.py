@@ -1,4 +1,4 @@
-"""Tests of accepting telemetry that API callers send."""
+"""Tests of the telemetry that API callers send: conversion, rules of credential and policy, and traced sending."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

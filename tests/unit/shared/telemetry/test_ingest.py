@@ -1,4 +1,4 @@
-"""Tests of ingesting batches of hub events."""
+"""Tests of the ingestion of batches of hub events, and of the fast conversion of accepted events."""
 
 import base64
 import threading

@@ -1,4 +1,4 @@
-"""Tests of comparing payloads with the declared types of signals."""
+"""Tests of comparing payloads with the declared types of signals, and of proposing signals."""
 
 from typing import Any
 

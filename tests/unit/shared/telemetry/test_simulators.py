@@ -1,4 +1,4 @@
-"""Tests of simulated connections."""
+"""Tests of simulated connections and the generators of their values."""
 
 import statistics
 from datetime import datetime, timedelta

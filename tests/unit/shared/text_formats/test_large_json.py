@@ -1,4 +1,4 @@
-"""Tests of finding integers beyond 64 bits in JSON texts."""
+"""Tests of integers beyond 64 bits in JSON texts, and of parsing large texts in slices."""
 
 import json
 from decimal import Decimal

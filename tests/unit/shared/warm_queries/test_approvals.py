@@ -1,4 +1,4 @@
-"""Tests of entity tags of warm query definitions."""
+"""Tests of entity tags of warm query definitions, and of the catalog changes of a decision."""
 
 import json
 from dataclasses import replace

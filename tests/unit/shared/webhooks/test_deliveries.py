@@ -1,4 +1,4 @@
-"""Tests of the log of deliveries, and of manual retries."""
+"""Tests of the log of deliveries, manual retries, and the schedule of automatic retries."""
 
 from datetime import UTC, datetime, timedelta
 

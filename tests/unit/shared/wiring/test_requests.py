@@ -1,4 +1,4 @@
-"""Tests of the rate limits of callers."""
+"""Tests of the rate limits of callers, and of the stores of idempotency keys."""
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.catalog.document import load_document

@@ -1,4 +1,4 @@
-"""Tests of the parts of a Kusto reply other than rows: errors, visualizations and properties."""
+"""Tests of the parts of a Kusto reply other than rows, and of the errors of the Kusto SDK."""
 
 import json
 from typing import Any

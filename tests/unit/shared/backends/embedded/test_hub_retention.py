@@ -1,4 +1,4 @@
-"""Tests of the archive's progress, which is computed from the messages of the embedded hub."""
+"""Tests of the archive's progress through the embedded hub, and of the deletion of old events."""
 
 import asyncio
 import signal

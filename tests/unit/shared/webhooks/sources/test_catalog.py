@@ -1,4 +1,4 @@
-"""Tests of webhook events about connections."""
+"""Tests of webhook events about connections and warm queries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tests of the runner of event sources."""
+"""Tests of the runner of event sources, and of the events that services publish."""
 
 import asyncio
 from typing import Any

@@ -51,7 +51,7 @@ def _prepare_translator(
     load_tables(connection, create_views(connection, folder), MEMORY_BYTES)
     limit_sql_length()
     for extension in EXTENSIONS:
-        extension.install()
+        extension.install_extension()
     create_sql_objects(connection)
     schema = {table: list(columns) for table, columns in read_table_columns(connection, ["Telemetry"]).items()}
     return schema, read_column_types(connection, ["Telemetry"])

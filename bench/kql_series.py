@@ -32,7 +32,7 @@ def measure_kql_series() -> Iterator[Figure]:
         connection.execute("SET threads = 1")
         limit_sql_length()
         for extension in EXTENSIONS:
-            extension.install()
+            extension.install_extension()
         create_sql_objects(connection)
         connection.execute(
             "CREATE TABLE T AS SELECT CAST(to_json(list_transform(range(0, ?), lambda k: sin(k / 3.82) * 10 + "  # noqa: S608  constants

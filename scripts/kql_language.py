@@ -108,7 +108,7 @@ def install_engine() -> None:
     """Patch the KQL translator library in this process in the same way as the query engine does."""
     patch_library()
     for extension in EXTENSIONS:
-        extension.install()
+        extension.install_extension()
 
 
 def find_supported(language: Mapping[str, Any]) -> dict[str, set[str]]:

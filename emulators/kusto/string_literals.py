@@ -75,7 +75,7 @@ def _decode_code_point(code_point: int, escape: str) -> str:
     except (ValueError, OverflowError):
         character = "\ud800"
     if escape[1] == "U" and "\ud800" <= character <= "\udfff":
-        raise UnreadableLiteralError(f"{escape} is not a character")
+        raise UnreadableLiteralError(f"{escape} is not a Unicode character")
     return character
 
 

@@ -60,7 +60,7 @@ def main() -> None:
     patch_library()
     limit_sql_length()
     for extension in EXTENSIONS:
-        extension.install()
+        extension.install_extension()
     translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     while request := _receive_request(requests):

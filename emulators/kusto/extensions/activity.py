@@ -299,7 +299,7 @@ _PLUGINS = {
 }
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the plugins of this module to the operator ``evaluate``."""
     for name in _PLUGINS:
         add_plugin(name, _build_parser(name))

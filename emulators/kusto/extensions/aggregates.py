@@ -244,7 +244,7 @@ class BagAggregate(AggregateSpec):
         return f"kql_bag(coalesce(list({parsed}) FILTER (WHERE {where}), []))"
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the aggregates to the translator library; make ``make_list`` preserve the order of sorted rows."""
     for name, sql, arity in _PLAIN:
         _add_aggregate(AggregateSpec(name, sql, (arity,)))

@@ -186,7 +186,7 @@ def _parse_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operato
         aggregate = lowered.pop(1)
     if not isinstance(aggregate, ir.FunctionCall) or aggregate.name.lower() not in _PIVOTED:
         raise unsupported_error(
-            "evaluate pivot with another aggregate than the documented ones", position=get_source_position(node)
+            "evaluate pivot with an aggregate that its documentation does not list", position=get_source_position(node)
         )
     keys = []
     for each in lowered[1:]:
@@ -349,7 +349,7 @@ class Consume(PipelineOperator):
         return f"SELECT * FROM {prev} WHERE (SELECT count(*) FROM {prev}) < 0"  # noqa: S608
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add ``pivot``, ``narrow``, ``project-by-names``, ``column_names_of()``, ``assert-schema`` and ``consume``."""
     add_plugin("pivot", _parse_pivot)
     add_plugin("narrow", _parse_narrow)

@@ -367,7 +367,7 @@ SUPPORTED: tuple[str, ...] = (
 functions = build_functions(CALLS)
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add conversions and functions over numbers to the KQL translator library."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     extract = SCALAR_FUNCTIONS["extract"]

@@ -70,7 +70,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add functions over datetimes and timespans to the KQL translator library."""
     for unit, sql in _UNIX.items():
         # DuckDB's TRY rejects the subqueries that some arguments contain, so that the argument is bound outside.
@@ -142,7 +142,7 @@ def _patch_render_literal(default: Callable[[ir.Literal], str]) -> Callable[[ir.
         if _TIME.fullmatch(text):
             today = render_expression(ir.FunctionCall("startofday", (ir.FunctionCall("now"),)))
             return f"({today} + CAST({quote_text(text)} AS INTERVAL))"
-        failure = render_error("SYN0002", f"The literal datetime({text[:50]}) has no format of a datetime")
+        failure = render_error("SYN0002", f"The literal datetime({text[:50]}) does not have the format of a datetime")
         return f"coalesce({sql}, CAST({failure} AS TIMESTAMP))"
 
     return render_literal

@@ -315,7 +315,7 @@ class HashSetAggregate(AggregateSpec):
         return _render_json(_HASH_SET, hashes)
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add ``tdigest``, ``hll``, ``buildschema`` and the functions over their results to the KQL translator library."""
     install_calls(CALLS)
     percentile = writer.SPECIAL_FORMS["percentile_tdigest"]

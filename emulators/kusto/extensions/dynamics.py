@@ -99,7 +99,7 @@ macros: tuple[str, ...] = (
 _MAX_ARRAY_CHARACTERS = 16_777_216
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the functions over dynamic values to the KQL translator library."""
     _install_arrays()
     _install_bags()

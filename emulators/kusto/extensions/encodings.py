@@ -358,7 +358,7 @@ functions: tuple[PythonFunction, ...] = (
 )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the functions over encoded texts and the hash functions to the KQL translator library."""
     for name in ("hash", "hash_xxhash64"):
         add_custom_function(name, (1, 2), _render_hash)

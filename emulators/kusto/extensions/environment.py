@@ -117,7 +117,7 @@ _VALUES: contextvars.ContextVar[Mapping[str, ir.Expr]] = contextvars.ContextVar(
 """Values of the two request properties in the query that is being parsed."""
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add this module's functions to the KQL translator library; accept the ``set`` statements of ``bin_auto``."""
     constants = {
         "current_cluster_endpoint": "'localhost'",

@@ -174,7 +174,7 @@ class OrderFindColumns(PipelineOperator):
         return [source, *sorted(rest, key=lambda name: len(order) + 1 if name == PACK else order.get(name, len(order)))]
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the operator ``find``, which can only start a query, to the KQL translator library."""
     replace_attribute(lower, "_lower_head", _patch_lower_head)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)

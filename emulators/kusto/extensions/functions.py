@@ -64,7 +64,7 @@ _CALL_MARK = "()#"
 _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions", dict)
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add user-defined functions that return rows, and their calls, to the KQL translator library."""
     replace_attribute(lower, "_lower", _patch_lower)
     replace_attribute(lower, "_declare_let_function", _patch_declare)

@@ -321,7 +321,7 @@ def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
     return dataclasses.replace(query, operators=operators)
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add ``funnel_sequence``, ``funnel_sequence_completion`` and ``new_activity_metrics`` to ``evaluate``."""
     for name in ("funnel_sequence", "funnel_sequence_completion"):
         add_plugin(name, functools.partial(_parse_funnel, name=name))

@@ -346,7 +346,7 @@ functions = (
 )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the geospatial functions to the KQL translator library."""
     add_custom_function("geo_distance_2points", (4, 5), _render_distance)
     add_custom_function("geo_point_in_circle", (5,), _render_in_circle)

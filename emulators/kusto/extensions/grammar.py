@@ -166,6 +166,6 @@ def _replace_token(token: Token, kind: int, text: str) -> Token:
     return replacement
 
 
-def install() -> None:
+def install_extension() -> None:
     """Make the translator library use `CompletingLexer`."""
     replace_attribute(parser, "KqlLexer", lambda _: CompletingLexer)

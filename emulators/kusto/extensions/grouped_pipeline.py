@@ -52,7 +52,7 @@ class GroupedOperator(PipelineOperator):
 _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.ProjectAway, Serialize, GroupedOperator)
 
 
-def install() -> None:
+def install_extension() -> None:
     """Make the translator library resolve the table in ``x in (T)`` inside nested pipelines, too."""
     replace_attribute(
         lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries

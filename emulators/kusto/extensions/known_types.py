@@ -302,7 +302,7 @@ def _patch_in_result(default: Callable[..., str]) -> Callable[..., str]:
 macros: tuple[str, ...] = ()
 
 
-def install() -> None:
+def install_extension() -> None:
     """Make the translator library use known column types, and simpler comparisons in ``where``."""
     _install_types()
     _install_filters()

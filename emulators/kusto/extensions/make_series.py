@@ -292,7 +292,7 @@ class MakeSeries(PipelineOperator):
         )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the operator ``make-series`` to the KQL translator library."""
     add_operator("MakeSeriesOperator", _parse_make_series)
 

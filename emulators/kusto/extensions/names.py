@@ -329,7 +329,7 @@ def _patch_expression_name(default: NameRule) -> NameRule:
 macros: tuple[str, ...] = ()
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the syntax, the functions and the names of unnamed columns to the KQL translator library."""
     _install_names()
     _install_columns()

@@ -226,7 +226,7 @@ functions: tuple[PythonFunction, ...] = (
 macros: tuple[str, ...] = ()
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add canonical JSON, paths with a dot before the bracket, and sorting of arrays to the KQL translator library."""
     install_calls(CALLS)
     render_call = writer.SPECIAL_FORMS["dynamic_to_json"]

@@ -311,7 +311,7 @@ def _split_off_unmatched_flag(arguments: Sequence[Any]) -> tuple[Sequence[Any], 
     return arguments, False
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the functions over IP addresses, and the plugins ``ipv4_lookup`` and ``ipv6_lookup``."""
     install_calls(CALLS)
     for version in _VERSION_BITS:

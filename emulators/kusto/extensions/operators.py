@@ -450,7 +450,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add decimals, and the type rules of comparison and arithmetic operators, to the KQL translator library."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     replace_attribute(translate, "render_expr", _patch_render_decimals)

@@ -206,7 +206,7 @@ class ParseKv(PipelineOperator):
         return render_expression(ir.FunctionCall(function, (found,))) if function else found.sql
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the operator ``parse-kv`` to the KQL translator library."""
     add_operator("ParseKvOperator", _parse_parse_kv)
 

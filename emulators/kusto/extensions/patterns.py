@@ -325,7 +325,7 @@ def _read_number(plugin: str, option: str, expr: ir.Expr, default: float) -> flo
     return value
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the operator ``reduce``, and the plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
     add_operator("ReduceByOperator", _parse_reduce)
     for name in _FUNCTIONS:

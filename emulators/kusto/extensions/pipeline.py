@@ -106,7 +106,7 @@ def find_operator_node(node: Any) -> Any:
     return reader.collapse(node)
 
 
-def install() -> None:
+def install_extension() -> None:
     """Make all stages of the translator library (parsing, column inference, SQL) accept `PipelineOperator`."""
     replace_attribute(lower, "_lower_operator", _patch_lower_operator)
     replace_attribute(lower, "_substitute_operator", _patch_substitute_operator)

@@ -311,7 +311,7 @@ def _parse_intersections(node: Any, arguments: Sequence[Any], clause: Any) -> ir
     return DistinctIntersections(tuple(each.name for each in lowered))
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the operator ``evaluate`` and the plugins of this module to the KQL translator library."""
     _install_evaluate()
     _install_bag_unpack()

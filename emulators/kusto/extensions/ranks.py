@@ -215,7 +215,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Make ``sort``, ``top`` and aggregates use Kusto's order of NaN and null; add the aggregates of this module."""
     for name, sql, arity in _AGGREGATES:
         AGGREGATE_FUNCTIONS[name] = RankingAggregate(name, sql, (arity,))

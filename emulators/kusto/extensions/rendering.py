@@ -115,6 +115,6 @@ def _read_title(node: Any) -> str:
 macros: tuple[str, ...] = ()
 
 
-def install() -> None:
+def install_extension() -> None:
     """Make the translator library collect the annotations of ``render`` instead of ignoring them."""
     add_operator("RenderOperator", _parse_render)

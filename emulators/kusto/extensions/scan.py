@@ -429,7 +429,7 @@ def _reject_schema(plugin: str, node: Any, clause: Any) -> tuple[int, int]:
     return position
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add ``scan``, ``rolling_percentile``, ``rows_near`` and ``sequence_detect`` to the KQL translator library."""
     add_operator("ScanOperator", _parse_scan)
     add_plugin("rolling_percentile", _parse_rolling_percentile)

@@ -99,7 +99,7 @@ class SearchOperator(PipelineOperator):
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the operator ``search``, which may start a query or follow a table, to the KQL translator library."""
     replace_attribute(lower, "_lower_head", _patch_lower_head)
     add_operator("SearchOperator", lambda node: SearchOperator(_parse_search_predicate(node)))
@@ -121,7 +121,7 @@ def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable
 
 def _set_table_name(search: SearchOperator, source: ir.Source | None) -> SearchOperator:
     if not isinstance(source, ir.TableRef):
-        raise unsupported_error("search after another operator", "put it directly after the table")
+        raise unsupported_error("search after another operator", "write search directly after the table")
     return dataclasses.replace(search, table=source.name)
 
 

@@ -84,7 +84,7 @@ _LETS: contextvars.ContextVar[Mapping[str, RowOrder]] = contextvars.ContextVar("
 """Order of the rows of each ``let`` statement in scope, while a query is rendered."""
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add ``serialize`` to the translator library; make the library check the order of rows in each query."""
     add_operator("SerializeOperator", _parse_serialize)
     replace_attribute(translate, "_render_scoped", _patch_render_scoped)  # called once for each query

@@ -306,7 +306,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add arithmetic, filling of gaps and filters of series to the KQL translator library."""
     _install_elementwise()
     _install_fill()

@@ -348,7 +348,7 @@ series_functions: tuple[SeriesFunction, ...] = (
 )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the functions that analyse series to the KQL translator library."""
     install_multi_results()
     _install_stats()

@@ -143,7 +143,7 @@ def parse_preview(node: Any, arguments: Sequence[Any], clause: Any) -> list[ir.O
     return choose_result(node, [("", lambda: [ir.Take(limit)]), ("", lambda: [ir.Count()])])
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add ``fork``, ``facet`` and the plugin ``preview`` to the KQL translator library."""
     add_operator("ForkOperator", _parse_fork)
     add_operator("FacetByOperator", _parse_facet)

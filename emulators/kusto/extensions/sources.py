@@ -351,7 +351,7 @@ _TABLE_ARGUMENTS = 2
 """Maximum number of arguments: the name, and a scope or an age that have no meaning for a local table."""
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add ``range``, ``union``, ``table()`` and ``materialized_view()`` to the KQL translator library."""
     replace_attribute(lower, "_lower_union", _patch_lower_union)
     replace_attribute(schema, "union_output_columns", _patch_union_columns)
@@ -361,7 +361,7 @@ def install() -> None:
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
 
 
-def _find_call(node: Any) -> Any | None:
+def _find_table_call(node: Any) -> Any | None:
     """Return the parse tree node of a call to ``table()`` or ``materialized_view()``; None for any other source."""
     inner = reader.unparenthesize(reader.collapse(node))
     if get_rule_name(inner) != "NamedFunctionCallExpression":
@@ -370,12 +370,12 @@ def _find_call(node: Any) -> Any | None:
 
 
 def _patch_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
-    return lambda node, scalars: _find_call(node) is not None or default(node, scalars)
+    return lambda node, scalars: _find_table_call(node) is not None or default(node, scalars)
 
 
 def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
     def lower_source(node: Any) -> ir.Source:
-        call = _find_call(node)
+        call = _find_table_call(node)
         return default(node) if call is None else ir.TableRef(_read_table_name(call))
 
     return lower_source

@@ -88,7 +88,7 @@ def _expand_where(where: ir.Where, expand: Callable[[ir.Expr], ir.Expr]) -> ir.W
     return where if predicate is where.predicate else ir.Where(predicate)
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add conditions over all columns to the KQL translator library."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     replace_attribute(schema, "resolve_let_refs", _patch_resolve)

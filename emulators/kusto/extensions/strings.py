@@ -397,7 +397,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add functions over strings and IPv4 addresses, and the size limit, to the KQL translator library."""
     _install_text()
     _install_ipv4()

@@ -272,7 +272,7 @@ def _render_texts(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
 macros: tuple[str, ...] = ()
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add ``mv-apply``, ``partition`` and ``mv-expand x to typeof(string)`` to the KQL translator library."""
     _install_mv_apply()
     _install_partition()

@@ -270,7 +270,8 @@ class NameRows(PipelineOperator):
         """Raise an error, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del prev
         raise unsupported_error(
-            "the operator 'as' inside a nested query, with a name that the query uses", "use a let statement instead"
+            "the operator 'as' inside a nested query, with a name that the query uses",
+            "name the rows in a let statement instead",
         )
 
     def render(self, prev: str, cols: list[str]) -> str:
@@ -357,7 +358,7 @@ _NESTING = frozenset({"ParenthesizedExpression", "ForkOperatorFork", "ForkOperat
 macros: tuple[str, ...] = ()
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the operators that select columns or rows, and the operator ``as``, to the KQL translator library."""
     _install_tabular()
     _install_as()

@@ -205,7 +205,7 @@ class TopHitters(SerializedOutputOperator):
         return ir.NamedExpr(ir.FunctionCall("sum", (by.expr,)))
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the operators ``top-nested`` and ``top-hitters`` to the KQL translator library."""
     add_operator("TopNestedOperator", _parse_top_nested)
     add_operator("TopNestedOperatorPart", lambda node: TopNested((_parse_level(node),)))

@@ -223,7 +223,7 @@ def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr],
         if isinstance(node, ir.FunctionCall):
             rendered = _render_call(default, node)
         elif isinstance(node, ir.UnaryOp) and node.op == "+":
-            rendered = _render_plus(default, node.operand)
+            rendered = _render_unary_plus(default, node.operand)
         elif isinstance(node, ir.BinaryOp) and node.op in _LOGICAL:
             for each in (node.left, node.right):
                 _check_condition(each, "dynamic")
@@ -241,7 +241,7 @@ def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr],
     return render_expr
 
 
-def _render_plus(default: Callable[[ir.Expr], str], operand: ir.Expr) -> str:
+def _render_unary_plus(default: Callable[[ir.Expr], str], operand: ir.Expr) -> str:
     kind = infer_static_type(operand)
     if kind in ("string", "bool", "guid"):
         raise semantic_error(f"The operator '+' does not accept an operand of type {kind}", inner="SEM0001")
@@ -380,7 +380,7 @@ def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
 macros: tuple[str, ...] = ()
 
 
-def install() -> None:
+def install_extension() -> None:
     """Make the translator library check the arguments of calls, conditions and keys."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     replace_attribute(lower, "_lower_function_call", _patch_function_call)

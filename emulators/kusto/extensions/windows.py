@@ -78,7 +78,7 @@ class WindowedOperator(PipelineOperator):
         return list(schema._operator_columns(self.operator, cols, None))  # noqa: SLF001  the library's own rules
 
 
-def install() -> None:
+def install_extension() -> None:
     """Add the window functions to the translator library, which rejects calls outside of a `WindowedOperator`."""
     for name in _FUNCTIONS:
         SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")

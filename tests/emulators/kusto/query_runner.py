@@ -32,7 +32,7 @@ def main() -> None:
     patch_library()
     limit_sql_length()
     for extension in EXTENSIONS:
-        extension.install()
+        extension.install_extension()
     connection = duckdb.connect(":memory:")
     connection.execute("SET TimeZone = 'UTC'")
     create_sql_objects(connection)

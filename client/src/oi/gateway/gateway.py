@@ -45,7 +45,7 @@ async def run_gateway(
         source = create_source(settings.source_kind, settings.source, context)
         _observe_spool(metrics, spool.spool, settings.spool.max_bytes)
         server = await serve_metrics(metrics, settings.metrics_port) if settings.metrics_port else None
-        _report_start(settings, spool.spool)
+        _log_start(settings, spool.spool)
         try:
             async with asyncio.TaskGroup() as group:
                 for task in (intake.run(), sender.run(), source.run(), _watch_clock(clock, metrics)):
@@ -100,7 +100,7 @@ def _observe_spool(metrics: Metrics, spool: GatewaySpool, max_bytes: int) -> Non
     metrics.observe_gauge("rejected_bytes", lambda: spool.rejected_bytes)
 
 
-def _report_start(settings: GatewaySettings, spool: GatewaySpool) -> None:
+def _log_start(settings: GatewaySettings, spool: GatewaySpool) -> None:
     _LOG.info(
         "The gateway sends to %s; %s messages wait in %s.",
         settings.service.url,

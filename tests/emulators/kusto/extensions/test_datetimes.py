@@ -117,4 +117,4 @@ def test_unsupported_calls_are_rejected(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize("text", ["hello", "2024-02-30", "12345678901"])
 def test_a_datetime_literal_has_the_format_of_a_datetime(endpoint: Endpoint, text: str) -> None:
     """A datetime literal with a text that is not a datetime is an error and not null."""
-    assert "has no format of a datetime" in str(endpoint.error(f"print datetime({text})"))
+    assert "does not have the format of a datetime" in str(endpoint.error(f"print datetime({text})"))

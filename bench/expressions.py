@@ -81,7 +81,7 @@ def _find_flags(call: ast.Call) -> ast.expr:
 def _evaluate_constant(node: ast.expr, values: Mapping[str, Any]) -> Any:
     """Return the value of an expression that contains only literals and names in ``values``.
 
-    None for any other expression.
+    Return None for any other expression.
     """
     if any(isinstance(each, ast.Call | ast.Subscript) for each in ast.walk(node)):
         return None

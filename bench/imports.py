@@ -1,6 +1,6 @@
 """Benchmark: import of a CSV file, compared with DuckDB's ``read_csv``.
 
-Also after a restart and with the same file again.
+The import is also measured after a restart, and with the same file again.
 """
 
 import os

@@ -55,7 +55,7 @@ def check_python_packages() -> AdvisoryReport:
 def find_advisories(pins: Path) -> list[str]:
     """Return the advisories that pip-audit finds for a file of pinned packages.
 
-    An empty list also if pip-audit gets no reply.
+    Return an empty list if it finds none, or gets no reply.
     """
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
     document = _parse_json(_run_command([*command, "--progress-spinner", "off", "--requirement", str(pins)]))

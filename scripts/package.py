@@ -210,7 +210,7 @@ def _read_wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
 def _find_installed_path(path: PurePosixPath) -> str:
     """Return the path in site-packages at which a wheel's file is installed.
 
-    An empty text if the file is not installed.
+    Return an empty text if the file is not installed.
     """
     if "__pycache__" in path.parts or path.suffix == ".pyc":
         return ""

@@ -76,7 +76,7 @@ class DurableEngine:
     async def run(self) -> None:
         """Run orchestrations until the host stops.
 
-        An activity that this interrupts runs again after the next start of the host.
+        An interrupted activity runs again after the next start of the host.
         """
         stop = asyncio.create_task(self._wake_on_stop())
         try:

@@ -59,7 +59,7 @@ def misplaced_results_error() -> QueryError:
 
 @contextlib.contextmanager
 def select_result(part: int) -> Iterator[None]:
-    """Context manager: select the result, by its index, for which a query is parsed."""
+    """Context manager: while it is active, a query is parsed for its result with the index ``part``."""
     token = _SELECTED.set(part)
     try:
         yield

@@ -71,7 +71,7 @@ def render_type_test(sql: str, types: tuple[str, ...]) -> str:
 def render_number_test(sql: str) -> str:
     """Return SQL that tests whether an expression is a number.
 
-    An empty text (no test) if the expression is too long.
+    Return an empty text (no test) if the expression is too long.
     """
     test = render_type_test(sql, _NUMBERS)
     return test and f"({test} OR typeof({sql}) LIKE 'DECIMAL%')"

@@ -322,7 +322,7 @@ def compute_components(
 def _select_training_points(values: Numbers, tested: int | None) -> Numbers:
     """Return the points from which the model is learned, without ``tested`` points at the end.
 
-    NaN replaces infinity.
+    Infinite points are replaced by NaN.
     """
     learned = values[: max(len(values) - max(tested or 0, 0), 0)]
     return np.where(np.isfinite(learned), learned, np.nan)

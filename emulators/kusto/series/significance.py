@@ -104,7 +104,7 @@ def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -
 def compute_beta_inv(probability: float | None, alpha: float | None, beta: float | None) -> Any:
     """Return a quantile of a beta distribution.
 
-    Null for a null argument or an invalid probability, NaN for an invalid alpha or beta.
+    Return null for a null argument or an invalid probability, and NaN for an invalid alpha or beta.
     """
     if probability is None or alpha is None or beta is None or not 0 < probability <= 1:
         return None

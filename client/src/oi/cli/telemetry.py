@@ -65,7 +65,7 @@ def _format_message_count(messages: int) -> str:
 def _find_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
     """Return the JSON pointer to the id in a connection's messages.
 
-    The default pointer if the key may not read the connection.
+    Return the default pointer if the key may not read the connection.
     """
     try:
         connection, _ = workspace.connections.get(lookup)

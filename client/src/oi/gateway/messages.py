@@ -97,7 +97,7 @@ def _encode_message(message: dict[str, Any]) -> bytes:
 def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Remove the metadata from a message, at the places that JSON pointers select.
 
-    Return it with the service's property names.
+    Return the metadata with the service's property names.
     """
     added: dict[str, Any] = {}
     for name, pointer in (("messageId", fields.message_id), ("deviceId", fields.device_id)):

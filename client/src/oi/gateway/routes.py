@@ -177,7 +177,7 @@ def _compile_topic(route: Route) -> re.Pattern[str]:
 def _build_target(route: Route, names: dict[str, str]) -> Target | None:
     """Build the target of a message from a rule, with the topic's levels for the ``{name}`` placeholders.
 
-    None if a name becomes invalid.
+    Return None if a name is then invalid.
     """
     connection = _fill_template(route.connection, names)
     device = None if route.device is None else _fill_template(route.device, names)

@@ -103,7 +103,7 @@ class CsvFile:
     def _suggest_delimiter(self, names: Sequence[str]) -> str:
         """Return a hint with a delimiter that would split the header into more columns.
 
-        An empty text if there is no such delimiter.
+        Return an empty text if there is no such delimiter.
         """
         header = self.delimiter.join(names)
         better = {

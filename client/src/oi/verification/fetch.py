@@ -138,7 +138,7 @@ def _save_note(note: str, reason: str, path: Path) -> str:
 def _parse_size(note: str) -> int:
     """Return the number of records that a signed checkpoint covers, without verification.
 
-    0 if the text is not a checkpoint.
+    Return 0 if the text is not a checkpoint.
     """
     lines = note.split("\n")
     size = lines[1] if len(lines) > _NOTE_LINES else ""

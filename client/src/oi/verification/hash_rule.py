@@ -76,7 +76,7 @@ def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
     """Return a description of the fault that fields by which queries filter are not text.
 
-    An empty text if all are text.
+    Return an empty text if all are text.
     """
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""

@@ -16,7 +16,7 @@ ROWS = 2000
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the tables Telemetry and Devices."""
+    """Return a folder with Parquet files for the tables Telemetry and Devices."""
     path = tmp_path_factory.mktemp("parquet")
     index = range(ROWS)
     payloads = [f'{{"temp": {20 + i % 10}.5, "motor": {{"rpm": {1000 + i}}}, "tags": ["t{i % 3}"]}}' for i in index]
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """Return an emulator with the folder for the tests of one module."""
+    """Return an emulator over the folder for the tests of one module."""
     running = start_emulator(
         tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
     )
@@ -48,7 +48,7 @@ def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="session")
 def shared_endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """Return one emulator for all modules that only send queries, because its start takes over a second."""
+    """Return one emulator for all modules that only send queries, because its start is slow."""
     running = start_emulator(
         tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
     )

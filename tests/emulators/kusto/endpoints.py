@@ -59,7 +59,7 @@ class Endpoint:
             return client.execute_query("Telemetry", text, properties).primary_results[0]
 
     def rows(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[list[Any]]:
-        """Execute a query and return its rows without conversion."""
+        """Execute a query and return its rows as they are."""
         rows: list[list[Any]] = self.table(text, parameters, **options).raw_rows
         return rows
 

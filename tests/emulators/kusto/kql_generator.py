@@ -1,4 +1,4 @@
-"""Generator of random KQL queries with fixed seeds, and of versions of them with small changes.
+"""Generator of random KQL queries with fixed seeds, and of slightly changed versions of them.
 
 Most of the changed queries are invalid, so that half of all queries are.
 """
@@ -71,7 +71,7 @@ class QueryGenerator:
         self._aggregates = list(aggregates)
 
     def generate(self, count: int) -> Iterator[str]:
-        """Yield random queries, each followed by one or two changed versions; all functions occur equally often."""
+        """Yield random queries, each followed by one or two changed versions; each function occurs equally often."""
         yield from itertools.islice(self._generate_all(), count)
 
     def _generate_all(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Separate process that executes queries over the table T; it reads and writes JSON lists.
+"""Test process that executes queries over the table T; it reads and writes JSON lists.
 
 Each result is ``[code, columns]``: the code of the error, empty if the query was accepted, and name and type of the
 columns.
@@ -27,7 +27,7 @@ _VALUES = {
 
 
 def main() -> None:
-    """Execute the queries from standard input."""
+    """Read queries from standard input and execute them."""
     sys.setrecursionlimit(3000)
     patch_library()
     limit_sql_length()

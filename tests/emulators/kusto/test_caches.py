@@ -28,7 +28,7 @@ MINUTE = timedelta(minutes=1)
 def query_cached(
     endpoint: Endpoint, text: str = NOW, request_id: str = "", n: int | None = None, **options: Any
 ) -> Any:
-    """Execute a query and return its value and the reply's property ``ServerCache``, or None without it."""
+    """Execute a query; return its value and the reply's property ``ServerCache`` or None."""
     properties = ClientRequestProperties()
     if request_id:
         properties.client_request_id = request_id
@@ -46,7 +46,7 @@ def query_cached(
 
 
 def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
-    """A repeated query gets the cached result and the first request's id if the result is not older than allowed."""
+    """A repeated query gets the cached result and the first request's id, if the result is recent enough."""
     text = NOW + " | where n > -1"
     first, uncached = query_cached(endpoint, text, "first-request", query_results_cache_max_age="00:05:00")
     again, origin = query_cached(endpoint, text, "second-request", query_results_cache_max_age="00:05:00")
@@ -69,7 +69,7 @@ def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
     ],
 )
 def test_a_different_request_is_computed(endpoint: Endpoint, other: dict[str, Any]) -> None:
-    """A query is executed if any part of the request differs, or if the request allows no cached result."""
+    """A query is executed if a part of the request differs, or if the request allows no cached result."""
     first, _ = query_cached(endpoint, query_results_cache_max_age="00:05:00")
     then, origin = query_cached(endpoint, **other)
     assert origin is None
@@ -77,7 +77,7 @@ def test_a_different_request_is_computed(endpoint: Endpoint, other: dict[str, An
 
 
 def test_a_failure_is_not_cached(endpoint: Endpoint) -> None:
-    """A query that has failed is executed again and not read from the cache."""
+    """A query that failed is not cached and is executed again."""
     text = "print toscalar(range i from 1 to 3 step 1 | where error_(i))"
     for _ in range(2):
         assert endpoint.code(text, query_results_cache_max_age="00:05:00")
@@ -85,7 +85,7 @@ def test_a_failure_is_not_cached(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("age", ["soon", 5, "-00:00:01"])
 def test_the_maximum_age_must_be_a_timespan(endpoint: Endpoint, age: object) -> None:
-    """A maximum age that is not a timespan is rejected with the name of the option."""
+    """A maximum age that is not a timespan is rejected with the option's name."""
     options = {"Options": {"query_results_cache_max_age": age}}
     reply = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"csl": "print 1", "properties": options})
     assert reply.status_code == 400
@@ -103,7 +103,7 @@ def create_key(text: str) -> bytes:
 
 
 def test_results_older_than_the_maximum_age_are_ignored() -> None:
-    """A result that is too old for one request stays cached for requests with a higher maximum age."""
+    """A result that is too old for one request stays cached for requests that allow a higher age."""
     cache = QueryResultsCache()
     cache.store(create_key("a"), build_cached_result(1, MINUTE))
     assert cache.find(create_key("a"), MINUTE / 2) is None
@@ -111,7 +111,7 @@ def test_results_older_than_the_maximum_age_are_ignored() -> None:
 
 
 def test_the_least_recently_used_result_is_removed_first() -> None:
-    """The cache does not exceed its size limit, and does not store a result that is too large."""
+    """The cache removes the least recently used result first and stores no result that is too large."""
     cache = QueryResultsCache(max_bytes=1000)
     for name in "abc":
         cache.store(create_key(name), build_cached_result(300))
@@ -123,7 +123,7 @@ def test_the_least_recently_used_result_is_removed_first() -> None:
 
 
 def test_a_statement_is_parsed_once() -> None:
-    """A repeated SQL text is parsed once and can run with other values and on another cursor."""
+    """A repeated SQL text is parsed once, and can run with other values on another cursor."""
     statements = StatementCache()
     with duckdb.connect() as connection:
         statement = statements.parse_select(connection, "SELECT $n + 1")
@@ -134,13 +134,13 @@ def test_a_statement_is_parsed_once() -> None:
 
 @pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "CREATE TABLE t (i INT)", ""])
 def test_only_a_single_select_is_accepted(sql: str) -> None:
-    """A SQL text that is not exactly one SELECT is rejected."""
+    """An SQL text other than one SELECT is rejected."""
     with duckdb.connect() as connection, pytest.raises(QueryError):
         StatementCache().parse_select(connection, sql)
 
 
 def test_long_statements_displace_others() -> None:
-    """The total length of cached statements is limited, so that a long statement displaces other statements."""
+    """The total length of cached statements is limited; a long statement removes others."""
     statements = StatementCache()
     with duckdb.connect() as connection:
         first = statements.parse_select(connection, "SELECT 1")

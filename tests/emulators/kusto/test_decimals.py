@@ -9,7 +9,7 @@ from emulators.kusto.decimals import format_decimal, is_representable
 
 @pytest.mark.parametrize(("text", "fits"), [("1.123456789", True), ("1.1234567890", True), ("1.1234567891", False)])
 def test_nine_digits_after_the_point_fit(text: str, fits: bool) -> None:  # noqa: FBT001
-    """A decimal has at most nine digits after the point, not counting trailing zeros."""
+    """A decimal has at most nine digits after the point; zeros at the end do not count."""
     assert is_representable(Decimal(text)) is fits
 
 
@@ -20,7 +20,7 @@ def test_29_whole_digits_fit() -> None:
 
 
 def test_all_digits_are_checked() -> None:
-    """All digits of a decimal are checked, even beyond Python's default precision."""
+    """All digits of a decimal are checked, also beyond Python's default precision."""
     assert is_representable(Decimal("9" * 29 + ".123456789"))
     assert not is_representable(Decimal("12345678901234567890.1234567891"))
 

@@ -1,4 +1,4 @@
-"""Tests that random queries have the same outcome in the engine and in Microsoft's KQL language service."""
+"""Tests that random queries have the same outcome in the engine and in the KQL language service."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _UNSUPPORTED = ("EMB0001", "EMB0003")
 
 @dataclass(slots=True)
 class Comparison:
-    """Counts and differences of a run; ``failed`` is the number of queries that the language service cannot analyze."""
+    """Counts and differences of a run of random queries."""
 
     compared: int = 0
     agreed: int = 0
@@ -42,7 +42,7 @@ class Comparison:
     other_columns: list[str] = field(default_factory=list)
 
     def add(self, query: str, service: dict[str, Any], code: str, columns: list[list[str]]) -> None:
-        """Compare one query: the reply of the language service with that of the engine."""
+        """Compare the language service's reply to a query with the engine's."""
         if service["errors"] is None:
             self.failed += 1
             return
@@ -67,7 +67,7 @@ class Comparison:
 
 
 def compare_queries(queries: list[str]) -> Comparison:
-    """Run queries in Microsoft's language service and in the emulator, and compare the results."""
+    """Run queries in the language service and in the engine, and compare the results."""
     tables = {"T": list(TABLE.items())}
     comparison = Comparison()
     for start in range(0, len(queries), _PART):
@@ -90,7 +90,7 @@ def run_in_process(arguments: list[str], text: str = "") -> str:
 
 
 def find_symbols() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the functions and aggregates that the engine supports and whose results can be compared."""
+    """Return the functions and aggregates that the engine supports and that can be compared."""
     code = (
         "import json; from scripts.kql_language import *; install_engine(); "
         "print(json.dumps({kind: sorted(names) for kind, names in find_supported(read_language()).items()}))"
@@ -109,13 +109,13 @@ def generate_queries(count: int, seed: int) -> list[str]:
 
 
 def count_queries(names: Iterable[str], queries: Iterable[str]) -> dict[str, int]:
-    """Return the number of queries in which each name is called."""
+    """Return for each name the number of queries that call it."""
     found = Counter(name for query in queries for name in set(_CALL.findall(query)))
     return {name: found[name] for name in names}
 
 
 def check_comparison(comparison: Comparison) -> None:
-    """Check that the emulator agrees with the language service on enough queries."""
+    """Check that engine and language service agree, and that enough queries ran."""
     assert comparison.failed <= comparison.compared * _MOST_FAILURES
     assert comparison.accepted_locally == []
     assert comparison.agreed / comparison.compared >= _LEAST_AGREEMENT, comparison.rejected_locally
@@ -124,14 +124,14 @@ def check_comparison(comparison: Comparison) -> None:
 
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING)
 def test_queries_have_the_same_outcome() -> None:
-    """Engine and language service both accept a query, with the same columns, or both reject it."""
+    """Engine and language service accept a query with the same columns, or both reject it."""
     check_comparison(compare_queries(generate_queries(_SHORT, seed=1)))
 
 
 @pytest.mark.soak
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING)
 def test_many_queries_have_the_same_outcome() -> None:
-    """Engine and language service agree on 20,000 queries, half of them invalid, that contain every function."""
+    """Engine and language service agree on 20,000 queries, half of them invalid, with every function."""
     functions, aggregates = find_symbols()
     queries = list(QueryGenerator(2, functions, aggregates).generate(_LONG))
     counts = count_queries([each["name"] for each in (*functions, *aggregates)], queries)

@@ -1,4 +1,4 @@
-"""Tests of queries in the engine that cannot be interrupted."""
+"""Tests of the engine's queries that cannot be interrupted."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ from emulators.kusto.translator import Translator
 
 
 class _UninterruptibleExecution:
-    """Fake execution that ignores interrupts, because a real one would occupy the cores of the test process."""
+    """Fake execution that ignores interrupts, without using the processor."""
 
     released = threading.Event()
 
@@ -38,7 +38,7 @@ class _ConstantTranslator:
 
 
 async def test_an_uninterruptible_query_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the timeout the caller gets an error at once; if the query ignores the interrupt, the process ends."""
+    """At the timeout, the caller gets an error at once; a query that ignores the interrupt ends the process."""
     reasons: list[object] = []
 
     def abort_process(reason: object) -> None:
@@ -59,7 +59,7 @@ async def test_an_uninterruptible_query_ends_the_process(monkeypatch: pytest.Mon
 
 
 def test_a_query_that_has_just_ended_can_be_stopped() -> None:
-    """Interrupting an execution that has already ended has no effect."""
+    """Interrupting an execution that has ended has no effect."""
     with duckdb.connect() as connection:
         execution = Execution(connection.cursor(), StatementCache(), "print 1", "SELECT 1", {}, RequestOptions())
         assert execution.run().rows == b"[1]"

@@ -1,4 +1,4 @@
-"""Tests of the error messages for faulty queries, which have the status 400."""
+"""Tests of error messages for invalid queries, which have the status 400."""
 
 import httpx
 import pytest
@@ -49,7 +49,7 @@ ILL_TYPED = [
 
 
 def get_error_message(endpoint: Endpoint, text: str) -> str:
-    """Return the error message of a query; check the rules that hold for every message."""
+    """Return the error message of a query, and check the rules for all messages."""
     body = {"db": "Telemetry", "csl": text}
     response = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, timeout=60)
     assert response.status_code == 400, response.text
@@ -61,7 +61,7 @@ def get_error_message(endpoint: Endpoint, text: str) -> str:
 
 @pytest.mark.parametrize(("text", "sentence", "place"), NAMED)
 def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentence: str, place: str) -> None:
-    """The error about a name or construct contains the name or construct and its position."""
+    """The error about a name or construct contains it and its position."""
     message = get_error_message(endpoint, text)
     assert sentence in message
     assert message.endswith(f"[line:position={place}]")
@@ -69,7 +69,7 @@ def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentenc
 
 @pytest.mark.parametrize(("text", "sentence"), ILL_TYPED)
 def test_type_and_value_faults_are_client_errors(endpoint: Endpoint, text: str, sentence: str) -> None:
-    """Errors about types and values have status 400 and use the terms of KQL."""
+    """Errors about types and values have status 400 and use KQL's terms."""
     assert sentence in get_error_message(endpoint, text)
 
 

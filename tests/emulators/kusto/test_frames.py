@@ -1,4 +1,4 @@
-"""Tests of the format of timespans, values and error documents."""
+"""Tests of the format of timespans, values and errors in replies."""
 
 import json
 from datetime import date, datetime, time, timedelta
@@ -20,7 +20,7 @@ NAIVE = datetime(2026, 1, 2, 3, 4, 5, 6)  # noqa: DTZ001  as DuckDB returns inst
 
 @given(st.timedeltas(timedelta(days=-10_000), timedelta(days=10_000)))
 def test_the_client_parses_timespans(span: timedelta) -> None:
-    """The official client reads a timespan's text as the same duration."""
+    """The official client reads the text of a timespan as the same duration."""
     assert abs(to_timedelta(format_timespan(span)) - span) <= timedelta(microseconds=1)
 
 
@@ -50,7 +50,7 @@ def test_the_client_parses_timespans(span: timedelta) -> None:
         ("string", None, ""),
     ],
 )
-def test_value_formats(kind: str, value: Any, wire: Any) -> None:
+def test_values_have_the_format_of_data_explorer(kind: str, value: Any, wire: Any) -> None:
     """Each value has the format of Data Explorer; a null string is an empty string."""
     assert json.loads(b"[" + encode_rows([("c", kind)], [[value]]) + b"]") == [[wire]]
 
@@ -64,7 +64,7 @@ def test_value_formats(kind: str, value: Any, wire: Any) -> None:
     ],
 )
 def test_the_end_of_a_day_is_its_last_tick(value: Any, wire: Any) -> None:
-    """With ends of periods, the last microsecond of a day becomes the day's last tick; other times are unchanged."""
+    """If ends of periods are requested, the last microsecond of a day becomes its last tick."""
     encoded = encode_rows([("c", "datetime")], [[value]], ends_of_periods=True)
     assert json.loads(b"[" + encoded + b"]") == [[wire]]
 
@@ -83,8 +83,8 @@ def test_integers_outside_64_bits_fail() -> None:
         encode_rows([("c", "dynamic")], [[[2**70]]])
 
 
-def test_a_syntax_error_document() -> None:
-    """The error document has the members that clients read, with the position as text."""
+def test_a_syntax_error_document_has_the_position() -> None:
+    """The error document has the members that clients read, with the position in the text."""
     document = json.loads(render_error_document(syntax_error("unexpected end", (3, 14)), "id-1"))
     error = document["error"]
     assert error["code"] == "BadRequest_SyntaxError"
@@ -95,7 +95,7 @@ def test_a_syntax_error_document() -> None:
 
 
 def test_a_failure_during_execution_replaces_the_rows() -> None:
-    """If execution fails, the data set contains the error instead of rows, and the last frame has the error flag."""
+    """If execution fails, the reply has the error instead of rows, and the last frame has the error flag."""
     frames = json.loads(render_failed_data_set(out_of_memory_error(), "id-1"))
     (row,) = frames[2]["Rows"]
     assert row["OneApiErrors"][0]["error"]["code"] == "LimitsExceeded"
@@ -104,6 +104,6 @@ def test_a_failure_during_execution_replaces_the_rows() -> None:
 
 @given(st.text(max_size=30), st.one_of(st.none(), st.tuples(st.integers(1, 99), st.integers(1, 99))))
 def test_errors_can_be_transferred_between_processes(message: str, position: tuple[int, int] | None) -> None:
-    """An error that another process recreates from its arguments has the same error document."""
+    """An error that another process recreates has the same error document."""
     error = semantic_error(message, position=position)
     assert QueryError(**error.to_arguments()).to_document() == error.to_document()

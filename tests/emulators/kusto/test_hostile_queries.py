@@ -1,4 +1,4 @@
-"""Tests that a query that exhausts time or memory fails alone, and the engine continues."""
+"""Tests that a query which exhausts time or memory fails alone."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ GREEDY = [
 
 
 def test_a_timeout_ends_only_the_query(endpoint: Endpoint) -> None:
-    """A query that exceeds its server timeout fails and is stopped, and later queries succeed."""
+    """A query that exceeds the server timeout fails and is stopped; later queries succeed."""
     error = endpoint.error(ENDLESS, servertimeout=timedelta(seconds=1))
     assert isinstance(error, KustoApiError)
     assert error.get_api_error().code == "RequestExecutionTimeout"
@@ -64,7 +64,7 @@ def test_a_timeout_ends_only_the_query(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("text", EXPANDING, ids=range(len(EXPANDING)))
 def test_expanding_and_nested_texts_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """A query text that is too long, too deeply nested, or expands too much is rejected."""
+    """A query text is rejected if it is too long, too deep, or expands too much."""
     error = endpoint.error(text)
     assert "EMB0003" in str(error)
     assert endpoint.rows("print 1") == [[1]]
@@ -80,7 +80,7 @@ def test_values_of_gigabytes_fail_only_the_query(endpoint: Endpoint, text: str) 
 
 @pytest.mark.parametrize("text", JOINED)
 def test_texts_above_4_gib_fail_only_the_query(endpoint: Endpoint, text: str) -> None:
-    """A text over 4 GiB is rejected before it is created, because DuckDB's own check would invalidate the database."""
+    """A text over 4 GiB is rejected before it is created, because otherwise DuckDB's database becomes invalid."""
     error = endpoint.error(f"{GIGABYTE} | project n = strlen({text})", servertimeout=timedelta(seconds=20))
     assert "E_RUNAWAY_QUERY" in str(error)
     assert endpoint.process.poll() is None
@@ -88,7 +88,7 @@ def test_texts_above_4_gib_fail_only_the_query(endpoint: Endpoint, text: str) ->
 
 
 def test_a_text_that_doubles_with_every_operator_is_rejected(endpoint: Endpoint) -> None:
-    """The size limit also counts texts of earlier operators, and the error names the function."""
+    """The size limit counts texts of earlier operators, too; the error contains the function."""
     doubling = "print a = strrep('x', 1024)" + " | extend a = strcat(a, a)" * 14
     assert endpoint.rows(f"{doubling} | project strlen(a)") == [[16_777_216]]
     error = endpoint.error(f"{doubling} | project n = strlen(strcat(a, a))")
@@ -97,7 +97,7 @@ def test_a_text_that_doubles_with_every_operator_is_rejected(endpoint: Endpoint)
 
 @pytest.mark.parametrize("repeats", [2, pytest.param(8, marks=pytest.mark.soak)])
 def test_repeated_greedy_queries_release_their_memory(endpoint: Endpoint, repeats: int) -> None:
-    """Ordinary queries succeed after any number of queries that use up the memory, because it is released."""
+    """After any number of queries that use up the memory, ordinary queries succeed."""
     greedy = [
         *GREEDY,
         "range i from 1 to 400 step 1 | extend s = strcat(strrep('x', 1024), i) | extend l = repeat(s, 9000)",
@@ -122,7 +122,7 @@ def _measure_data(endpoint: Endpoint) -> int:
 
 @asynccontextmanager
 async def run_hostile_queries(endpoint: Endpoint, count: int) -> AsyncIterator[httpx.AsyncClient]:
-    """Run endless queries while the block runs; afterwards their callers disconnect."""
+    """Run endless queries for the duration of the block; then disconnect their callers."""
     body = {"db": "Telemetry", "csl": ENDLESS, "properties": '{"Options": {"servertimeout": "00:30:00"}}'}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=endpoint.url, timeout=1800, limits=limits) as client:
@@ -140,14 +140,14 @@ async def run_hostile_queries(endpoint: Endpoint, count: int) -> AsyncIterator[h
 
 @pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.soak)])
 async def test_an_ordinary_query_succeeds_during_endless_ones(endpoint: Endpoint, count: int) -> None:
-    """Queries that never end do not block a short query."""
+    """While queries run that never end, a short query succeeds."""
     async with run_hostile_queries(endpoint, count):
         query = "Telemetry | where DeviceId == 'dev-01' | count"
         assert await asyncio.to_thread(endpoint.rows, query) == [[100]]
 
 
 async def test_queries_beyond_the_queue_are_throttled(endpoint: Endpoint) -> None:
-    """While the queue is full, queries are rejected with 429; when the queue has space again, queries succeed."""
+    """While the queue is full, queries get 429; later, queries succeed again."""
     async with run_hostile_queries(endpoint, MAX_RUNNING + MAX_WAITING) as client:
         response = await client.post("/v2/rest/query", json={"db": "Telemetry", "csl": "print 1"})
         assert response.status_code == 429
@@ -163,7 +163,7 @@ async def test_a_disconnect_stops_the_query(endpoint: Endpoint) -> None:
 
 
 def test_a_killed_translator_is_replaced(endpoint: Endpoint) -> None:
-    """A query succeeds after the translator processes are killed."""
+    """After the translator processes are killed, a query succeeds."""
     children = subprocess.run(["pgrep", "-P", str(endpoint.process.pid)], capture_output=True, check=True, text=True)
     for child in children.stdout.split():
         os.kill(int(child), signal.SIGKILL)

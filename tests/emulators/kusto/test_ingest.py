@@ -26,7 +26,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def build_message(number: int, connection: str = "press", identifier: str | None = None) -> HubMessage:
-    """Return a message with a content that depends on its number."""
+    """Return a message whose content depends on its number."""
     impulse = Impulse(
         message_id=identifier or f"m-{number}",
         timestamp=START + timedelta(seconds=number),
@@ -84,12 +84,12 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
 
 
 def has_processed(count: int) -> Any:
-    """Return a condition that is true when the emulator has processed this number of events since its start."""
+    """Return a condition that is true after the emulator has processed this number of events."""
     return lambda stats: sum(stats["ingest"][key] for key in ("added", "copies", "unrouted", "malformed")) == count
 
 
 def test_an_impulse_becomes_a_row(installation: Installation) -> None:
-    """Each member of an impulse is stored in its column with its Kusto type."""
+    """Each member of an impulse (telemetry message) is stored in its column with its Kusto type."""
     installation.send(build_message(3))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))
@@ -109,7 +109,7 @@ def test_an_impulse_becomes_a_row(installation: Installation) -> None:
 
 
 def test_new_events_are_ingested_and_committed(installation: Installation) -> None:
-    """New events are stored, and the offset of the consumer group is committed to the hub."""
+    """New events are stored, and the consumer group's offset is committed to the hub."""
     endpoint = installation.start()
     for number in range(5):
         installation.send(build_message(number, f"c{number}"))
@@ -123,7 +123,7 @@ def test_new_events_are_ingested_and_committed(installation: Installation) -> No
 
 
 def test_duplicates_are_removed_within_and_between_batches(installation: Installation) -> None:
-    """Messages of one connection with the same id are stored once; other connections may use the same id."""
+    """Messages of a connection with the same id are stored once; other connections may use the id."""
     installation.send(
         build_message(1),
         build_message(1),
@@ -146,7 +146,7 @@ def test_duplicates_are_removed_within_and_between_batches(installation: Install
 
 
 def test_an_id_may_be_repeated_after_a_day(installation: Installation) -> None:
-    """A message is not a duplicate if the message with the same id was received more than 24 hours before."""
+    """A message is not a duplicate if the other message with its id is more than 24 hours older."""
     installation.send(build_message(1))
     installation.start().wait_for_stats(has_processed(1))
     installation.end()
@@ -159,7 +159,7 @@ def test_an_id_may_be_repeated_after_a_day(installation: Installation) -> None:
 
 
 def test_unrouted_impulses_are_not_stored(installation: Installation) -> None:
-    """Impulses of the reserved connection are counted but not stored."""
+    """Impulses of the reserved connection for unrouted events are counted but not stored."""
     installation.send(build_message(1, UNROUTED), build_message(2))
     endpoint = installation.start()
     assert endpoint.wait_for_stats(has_processed(2))["ingest"]["unrouted"] == 1
@@ -179,7 +179,7 @@ MALFORMED = [
 
 
 def test_malformed_impulses_do_not_block_others(installation: Installation) -> None:
-    """Each malformed event is stored separately with a reason; the other events are in the table."""
+    """A malformed event is stored separately with a reason; other events are in the table."""
     installation.send(build_message(0))
     for number, body in enumerate(MALFORMED):
         installation.send(HubMessage(body, "press", {}), build_message(number + 1))
@@ -195,7 +195,7 @@ def test_malformed_impulses_do_not_block_others(installation: Installation) -> N
 
 @pytest.mark.parametrize(("total", "kills"), [(20_000, 4), pytest.param(100_000, 16, marks=pytest.mark.soak)])
 def test_messages_are_stored_once_despite_kills(installation: Installation, total: int, kills: int) -> None:
-    """Repeated kills during ingestion neither lose nor duplicate a message."""
+    """If the emulator is killed repeatedly during ingestion, each message is stored once."""
     connections = 5
     for first in range(0, total, 5000):
         installation.send(*(build_message(number, f"c{number % connections}") for number in range(first, first + 5000)))
@@ -211,7 +211,7 @@ def test_messages_are_stored_once_despite_kills(installation: Installation, tota
 
 
 def test_the_offset_in_the_table_is_authoritative(installation: Installation) -> None:
-    """If the hub has lost the consumer group's offset, ingestion continues from the offset in the database."""
+    """If the hub has lost the consumer group's offset, ingestion continues from the database's offset."""
     installation.send(*(build_message(number) for number in range(10)))
     installation.start().wait_for_stats(has_processed(10))
     installation.end()
@@ -233,7 +233,7 @@ def test_the_offset_in_the_table_is_authoritative(installation: Installation) ->
 
 
 def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> None:
-    """If the file of the event hub is replaced, all events of the new file are ingested."""
+    """If the hub's file is replaced, all events of the new file are ingested."""
     installation.send(*(build_message(number) for number in range(10)))
     installation.start().wait_for_stats(has_processed(10))
     installation.end()
@@ -247,7 +247,7 @@ def test_a_replaced_hub_is_read_from_its_start(installation: Installation) -> No
 
 
 def test_queries_cannot_read_internal_tables(installation: Installation) -> None:
-    """A query that names an internal table of the database schema ``ingest`` is rejected."""
+    """A query that names a table of the internal schema ``ingest`` is rejected."""
     installation.send(build_message(1))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))
@@ -256,7 +256,7 @@ def test_queries_cannot_read_internal_tables(installation: Installation) -> None
 
 
 def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
-    """If standard input ends, the emulator ends and releases the database, even during a query."""
+    """When standard input ends, the emulator ends and releases the database, even during a query."""
     installation.send(*(build_message(number) for number in range(3000)))
     endpoint = installation.start("--exit-with-parent", stdin=subprocess.PIPE)
     endpoint.wait_for_stats(has_processed(3000))
@@ -273,7 +273,7 @@ def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
 
 
 def test_a_new_process_waits_for_the_database_file(installation: Installation) -> None:
-    """A new emulator waits until the previous one has released the database file."""
+    """A new emulator waits until the previous one has released the database."""
     installation.send(build_message(1))
     first = installation.start()
     first.wait_for_stats(has_processed(1))

@@ -16,7 +16,7 @@ from tests.emulators.kusto.endpoints import Endpoint, end, start_emulator
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a file of two rows in a subfolder, and a file that may not be read."""
+    """Return a folder with a file of two rows and a file that may not be read."""
     folder = tmp_path_factory.mktemp("ingestion")
     (folder / "files" / "job's").mkdir(parents=True)
     rows = pa.table(
@@ -53,7 +53,7 @@ def execute_command(endpoint: Endpoint, command: str) -> None:
 
 
 def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) -> None:
-    """Repeating a command adds no rows; with another tag the rows are added again."""
+    """A repeated command adds no rows; with another tag, the rows are added again."""
     file = str(folder / "files" / "job's" / "rows.parquet")
     for tag, rows in (("a-1", 2), ("a-1", 2), ("a-2", 4)):
         execute_command(endpoint, build_command(file, tag))

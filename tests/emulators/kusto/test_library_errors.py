@@ -39,26 +39,26 @@ from emulators.kusto.library_errors import error_from_duckdb, error_from_transla
     ],
 )
 def test_faults_of_a_query_have_their_code(error: duckdb.Error, inner: str, sentence: str) -> None:
-    """A fault that DuckDB finds in a query is reported with the code and in the terms of KQL."""
+    """An error that DuckDB finds in a query is reported with its code and in KQL's terms."""
     found = error_from_duckdb(error)
     assert found.inner == inner
     assert sentence in found.sentence
 
 
 def test_values_are_named_with_kusto_types() -> None:
-    """A value that cannot be converted is reported with the Kusto name of the type."""
+    """The error about a value that cannot be converted contains the Kusto type."""
     error = duckdb.ConversionException("Conversion Error: Could not convert string 'abc' to INT64")
     assert error_from_duckdb(error).sentence == "'abc' is not a valid long"
 
 
 def test_messages_contain_no_sql() -> None:
-    """A message of DuckDB that quotes SQL is replaced by a general sentence."""
+    """A general sentence replaces a message of DuckDB that quotes SQL."""
     error = duckdb.InvalidInputException("Invalid Input Error: bad value in SELECT secret FROM t")
     assert "secret" not in error_from_duckdb(error).message
 
 
 def test_interruption_and_memory_are_not_faults_of_the_query() -> None:
-    """An interrupted query is a timeout, and a query without memory has its own error; neither is a semantic error."""
+    """An interrupted query is a timeout; a query without memory has its own error."""
     interrupted = error_from_duckdb(duckdb.InterruptException("INTERRUPT Error: Interrupted!"))
     exhausted = error_from_duckdb(duckdb.OutOfMemoryException("Out of Memory Error: failed"))
     in_python = error_from_duckdb(duckdb.InvalidInputException("executing the UDF: MemoryError: "))
@@ -68,7 +68,7 @@ def test_interruption_and_memory_are_not_faults_of_the_query() -> None:
 
 
 def test_a_fatal_error_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a fatal error of DuckDB the process ends, because DuckDB has invalidated the database."""
+    """After a fatal error of DuckDB the process ends, because the database is invalid."""
     ended: list[object] = []
     monkeypatch.setattr(library_errors, "abort_process", ended.append)
     error = duckdb.FatalException("FATAL Error: database invalidated")
@@ -87,14 +87,14 @@ def test_a_fatal_error_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_syntax_errors_name_the_unexpected_text(message: str, span: SourceSpan, expected: str) -> None:
-    """A syntax error names the unexpected text, its position (columns count from 1), and a few alternatives."""
+    """A syntax error contains the unexpected text, its position, and a few alternatives."""
     error = error_from_translator(KqlSyntaxError("?", [Diagnostic(span, message)]), "T\n| x ?")
     assert error.sentence.startswith(expected)
     assert error.position == (span.line, span.column + 1)
 
 
 def test_a_wrong_number_of_arguments_is_a_semantic_error() -> None:
-    """The accepted numbers of arguments are listed in the words of Kusto."""
+    """The error about a wrong number of arguments lists the accepted numbers."""
     error = error_from_translator(
         KqlUnsupportedError("function:f", SourceSpan(1, 6), "f() takes (1, 2) arguments, not 3"), "print f()"
     )
@@ -112,13 +112,13 @@ def test_a_wrong_number_of_arguments_is_a_semantic_error() -> None:
     ],
 )
 def test_unsupported_constructs_have_their_kql_name(construct: str, expected: str) -> None:
-    """The error about an unsupported construct names the construct as the query writes it."""
+    """The error about an unsupported construct contains it as the query has it."""
     error = error_from_translator(KqlUnsupportedError(construct, SourceSpan(1, 4)), "T | foo x")
     assert error.sentence.startswith(f"{expected} is not supported")
 
 
 def test_hints_about_internals_are_hidden() -> None:
-    """A reason that the translator library states for users is shown; a reason that mentions internals is hidden."""
+    """Reasons of the translator library for users are shown; reasons about internals are hidden."""
     shown = error_from_translator(KqlUnsupportedError("let:x", None, "use DuckDB instead"), "")
     hidden = error_from_translator(KqlUnsupportedError("let:x", None, "see translate/functions"), "")
     assert "(use the engine instead)" in shown.sentence
@@ -126,6 +126,6 @@ def test_hints_about_internals_are_hidden() -> None:
 
 
 def test_a_default_value_of_another_type_has_its_own_code() -> None:
-    """A default value that does not match its query parameter's type has an error code of its own."""
+    """A default value of another type than its query parameter has its own error code."""
     assert error_from_translator(KqlSchemaError("<default>"), "").inner == "SEM0219"
     assert error_from_translator(KqlSchemaError("Col", "does not exist"), "").sentence == "Col: does not exist"

@@ -1,4 +1,4 @@
-"""Tests of query parameters: conversion, validation, and protection against injected KQL or SQL."""
+"""Tests of query parameters: conversion, validation, and protection from injected KQL or SQL."""
 
 import contextlib
 import json
@@ -57,7 +57,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
     ],
 )
 def test_literals_are_converted(kind: str, wire: Any, value: Any) -> None:
-    """Each form of a KQL literal is converted to the right value."""
+    """Each form of a KQL literal is converted to its value."""
     assert parse_parameter(wire, kind, "p") == value
 
 
@@ -89,7 +89,7 @@ def test_literals_are_converted(kind: str, wire: Any, value: Any) -> None:
     ],
 )
 def test_values_of_other_types_are_rejected(kind: str, wire: Any) -> None:
-    """A value of a wrong type is rejected with the parameter's name, but without the value."""
+    """A value of a wrong type is rejected with the parameter's name, without the value."""
     with pytest.raises(QueryError, match="'p' is not of its declared type"):
         parse_parameter(wire, kind, "p")
 
@@ -132,7 +132,7 @@ def test_timespans_of_whole_microseconds_are_exact(microseconds: int) -> None:
 
 @given(TEXTS, st.sampled_from(["bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid", "dynamic"]))
 def test_any_text_is_a_value_or_a_query_error(text: str, kind: str) -> None:
-    """Any text of a parameter is either converted to a value or rejected with a QueryError."""
+    """Any text for a parameter is converted to a value or rejected with a QueryError."""
     with contextlib.suppress(QueryError):
         parse_parameter(text, kind, "p")
 
@@ -140,7 +140,7 @@ def test_any_text_is_a_value_or_a_query_error(text: str, kind: str) -> None:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(TEXTS)
 def test_strings_are_unchanged(endpoint: Endpoint, text: str) -> None:
-    """The value of a string parameter is never read as KQL or SQL."""
+    """A string parameter is never read as KQL or SQL."""
     query = "declare query_parameters(p:string); print a = p, n = strlen(p)"
     assert endpoint.rows(query, {"p": text}) == [[text, len(text)]]
 
@@ -150,13 +150,13 @@ def test_strings_are_unchanged(endpoint: Endpoint, text: str) -> None:
     ["x' or 1=1 --", 'x" or true | project Payload //', "'; DROP TABLE Telemetry; --", "$kqlp0", "%", "\\'", "\0"],
 )
 def test_hostile_strings_are_compared_as_values(endpoint: Endpoint, value: Any) -> None:
-    """A parameter value with quotes or SQL is compared as a value."""
+    """A parameter with quotes or SQL is compared as a value."""
     query = "declare query_parameters(p:string); Telemetry | where DeviceId == p | count"
     assert endpoint.rows(query, {"p": value}) == [[0]]
 
 
-def test_every_type_binds(endpoint: Endpoint) -> None:
-    """In a query, a parameter has its declared type, and the default value if no value is given."""
+def test_parameters_have_the_declared_type(endpoint: Endpoint) -> None:
+    """A parameter has its declared type and, without a value, the default."""
     query = (
         "declare query_parameters(b:bool, i:int, l:long = 9, r:real, d:datetime, t:timespan = 1h, s:string = 'z',"
         " g:guid, y:dynamic); print b, i + 1, l, r * 2, d + t, t, s, g, y.a"
@@ -181,7 +181,7 @@ def test_missing_unknown_and_invalid_parameters_are_rejected(endpoint: Endpoint,
     assert endpoint.code("declare query_parameters(p:long); print p", values) == "General_BadRequest"
 
 
-def test_one_translation_serves_different_values(endpoint: Endpoint) -> None:
+def test_a_cached_translation_uses_the_current_values(endpoint: Endpoint) -> None:
     """A cached translation is used with the current parameter values."""
     query = "declare query_parameters(p:long); Telemetry | where Number == p | project Number"
     assert [endpoint.rows(query, {"p": str(i)}) for i in (3, 5, 3)] == [[[3]], [[5]], [[3]]]

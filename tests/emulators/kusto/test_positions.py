@@ -21,23 +21,23 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
-    """The position of an error is the first use of the name that is outside of strings and comments."""
+    """The position of an error is the first use of the name outside of strings and comments."""
     assert add_position(semantic_error("x", subject=subject), text).position == place
 
 
 def test_known_positions_are_unchanged(endpoint: Endpoint) -> None:
-    """An error that already has a position keeps it; an error about a name that the query lacks gets none."""
+    """An error with a position keeps it; an error about a name that the query lacks has none."""
     assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
     assert add_position(unresolved_name_error("zz"), "T | where a").position is None
 
 
 @pytest.mark.parametrize("text", ["print f(1)", "print f // comment\n (1)", "print 'it', f(1)"])
 def test_calls_are_found(text: str) -> None:
-    """A name before an opening bracket is a call, even with a comment in between."""
+    """A name before an opening bracket is a call, even with a comment between them."""
     assert has_call(text, {"f"})
 
 
 @pytest.mark.parametrize("text", ["print f", "print 'f(1)', @'f(1)', ```f(1)```", "print 1 // f(1)", "print ff(1)"])
 def test_strings_comments_and_other_names_are_no_calls(text: str) -> None:
-    """The text of a call inside a comment or string literal is not a call; neither is a name without a bracket."""
+    """A call in a comment or string is no call, and neither is a name without a bracket."""
     assert not has_call(text, {"f"})

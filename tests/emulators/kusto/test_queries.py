@@ -42,7 +42,7 @@ def test_columns_have_kusto_types(endpoint: Endpoint) -> None:
 
 
 def test_aggregates_equal_an_independent_computation(endpoint: Endpoint) -> None:
-    """Aggregation, join and sort return the same results as a computation in Python."""
+    """Aggregation, join and sort return the same results as Python."""
     rows = endpoint.rows(
         "Telemetry | join kind=inner Devices on DeviceId"
         " | summarize n = count(), top = max(Number) by Model | order by Model asc"
@@ -51,8 +51,8 @@ def test_aggregates_equal_an_independent_computation(endpoint: Endpoint) -> None
     assert rows == [[model, len(numbers), max(numbers)] for model, numbers in by_model.items()]
 
 
-async def test_concurrent_queries_of_the_asynchronous_client(endpoint: Endpoint) -> None:
-    """Each of several concurrent queries of an asyncio client gets its own result."""
+async def test_concurrent_queries_get_their_own_results(endpoint: Endpoint) -> None:
+    """Each concurrent query of an asyncio client gets its own result."""
     async with AsyncKustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         results = await asyncio.gather(
             *(client.execute_query("Telemetry", f"Telemetry | where Number == {i} | project Number") for i in range(30))
@@ -68,7 +68,7 @@ def test_a_let_may_shadow_a_table(endpoint: Endpoint) -> None:
 
 
 def test_relative_time_is_relative_to_now(endpoint: Endpoint) -> None:
-    """``ago()`` and ``now()`` use the current UTC time, also with a cached translation."""
+    """``ago()`` and ``now()`` use the current UTC time, also in a cached translation."""
     for _ in range(2):
         (row,) = endpoint.rows("print then = ago(1h), n = now()")
         then, now = (datetime.fromisoformat(value) for value in row)
@@ -76,8 +76,8 @@ def test_relative_time_is_relative_to_now(endpoint: Endpoint) -> None:
         assert abs(datetime.now(UTC) - now) < timedelta(minutes=5)
 
 
-def test_non_finite_numbers_and_missing_strings(endpoint: Endpoint) -> None:
-    """NaN and infinity are returned as names, null numbers as null, and null strings as empty strings."""
+def test_nan_and_missing_values_have_their_format(endpoint: Endpoint) -> None:
+    """NaN and infinity are returned as names, null numbers as null, null strings as empty strings."""
     (row,) = endpoint.rows("print a = real(nan), b = real(+inf), c = real(null), d = tostring(dynamic(null)), e = 1.5")
     assert row == ["NaN", "Infinity", None, "", 1.5]
     rows = endpoint.rows("Devices | join kind=fullouter (datatable(DeviceId:string)['zz']) on DeviceId | project Model")
@@ -99,7 +99,7 @@ def test_a_text_column_without_only_json_is_a_string(endpoint: Endpoint) -> None
 
 
 def test_take_limit_cuts_and_truncation_fails(endpoint: Endpoint) -> None:
-    """``query_take_max_records`` cuts a result; a result above ``truncationmaxrecords`` is an error."""
+    """``query_take_max_records`` cuts a result; more rows than ``truncationmaxrecords`` are an error."""
     query = "Telemetry | order by Number asc | project Number"
     assert endpoint.rows(query, query_take_max_records=3) == [[0], [1], [2]]
     assert len(endpoint.rows(query, truncationmaxrecords=2000)) == 2000
@@ -109,7 +109,7 @@ def test_take_limit_cuts_and_truncation_fails(endpoint: Endpoint) -> None:
 
 
 def test_limits_cannot_be_raised(endpoint: Endpoint) -> None:
-    """No request option can raise the limits of the emulator."""
+    """No request option can raise a limit of the emulator."""
     query = "range x from 1 to 600000 step 1"
     for options in ({"notruncation": True}, {"truncationmaxrecords": 10_000_000}):
         assert "E_QUERY_RESULT_SET_TOO_LARGE" in str(endpoint.error(query, **options))
@@ -117,13 +117,13 @@ def test_limits_cannot_be_raised(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("option", ["query_datetimescope_from", "query_now", "validatepermissions"])
 def test_unsupported_options_are_rejected(endpoint: Endpoint, option: str) -> None:
-    """A request option that would change the result, but is not supported, is rejected."""
+    """An unsupported request option that would change the result is rejected."""
     assert endpoint.code("print 1", None, **{option: "2026-01-01"}) == "BadRequest_NotSupported"
 
 
 @pytest.mark.parametrize("value", ["soon", "00:00:00", "02:00:00", "-00:00:01"])
 def test_a_server_timeout_must_be_a_timespan_up_to_an_hour(endpoint: Endpoint, value: Any) -> None:
-    """A timeout that is not a timespan, not positive or above one hour is an error."""
+    """A timeout that is not a timespan, not positive or over an hour is an error."""
     response = httpx.post(
         f"{endpoint.url}/v2/rest/query",
         json={"db": "Telemetry", "csl": "print 1", "properties": {"Options": {"servertimeout": value}}},

@@ -1,4 +1,4 @@
-"""Tests of the limits on nested expressions and on the time of translation."""
+"""Tests of limits on nested expressions and on the time of translation."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,7 +19,7 @@ def build_nested_expression(form: str, depth: int) -> str:
     "form", ["({} in (1, 2))", "({} !between (1 .. 2))", "todecimal({})", "(7 / {})", "make_timespan(1, toint({}))"]
 )
 def test_deeply_nested_expressions_are_rejected(endpoint: Endpoint, form: str) -> None:
-    """Expressions whose cost doubles with each level may have only a few levels."""
+    """An expression whose cost doubles with each level can have only a few levels."""
     assert len(endpoint.rows(f"print x = 5 | project y = gettype({build_nested_expression(form, 2)})")) == 1
     assert "EMB0003" in str(endpoint.error(f"print x = 5 | extend y = {build_nested_expression(form, 40)}"))
 
@@ -32,7 +32,7 @@ def test_ordinary_expressions_may_be_nested_deeply(endpoint: Endpoint) -> None:
 
 
 def test_slow_translations_fail_for_each_caller(endpoint: Endpoint) -> None:
-    """If a text takes too long to translate, each concurrent request with it fails, and other queries succeed."""
+    """If translating a text takes too long, each request with it fails, and other queries succeed."""
     text = f"let f = (a:long) {{ a + a + a + a }}; print x = {build_nested_expression('f({})', 12).replace('x', '1')}"
     with ThreadPoolExecutor(4) as callers:
         errors = [callers.submit(endpoint.error, text) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Tests that the engine rejects access to other data, commands, and constructs with wrong results."""
+"""Tests that the engine rejects access to other data, commands, and inexact constructs."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ INEXACT = [
 
 @pytest.mark.parametrize("text", OUTSIDE)
 def test_only_the_served_tables_resolve(endpoint: Endpoint, folder: Path, text: str) -> None:
-    """A query cannot read catalog views, files, or tables whose names it writes in another letter case."""
+    """A query cannot read catalog views, files, or tables in another letter case."""
     error = endpoint.error(text.replace("{folder}", str(folder)))
     assert "Failed to resolve" in str(error), error
     assert "hidden" not in str(error)
@@ -69,18 +69,18 @@ def test_only_the_served_tables_resolve(endpoint: Endpoint, folder: Path, text: 
 
 @pytest.mark.parametrize("text", OTHER_PLACES)
 def test_external_data_is_not_supported(endpoint: Endpoint, folder: Path, text: str) -> None:
-    """Other databases, files, network addresses and functions that read them are not supported."""
+    """Other databases, files, network addresses and functions that read them are rejected."""
     assert endpoint.code(text.replace("{folder}", str(folder))) == "BadRequest_NotSupported"
 
 
 @pytest.mark.parametrize("text", CONTROL)
 def test_control_commands_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """A control command, which starts with a dot, is rejected anywhere in the query text."""
+    """A control command, which begins with a dot, is rejected anywhere in the text."""
     assert endpoint.code(text) == "BadRequest_NotReadOnly"
 
 
 def test_the_management_route_rejects_commands(endpoint: Endpoint) -> None:
-    """The route for commands rejects control commands with the same error as the route for queries."""
+    """The route for commands rejects control commands with the same error as the query route."""
     with (
         KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client,
         pytest.raises(KustoApiError) as raised,
@@ -98,7 +98,7 @@ def test_commands_in_literals_are_ignored(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("text", INEXACT)
 def test_inexact_constructs_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """A construct that would give another result than in Data Explorer is rejected."""
+    """A construct that would give another result than Data Explorer is rejected."""
     assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
@@ -111,7 +111,7 @@ def test_a_syntax_error_contains_its_position(endpoint: Endpoint) -> None:
 
 
 def test_an_unknown_column_is_a_semantic_error(endpoint: Endpoint) -> None:
-    """The error for an unknown column contains its name and no SQL."""
+    """The error about an unknown column contains its name and no SQL."""
     error = endpoint.error("Telemetry | where Nope == 1")
     assert error.is_semantic_error()
     expected = "SEM0100: 'where' operator: Failed to resolve scalar expression named 'Nope' [line:position=1:19]"
@@ -131,7 +131,7 @@ def test_an_unknown_database_is_rejected(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("query", ["let a = 1;", "let a = 1; let f = (n:long) { n };"])
 def test_a_query_needs_an_expression(endpoint: Endpoint, query: str) -> None:
-    """A query that consists of statements without an expression is rejected by both engines with the reason."""
+    """A query of statements without an expression is rejected by both engines with the reason."""
     message = str(endpoint.error(query))
     assert "The query has no expression after its let statements" in message
     assert "EMB0001" not in message

@@ -109,7 +109,7 @@ SMALL = 1 << 12
 
 
 def build_pairs(seed: int, count: int) -> list[tuple[int, int]]:
-    """Return random keys, which are distributed like hashes."""
+    """Return random keys, distributed like hashes."""
     source = random.Random(seed)
     return [(source.getrandbits(64), source.getrandbits(64)) for _ in range(count)]
 
@@ -139,7 +139,7 @@ def test_new_keys_are_nearly_always_new() -> None:
 
 
 def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
-    """Keys that are added in large batches are found like keys that are added in small batches."""
+    """Keys that are added in large batches are found like keys from small batches."""
     pairs = build_pairs(8, 40_000)
     bulk, single = RecentKeys(), RecentKeys()
     bulk.add(to_keys(pairs), build_time_range(0))
@@ -151,7 +151,7 @@ def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
 
 
 def test_range_covers_the_generations_with_hits() -> None:
-    """The returned time range contains the time at which each found key was stored."""
+    """The returned time range contains the times at which the found keys were stored."""
     keys = RecentKeys(SMALL)
     first, second = build_pairs(4, 170), build_pairs(5, 170)
     keys.add(to_keys(first), build_time_range(0))
@@ -164,7 +164,7 @@ def test_range_covers_the_generations_with_hits() -> None:
 
 
 def test_old_generations_are_forgotten() -> None:
-    """A generation is removed when all of its keys were stored before the given time."""
+    """A generation of keys is removed when all its keys are older than the given time."""
     keys = RecentKeys(SMALL)
     first, second = build_pairs(6, 170), build_pairs(7, 10)
     keys.add(to_keys(first), build_time_range(0))
@@ -174,7 +174,7 @@ def test_old_generations_are_forgotten() -> None:
     assert keys.find_possible(to_keys(second))[0].all()
 
 
-def test_no_keys() -> None:
+def test_an_empty_batch_stores_nothing() -> None:
     """An empty batch of keys stores nothing and finds nothing."""
     keys = RecentKeys(SMALL)
     keys.add(to_keys([]), build_time_range(0))

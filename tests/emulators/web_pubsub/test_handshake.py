@@ -1,4 +1,4 @@
-"""Tests of the authorization of clients: access tokens, responses of the event handler, and rejections."""
+"""Tests of how clients are authorized: access tokens, responses of the event handler, and rejections."""
 
 import asyncio
 import base64
@@ -23,12 +23,12 @@ from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Runn
 
 
 def issue_token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
-    """Return an access token for the URL of a client."""
+    """Return an access token for a client's URL."""
     return jwt.encode({"aud": url, "exp": int(time.time() + lives), **claims}, key, algorithm="HS256")
 
 
 async def expect_refusal(url: str, **options: Any) -> InvalidStatus:
-    """Try to connect a client that must be rejected; return the rejection."""
+    """Connect a client that must be rejected, and return the rejection."""
     with pytest.raises(InvalidStatus) as error:
         await connect(url, **options)
     return error.value
@@ -37,8 +37,8 @@ async def expect_refusal(url: str, **options: Any) -> InvalidStatus:
 @pytest.mark.parametrize(
     "changes", [{"key": "another key, which is long enough too"}, {"lives": -1}, {"aud": "http://x/client/hubs/plain"}]
 )
-async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running, changes: dict[str, Any]) -> None:
-    """Before the upgrade, an expired token, a token for another URL or a token of another key is rejected with 401."""
+async def test_bad_access_tokens_are_rejected_before_the_upgrade(running: Running, changes: dict[str, Any]) -> None:
+    """An expired token, a token for another URL or a token of another key gets 401 before the upgrade."""
     url = running.client_url("plain")
     audience = changes.pop("aud", url)
     error = await expect_refusal(f"{url}?access_token={issue_token_for(audience, **changes)}")
@@ -47,21 +47,21 @@ async def test_bad_access_tokens_are_refused_before_the_upgrade(running: Running
     assert error.response.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_missing_access_token_is_refused(running: Running) -> None:
-    """A client without a token is rejected with 401 unless the hub allows anonymous clients."""
+async def test_a_missing_access_token_is_rejected(running: Running) -> None:
+    """A client without a token gets 401, unless the hub allows anonymous clients."""
     assert (await expect_refusal(running.client_url("plain"))).response.status_code == 401
     assert (await expect_refusal(running.client_url("plain") + "/more")).response.status_code == 404
 
 
 async def test_the_access_token_may_be_a_header(running: Running) -> None:
-    """A token is accepted in the Authorization header and in the query."""
+    """A token is accepted in the Authorization header and in the query string."""
     url = running.client_url("plain")
     async with connect(url, additional_headers={"Authorization": f"Bearer {issue_token_for(url, sub='anna')}"}):
         assert len(running.service.get_or_create_hub("plain").find_user_connections("anna")) == 1
 
 
 async def test_the_event_handler_receives_connect(running: Running) -> None:
-    """The connect event is a CloudEvent with the client's request and a signature of the connection id."""
+    """The event handler gets a connect event as a CloudEvent, with the client's request and a signature."""
     url = running.client_url()
     token = issue_token_for(url, sub="anna", role=["r"])
     async with connect(
@@ -93,7 +93,7 @@ async def test_the_event_handler_receives_connect(running: Running) -> None:
 
 
 async def test_the_response_sets_the_clients_identity(running: Running, live: WebPubSubServiceClient) -> None:
-    """The handler's response sets user, groups, roles and subprotocol."""
+    """The event handler's response sets the client's user, groups, roles and subprotocol."""
     answer = {"userId": "ben", "groups": ["g"], "roles": ["webpubsub.sendToGroup"], "subprotocol": "bearer.x"}
     running.handler.answer(answer)
     async with connect(running.client_url(), subprotocols=[Subprotocol("bearer.x")]) as client:
@@ -104,7 +104,7 @@ async def test_the_response_sets_the_clients_identity(running: Running, live: We
 
 
 async def test_a_subprotocol_that_was_not_offered_is_not_chosen(running: Running) -> None:
-    """The handshake selects only an offered subprotocol (RFC 6455 section 4.2.2)."""
+    """The handshake selects a subprotocol only if the client offered it (RFC 6455 section 4.2.2)."""
     running.handler.answer({"subprotocol": "another"})
     async with connect(running.client_url(), subprotocols=[Subprotocol("one")]) as client:
         assert client.subprotocol is None
@@ -114,7 +114,7 @@ async def test_a_subprotocol_that_was_not_offered_is_not_chosen(running: Running
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
 async def test_a_rejection_of_the_handler_reaches_the_client(running: Running, status: int) -> None:
-    """The client receives status, headers and body of a rejection by the handler."""
+    """If the event handler rejects a client, the client gets the status, headers and body of the rejection."""
     running.handler.status = status
     running.handler.headers = {"content-type": "application/problem+json", "retry-after": "7"}
     running.handler.body = b'{"code":"NO"}'
@@ -137,7 +137,7 @@ async def test_a_malformed_response_rejects_clients(running: Running, body: byte
 
 @pytest.mark.parametrize("allowed", ["other.example", ""])
 async def test_a_handler_must_allow_events(running: Running, allowed: str) -> None:
-    """A handler gets no events before it has allowed the origin of the emulator or all origins."""
+    """An event handler gets no events until it has allowed the emulator's origin or all origins."""
     running.handler.allowed = allowed
     assert (await expect_refusal(running.client_url())).response.status_code == 503
     assert running.handler.told == []
@@ -153,7 +153,7 @@ async def test_the_reliable_subprotocol_is_refused(running: Running) -> None:
 
 
 async def test_connects_and_disconnects_are_reported(running: Running) -> None:
-    """The handler receives connected and disconnected events in order, with the state."""
+    """The event handler gets connected and disconnected events in order, with the connection's state."""
     running.handler.answer({"userId": "anna"}, **{"ce-connectionState": "opaque"})
     async with connect(running.client_url()):
         await wait_until(lambda: running.handler.events() == ["connect", "connected"])
@@ -164,7 +164,7 @@ async def test_connects_and_disconnects_are_reported(running: Running) -> None:
 
 
 async def test_a_connection_ends_with_its_access_token(running: Running) -> None:
-    """A client is closed with 4401 at its token's ``exp``, or at the ``expires_at`` of its state if this is earlier."""
+    """A client is closed with code 4401 at its token's ``exp``, or at an earlier ``expires_at`` of its state."""
     url = running.client_url("plain")
     soon = rfc3339(now() + timedelta(seconds=0.3))
     for claims in ({"lives": 1.2}, {"expires_at": soon}):
@@ -176,7 +176,7 @@ async def test_a_connection_ends_with_its_access_token(running: Running) -> None
 
 
 async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None:
-    """If the connection state has the member expiresAt, the client is closed with 4401 at this time."""
+    """If the connection state has ``expiresAt``, the client is closed with code 4401 at this time."""
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=0.3))}).encode()).decode()
     running.handler.answer({}, **{"ce-connectionState": state})
     async with connect(running.client_url()) as client:
@@ -189,7 +189,7 @@ async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None
 
 
 async def test_the_handler_may_extend_a_connection(running: Running) -> None:
-    """The expiry that the handler sets has priority over the expiry of the access token."""
+    """An expiry from the event handler has priority over that of the access token."""
     url = running.client_url()
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
     running.handler.answer({}, **{"ce-connectionState": state})
@@ -201,7 +201,7 @@ async def test_the_handler_may_extend_a_connection(running: Running) -> None:
 
 
 async def test_only_selected_events_are_sent() -> None:
-    """If a handler has selected only the event disconnected, clients connect without its authorization."""
+    """If an event handler has selected only the event disconnected, clients connect without asking it."""
     handler = Handler(status=403)
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
     async with serve_emulator(ServiceSettings(KEY, other_hubs=settings), handler) as running:

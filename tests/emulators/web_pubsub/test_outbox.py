@@ -1,4 +1,4 @@
-"""Tests of the outbox of a client: order, limits and pace."""
+"""Tests of a client's outbox: order, limits and pace."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES, Outbox
 
 
 class Pipe:
-    """Fake socket of a client; it accepts data only while it has room."""
+    """Fake socket of a client, which accepts data only while it has room."""
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
@@ -52,14 +52,14 @@ async def wait_for_bytes(pipe: Pipe, size: int) -> None:
 
 
 def build_outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
-    """Return an outbox over a fake socket, and the list that records its overflows."""
+    """Return an outbox with a fake socket, and a list that records its overflows."""
     overflows: list[str] = []
     return Outbox(pipe, lambda: overflows.append("overflow")), overflows
 
 
 @given(st.lists(st.one_of(st.binary(min_size=1, max_size=70_000), st.booleans()), max_size=60))
 def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
-    """Frames arrive once and in order, even if the socket repeatedly has no room."""
+    """Frames arrive once and in order, even if the socket has no room again and again."""
 
     async def run() -> None:
         pipe = Pipe()
@@ -79,7 +79,7 @@ def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
 
 
 async def test_frames_of_one_turn_are_written_together() -> None:
-    """Frames that are sent in one turn of the event loop are written together, at most 64 KiB at a time."""
+    """Frames that are sent in one turn of the event loop are written together, up to 64 KiB."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     for _ in range(100):
@@ -88,8 +88,8 @@ async def test_frames_of_one_turn_are_written_together() -> None:
     assert [len(write) for write in pipe.taken] == [65_000, 35_000]
 
 
-async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None:
-    """A frame that exceeds the limit of messages or bytes closes the outbox, which then drops all frames."""
+async def test_an_outbox_over_its_limits_is_closed() -> None:
+    """A frame over the limit of 10,000 messages or 4 MiB closes the outbox, which then drops all frames."""
     for frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
         pipe = Pipe()
         box, overflows = build_outbox(pipe)
@@ -106,7 +106,7 @@ async def test_the_bounds_are_ten_thousand_messages_and_four_mebibytes() -> None
 
 
 async def test_paced_frames_wait_for_earlier_frames() -> None:
-    """A paced frame waits until all earlier frames are written."""
+    """A frame that is sent with pacing waits until all earlier frames are written."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)
@@ -121,7 +121,7 @@ async def test_paced_frames_wait_for_earlier_frames() -> None:
 
 
 async def test_paced_frames_stop_waiting_after_a_disconnect() -> None:
-    """If the client disconnects, a sender of a paced frame stops waiting, and its frame is not written."""
+    """If the client disconnects, a frame that waits is not written, and its sender stops waiting."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)

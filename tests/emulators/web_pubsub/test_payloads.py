@@ -15,7 +15,7 @@ def read_frame(frame: bytes) -> tuple[int, bytes]:
 
 @pytest.mark.parametrize(("data_type", "opcode"), [(DataType.TEXT, 1), (DataType.JSON, 1), (DataType.BINARY, 2)])
 def test_a_plain_client_gets_only_the_data(data_type: DataType, opcode: int) -> None:
-    """A client without subprotocol gets only the data, in a binary frame only if the data is binary."""
+    """A client without a subprotocol gets only the data, in a binary frame if the data is binary."""
     assert read_frame(Payload(b'{"a":1}', data_type).plain_frame) == (opcode, b'{"a":1}')
 
 
@@ -34,7 +34,7 @@ def test_a_plain_client_gets_only_the_data(data_type: DataType, opcode: int) -> 
     ],
 )
 def test_a_client_of_the_subprotocol_gets_an_object(payload: Payload, expected: dict[str, object]) -> None:
-    """A client of the subprotocol gets an object with the origin of the message."""
+    """A client with the subprotocol gets an object that contains the origin of the message."""
     opcode, data = read_frame(payload.json_frame)
     assert (opcode, json.loads(data)) == (1, {"type": "message", **expected})
 

@@ -16,7 +16,7 @@ from tests.emulators.web_pubsub.serving import KEY, VERSION, Connect, Running, b
 
 
 def find_connection_id(running: Running, client: ClientConnection, number: int = 0) -> str:
-    """Return the connection id of a client, which plain clients do not receive."""
+    """Return the connection id of a plain client, which the client itself does not receive."""
     return list(running.service.get_or_create_hub("plain").connections)[number]
 
 
@@ -31,7 +31,7 @@ async def test_messages_arrive_as_they_were_sent(plain_frame: WebPubSubServiceCl
 
 
 async def test_json_clients_receive_envelopes(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
-    """Clients of the subprotocol receive a message with its origin and data type."""
+    """Clients with the subprotocol receive a message with its origin and data type."""
     client = await join("g", json_client=True)
     await plain_frame.send_to_group("g", {"n": 1})
     await plain_frame.send_to_all("t", content_type="text/plain")
@@ -50,7 +50,7 @@ async def test_json_clients_receive_envelopes(plain_frame: WebPubSubServiceClien
 async def test_users_and_connections_are_reached(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A message to a user reaches all connections of the user; a message to a connection reaches only that one."""
+    """A message to a user reaches all of the user's connections; a message to a connection reaches only this one."""
     first, second, other = await join(user_id="anna"), await join(user_id="anna"), await join(user_id="ben")
     await plain_frame.send_to_user("anna", "to anna", content_type="text/plain")
     await plain_frame.send_to_connection(find_connection_id(running, second, 1), "to one", content_type="text/plain")
@@ -63,7 +63,7 @@ async def test_users_and_connections_are_reached(
 async def test_excluded_connections_are_left_out(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """Excluded connection ids receive nothing, in a group and in the hub."""
+    """Excluded connection ids receive nothing, in a group and in the whole hub."""
     left_out, reached = await join("g"), await join("g")
     excluded = [find_connection_id(running, left_out), "unknown"]
     await plain_frame.send_to_group("g", "group", content_type="text/plain", excluded=excluded)
@@ -76,7 +76,7 @@ async def test_excluded_connections_are_left_out(
 async def test_groups_are_changed_by_the_server(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """The server adds, lists and removes connections and users of a group."""
+    """The server can add, list and remove the connections and users of a group."""
     clients = [await join(user_id="anna") for _ in range(3)]
     one = find_connection_id(running, clients[0])
     await plain_frame.add_connection_to_group("a", one)
@@ -97,7 +97,7 @@ async def test_groups_are_changed_by_the_server(
 async def test_long_groups_are_listed_in_pages(
     running: Running, http: httpx.AsyncClient, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """Pages list each member once, and ``top`` limits the list."""
+    """All pages together list each member once; ``top`` limits the list."""
     for _ in range(5):
         await join("g")
     ids = sorted(running.service.get_or_create_hub("plain").connections)
@@ -124,7 +124,7 @@ async def test_existence_is_reported(running: Running, plain_frame: WebPubSubSer
 async def test_the_server_closes_clients(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect, close: str
 ) -> None:
-    """A client that the server closes receives code 1000 and the reason, and is removed from the hub."""
+    """A client that the server closes gets code 1000 and the reason, and is removed from the hub."""
     client = await join("g", user_id="anna")
     match close:
         case "connection":
@@ -180,8 +180,8 @@ async def test_permissions_are_granted_and_revoked(
     assert not await plain_frame.has_permission("sendToGroup", one, target_name="g")
 
 
-async def test_the_sync_client_works_too(running: Running, join: Connect) -> None:
-    """The synchronous official client can do the same as the asynchronous client."""
+async def test_the_official_sync_client_can_do_the_same(running: Running, join: Connect) -> None:
+    """The official synchronous client can do everything that the asynchronous client can do."""
     client = await join("g")
     with SyncServiceClient(running.url, "plain", AzureKeyCredential(KEY)) as service:
         await asyncio.to_thread(service.send_to_group, "g", {"sync": True})

@@ -19,7 +19,7 @@ _TEXT = DataType.TEXT
 
 
 class RawClient:
-    """Client with a small receive buffer, which reads only on request."""
+    """Client with a small receive buffer that reads only on request."""
 
     def __init__(self, running: Running, token: str) -> None:
         port = int(running.url.rpartition(":")[2])
@@ -34,7 +34,7 @@ class RawClient:
         )
 
     def read(self, end: bytes) -> bytes:
-        """Read all data up to the given last bytes, and close the connection."""
+        """Read all data up to the given end, and close the connection."""
         received = bytearray()
         while not received.endswith(end):
             part = self.socket.recv(65536)
@@ -45,7 +45,7 @@ class RawClient:
 
 
 async def connect_slow_client(running: Running, plain_frame: WebPubSubServiceClient, *groups: str) -> RawClient:
-    """Connect a client that reads nothing, and return it."""
+    """Connect a client that does not read, and return it."""
     token = await plain_frame.get_client_access_token(groups=list(groups), user_id="slow")
     client = await asyncio.to_thread(RawClient, running, token["token"])
     await wait_until(lambda: bool(running.service.get_or_create_hub("plain").find_user_connections("slow")))
@@ -55,7 +55,7 @@ async def connect_slow_client(running: Running, plain_frame: WebPubSubServiceCli
 async def test_a_slow_client_is_closed_and_others_are_served(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A client that stops reading is closed with 1013; twenty others receive all messages in order."""
+    """A client that stops reading is closed with code 1013; twenty others get all messages in order."""
     readers = [await join("g") for _ in range(20)]
     slow = await connect_slow_client(running, plain_frame, "g")
     hub = running.service.get_or_create_hub("plain")
@@ -87,7 +87,7 @@ async def _receive_numbers(client: ClientConnection, counts: list[int], index: i
 
 
 async def test_too_many_small_messages_close_a_client(running: Running, plain_frame: WebPubSubServiceClient) -> None:
-    """A client that has more than ten thousand messages in its queue is closed."""
+    """A client with over ten thousand queued messages is closed."""
     slow = await connect_slow_client(running, plain_frame, "g")
     hub = running.service.get_or_create_hub("plain")
     # Large ones first, so that the network has no room left for the small ones.
@@ -105,7 +105,7 @@ async def test_too_many_small_messages_close_a_client(running: Running, plain_fr
 
 
 async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame: WebPubSubServiceClient) -> None:
-    """Paced messages that exceed the limit four times in total arrive completely while the client reads."""
+    """While the client reads, paced messages of four times the limit arrive completely."""
     slow = await connect_slow_client(running, plain_frame)
     (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
     part, count = b"z" * 500_000, 4 * MAX_BYTES // 500_000
@@ -125,7 +125,7 @@ async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame:
 
 
 async def test_a_paced_sender_stops_after_a_disconnect(running: Running, plain_frame: WebPubSubServiceClient) -> None:
-    """A paced sender stops waiting when the client disconnects."""
+    """If the client disconnects, a paced sender stops waiting."""
     slow = await connect_slow_client(running, plain_frame)
     (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
 
@@ -140,10 +140,10 @@ async def test_a_paced_sender_stops_after_a_disconnect(running: Running, plain_f
         await asyncio.wait_for(sending, 20)
 
 
-async def test_the_end_of_the_server_does_not_wait_for_a_slow_reader(
+async def test_a_slow_client_does_not_delay_the_shutdown(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """A slow client does not delay the shutdown, and other clients receive 1001."""
+    """A slow client does not delay the shutdown, and other clients get code 1001."""
     reader = await join("h")
     slow = await connect_slow_client(running, plain_frame, "g")
     for _ in range(20):

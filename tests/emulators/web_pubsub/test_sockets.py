@@ -1,4 +1,4 @@
-"""Tests of the WebSocket protocol (RFC 6455) with raw bytes over real sockets."""
+"""Tests of the WebSocket protocol (RFC 6455) with raw bytes over sockets."""
 
 import asyncio
 import base64
@@ -34,7 +34,7 @@ class Frame:
     masked: bool = True
 
     def encode(self) -> bytes:
-        """Return the frame as a client sends it (section 5.2)."""
+        """Return the frame in the form in which a client sends it (section 5.2)."""
         head = bytes([self.fin << 7 | self.reserved << 4 | self.opcode])
         size, mask_bit = len(self.data), 0x80 if self.masked else 0
         if size < 126:
@@ -75,7 +75,7 @@ class Peer:
         return Frame(first & 0x0F, data, bool(first >> 7), first >> 4 & 7, masked=bool(second >> 7))
 
     async def read_close_code(self) -> int:
-        """Return the code of the close frame, after which the connection must end."""
+        """Return the code of the close frame, and check that the connection then ends."""
         frame = await self.receive()
         assert frame.opcode == CLOSE, frame
         assert await asyncio.wait_for(self._reader.read(), 20) == b""
@@ -115,7 +115,7 @@ async def port() -> AsyncIterator[int]:
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65535, 65536, MAX_MESSAGE_BYTES])
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
-async def test_messages_of_every_length_form_pass(port: int, size: int, opcode: int) -> None:
+async def test_messages_of_any_length_are_returned(port: int, size: int, opcode: int) -> None:
     """A message of any length is returned in one unmasked frame (section 5.2)."""
     async with connect_peer(port) as peer:
         await peer.send(Frame(opcode, b"*" * size))
@@ -123,7 +123,7 @@ async def test_messages_of_every_length_form_pass(port: int, size: int, opcode: 
 
 
 async def test_bytes_may_come_one_by_one(port: int) -> None:
-    """A frame that arrives in single bytes is read like any other frame."""
+    """A frame that arrives byte by byte is read like any other frame."""
     async with connect_peer(port) as peer:
         for byte in Frame(TEXT, "zäh".encode()).encode():
             peer.writer.write(bytes([byte]))
@@ -134,7 +134,7 @@ async def test_bytes_may_come_one_by_one(port: int) -> None:
 @given(st.text(max_size=300), st.lists(st.integers(0, 400), max_size=6), st.booleans())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool) -> None:  # noqa: FBT001
-    """A text that is sent in fragments, with pings between the fragments, arrives as one text (section 5.4)."""
+    """A text in fragments, with pings between them, arrives as one text (section 5.4)."""
     data = text.encode()
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     parts = [data[start:end] for start, end in itertools.pairwise(places)]
@@ -207,7 +207,7 @@ async def test_protocol_violations_close(port: int, frames: list[Frame], code: i
 
 
 async def test_the_close_code_arrives_during_a_long_message(port: int) -> None:
-    """A client that sends a message over the limit receives the close code 1009 before the connection ends."""
+    """A client that sends a message over the limit gets the close code 1009 before the connection ends."""
     async with connect_peer(port) as peer:
         head = Frame(BINARY, b"x" * (8 * MAX_MESSAGE_BYTES)).encode()
         peer.writer.write(head)
@@ -216,7 +216,7 @@ async def test_the_close_code_arrives_during_a_long_message(port: int) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0b\xb8", b"\x13\x87"])
 async def test_a_close_reply_has_the_same_code(port: int, data: bytes) -> None:
-    """The closing handshake returns the client's code, if any (section 5.5.1)."""
+    """The closing handshake returns the client's code, if it sent one (section 5.5.1)."""
     async with connect_peer(port) as peer:
         await peer.send(Frame(CLOSE, data))
         answer = await peer.receive()
@@ -242,7 +242,7 @@ async def test_data_after_a_close_are_ignored(port: int) -> None:
         ({}, 405),
     ],
 )
-async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, str | None], status: int) -> None:
+async def test_malformed_handshakes_are_rejected(port: int, changed: dict[str, str | None], status: int) -> None:
     """A handshake without a key, or with another version, is rejected (section 4.2.1)."""
     headers: dict[str, str | None] = {
         "Host": f"127.0.0.1:{port}",
@@ -268,7 +268,7 @@ async def test_malformed_handshakes_are_refused(port: int, changed: dict[str, st
 
 
 async def test_a_flood_of_pings_does_not_fill_the_memory(port: int) -> None:
-    """If a client sends pings but does not read the pongs, the server stops reading from this client."""
+    """If a client sends pings without reading the pongs, the server stops reading from it."""
     async with connect_peer(port) as peer:
         flood = b"".join(Frame(PING, b"x" * 125).encode() for _ in range(1000))
 

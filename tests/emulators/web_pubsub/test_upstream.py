@@ -1,4 +1,4 @@
-"""Tests of the requests that the emulator sends to event handlers (upstreams)."""
+"""Tests of the emulator's requests to event handlers (upstreams)."""
 
 import pytest
 from aiohttp import web
@@ -15,7 +15,7 @@ async def _serve_app(runner: web.ServerRunner) -> str:
 
 
 async def test_an_event_is_posted_to_its_address() -> None:
-    """An event is sent by POST to a URL that contains the event's name; redirects are not followed."""
+    """An event is sent by POST to a URL with the event's name; redirects are not followed."""
     seen = []
 
     async def reply_to_request(request: web.BaseRequest) -> web.Response:
@@ -63,7 +63,7 @@ async def test_an_unreachable_url_raises() -> None:
 
 
 async def test_an_application_that_fails_raises() -> None:
-    """An exception in an in-process event handler raises UpstreamError."""
+    """If an event handler in the same process raises an exception, an UpstreamError is raised."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
     upstream = AsgiUpstream(handler, "/e/{event}")
     answer = await upstream.request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")

@@ -1,4 +1,4 @@
-"""Tests of the emulator as a separate process."""
+"""Tests of the Web PubSub emulator as a separate process."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def test_process_prints_its_url_and_exits_cleanly() -> None:
 
 
 async def test_no_token_is_logged() -> None:
-    """The log contains no access token at any log level."""
+    """At any log level, the log contains no access token."""
     key = "k" * 32
     command = [*COMMAND, "--access-key", key]
     environment = os.environ | {"LOG_LEVEL": "DEBUG"}
@@ -53,7 +53,7 @@ async def test_no_token_is_logged() -> None:
     assert token[:20] not in log
 
 
-def test_a_short_access_key_is_refused() -> None:
+def test_a_short_access_key_is_rejected() -> None:
     """An access key of less than 32 bytes is rejected."""
     ended = subprocess.run([*COMMAND, "--access-key", "short"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 2

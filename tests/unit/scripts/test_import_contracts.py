@@ -1,4 +1,4 @@
-"""Tests of the import contract that allows some packages below ``azure``."""
+"""Tests of the import contract for packages below ``azure``."""
 
 import pytest
 
@@ -16,7 +16,7 @@ ALLOWED = ["azure.functions", "azure.durable_functions"]
         "    import azure.durable_functions as df",
     ],
 )
-def test_allowed_imports(statement: str) -> None:
+def test_the_programming_model_may_be_imported(statement: str) -> None:
     """Any form of import statement may import the Azure Functions programming model."""
     assert is_import_allowed(statement, ALLOWED)
 
@@ -32,6 +32,6 @@ def test_allowed_imports(statement: str) -> None:
         "from azure.storage import blob",
     ],
 )
-def test_forbidden_imports(statement: str) -> None:
+def test_other_azure_packages_are_rejected(statement: str) -> None:
     """Every other package below ``azure`` is rejected."""
     assert not is_import_allowed(statement, ALLOWED)

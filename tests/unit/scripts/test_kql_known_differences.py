@@ -6,7 +6,7 @@ from scripts.kql_known_differences import KNOWN, permits_columns, permits_reject
 
 
 def test_each_difference_states_what_it_permits() -> None:
-    """A known difference permits that the engine rejects a query or returns other columns, and nothing else."""
+    """A known difference only permits that the engine rejects a query or returns other columns."""
     assert [construct for construct, each in KNOWN.items() if each.rejected is None and each.columns is None] == []
     assert [construct for construct, each in KNOWN.items() if each.rejected and each.rejected.search("")] == []
 
@@ -21,7 +21,7 @@ def test_each_difference_states_what_it_permits() -> None:
     ],
 )
 def test_a_rejection_is_permitted_by_query_and_message(query: str, message: str) -> None:
-    """A rejection by the engine is permitted only for the listed construct and with the listed message."""
+    """A rejection by the engine is permitted only for the listed construct with the listed message."""
     assert permits_rejection(query, message)
     assert not permits_rejection(query, "SEM0100 Failed to resolve scalar expression named 'Nope'")
     assert permits_rejection("T | take 1", message) is ("SEM0064" in message)
@@ -43,5 +43,5 @@ def test_a_rejection_is_permitted_by_query_and_message(query: str, message: str)
 def test_only_the_stated_columns_may_differ(
     query: str, service: list[list[str]], engine: list[list[str]], *, permitted: bool
 ) -> None:
-    """A difference of columns is permitted if each column that differs matches a known difference."""
+    """Different columns are permitted if each of them matches a known difference."""
     assert permits_columns(query, service, engine) is permitted

@@ -15,7 +15,7 @@ def write_file(folder: Path, path: str, text: str = "") -> None:
 
 
 def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
-    """A module counts as tested only if a test module has its name and is in the mirrored folder."""
+    """A module counts as tested only if a test module with its name is in the mirrored folder."""
     write_file(tmp_path, "shared/auth/tokens.py", FUNCTION)
     write_file(tmp_path, "shared/auth/jose.py", FUNCTION)
     write_file(tmp_path, "tests/unit/shared/auth/test_tokens.py")
@@ -24,7 +24,7 @@ def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
 
 
 def test_declarations_need_no_tests(tmp_path: Path) -> None:
-    """A module that contains only ports, models or constants needs no test module."""
+    """A module with only ports, models or constants needs no test module."""
     write_file(tmp_path, "shared/auth/__init__.py")
     write_file(tmp_path, "shared/auth/ports.py", PORT)
     write_file(tmp_path, "shared/auth/models.py", "class Key:\n    id: str\n")
@@ -40,7 +40,7 @@ def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
 
 
 def test_both_adapters_share_a_contract_suite(tmp_path: Path) -> None:
-    """The tests of a port's contract count for its adapters; tests of emulators are in a folder of their own."""
+    """The contract tests of a port count for its adapters; tests of emulators have their own folder."""
     write_file(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)
     write_file(tmp_path, "shared/backends/embedded/places.py", FUNCTION)
     write_file(tmp_path, "emulators/kusto/store.py", FUNCTION)

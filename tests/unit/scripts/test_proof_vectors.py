@@ -12,12 +12,12 @@ from shared.provenance.hash_rule import parse_json_integer
 
 
 def test_the_proof_vectors_are_current() -> None:
-    """tests/vectors/proofs.json is the current output of scripts/proof_vectors.py."""
+    """tests/vectors/proofs.json equals the output of scripts/proof_vectors.py."""
     assert TARGET.read_text(encoding="utf-8") == build_vectors(), "run: .venv/bin/python -m scripts.proof_vectors"
 
 
 def test_the_proof_vectors_are_valid() -> None:
-    """Each checkpoint is valid, and all inclusion and consistency proofs verify."""
+    """Each checkpoint and each inclusion and consistency proof in the vectors is valid."""
     whole = json.loads(TARGET.read_text(encoding="utf-8"), parse_int=parse_json_integer)
     place = (whole["workspace"], whole["target"], whole["scopeKey"])
     key = VerifierKey.parse(whole["verifierKey"])

@@ -10,14 +10,14 @@ from tests import receipts
 
 
 def test_the_receipt_vectors_are_current() -> None:
-    """tests/vectors/receipts.json is the current output of scripts/receipt_vectors.py."""
+    """tests/vectors/receipts.json equals the output of scripts/receipt_vectors.py."""
     current = receipt_vectors.build_receipt_vectors()
     command = ".venv/bin/python -m scripts.receipt_vectors"
     assert receipt_vectors.TARGET.read_text(encoding="utf-8") == current, f"run: {command}"
 
 
 def test_scitt_cose_agrees_with_the_receipt_vectors() -> None:
-    """The library scitt-cose accepts every valid receipt, and rejects invalid ones except those with several proofs."""
+    """scitt-cose accepts each valid receipt, and rejects invalid ones except those with several proofs."""
     vectors = json.loads(receipt_vectors.TARGET.read_text(encoding="utf-8"))
     hashes = [record["Hash"] for record in json.loads(TARGET.read_text(encoding="utf-8"))["records"]]
     key_set = bytes.fromhex(vectors["coseKeySet"])

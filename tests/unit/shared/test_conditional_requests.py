@@ -49,7 +49,7 @@ def test_invalid_headers_are_rejected(header: str) -> None:
 
 @given(st.lists(st.tuples(st.booleans(), TAGS), min_size=1, max_size=5))
 def test_every_list_is_parsed_completely(tags: list[tuple[bool, str]]) -> None:
-    """All ETags of a header are returned in their order."""
+    """All ETags of a header are returned in order."""
     header = ",".join(f'{"W/" if weak else ""}"{tag}"' for weak, tag in tags)
     read = condition_from_headers(header, None).match
     assert read is not None
@@ -71,7 +71,7 @@ def test_the_pattern_matches_the_parser(header: str) -> None:
 
 
 def test_weak_tags_match_only_in_if_none_match() -> None:
-    """If-Match uses strong comparison, If-None-Match weak comparison."""
+    """If-Match compares ETags strongly, If-None-Match compares them weakly."""
     weak = condition_from_headers('W/"a"', 'W/"a"')
     assert weak.is_known('"a"')
     with pytest.raises(WorkspaceError):
@@ -99,7 +99,7 @@ def test_weak_tags_match_only_in_if_none_match() -> None:
     ],
 )
 def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allowed: set[str | None]) -> None:
-    """A write is allowed only if the stored ETag satisfies the write's condition."""
+    """A write is allowed only if the stored ETag meets its condition."""
     assert {state for state in ('"a"', None) if condition.is_satisfied_by(state)} == allowed
     for state in {'"a"', None} - allowed:
         with pytest.raises(WorkspaceError) as caught:
@@ -119,7 +119,7 @@ def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allo
     ],
 )
 def test_a_rejected_write_names_the_reason(condition: Condition, stored: str | None, expected: str) -> None:
-    """The error says whether the item is missing, exists already or has another version."""
+    """The error says whether the item is missing, already exists, or has another version."""
     with pytest.raises(WorkspaceError, match=expected) as caught:
         condition.check_write(stored)
     assert caught.value.code == "PRECONDITION_FAILED"

@@ -1,4 +1,4 @@
-"""Tests of the errors of the domains."""
+"""Tests of the service's error class."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ UNAVAILABLE = WorkspaceError(Kind.UNAVAILABLE, "STORE_DOWN", "The store does not
 
 
 def test_an_error_lists_all_invalid_fields() -> None:
-    """An error lists all invalid fields, in the detail for people and as a list for programs."""
+    """An error lists all invalid fields, as text for people and as a list for programs."""
     error = invalid_fields([FieldError("a", "is missing"), FieldError("b[0]", "must be a number")])
     assert (error.kind, error.detail) == (Kind.INVALID, "a: is missing; b[0]: must be a number")
     assert error.members["errors"] == [
@@ -25,7 +25,7 @@ def test_an_error_lists_all_invalid_fields() -> None:
 
 
 def test_collected_errors_are_raised_together() -> None:
-    """One reply names every invalid field, with the code of the first error."""
+    """If several errors are collected, one reply lists all invalid fields, with the code of the first."""
     faults = ValidationErrors()
     faults.raise_all()
     faults.add(invalid("a", "is missing", code="FIRST"))
@@ -38,8 +38,8 @@ def test_collected_errors_are_raised_together() -> None:
     assert [each["field"] for each in errors] == ["a", "b"]
 
 
-def test_a_code_that_clients_check_for_comes_first() -> None:
-    """An error code that clients check for has priority: the code for a body that is not JSON over other codes."""
+def test_codes_that_clients_check_have_priority() -> None:
+    """An error code that clients check has priority: the code for a body that is not JSON comes before others."""
     faults = ValidationErrors()
     faults.add(invalid("limit", "is wrong", code="LIMIT"))
     faults.add(invalid("body", "is not JSON", code="BODY_NOT_JSON"))
@@ -49,14 +49,14 @@ def test_a_code_that_clients_check_for_comes_first() -> None:
 
 
 def test_further_rules_are_checked_only_on_valid_fields() -> None:
-    """If any part of a field is invalid, further rules for the field are skipped."""
+    """If a part of a field is invalid, further rules about the field are not checked."""
     faults = ValidationErrors()
     faults.add(invalid("parameters[0].name", "is missing"))
     assert (faults.has_valid("parameters"), faults.has_valid("limit"), bool(faults)) == (False, True, True)
 
 
 def test_errors_of_the_caller_come_before_failures_of_the_service() -> None:
-    """Errors of the caller are reported before failures of the service, because a retry would not help the caller."""
+    """Errors of the caller are reported before failures of the service, because a retry would not help."""
     faults = ValidationErrors()
     with pytest.raises(WorkspaceError) as alone, faults.collect():
         raise UNAVAILABLE

@@ -1,4 +1,4 @@
-"""Tests that each regular expression of the service takes linear time."""
+"""Tests that each regular expression in the service takes linear time."""
 
 import re
 from fnmatch import translate
@@ -27,7 +27,7 @@ BUILT = {
 
 
 def find_broken_rules(pattern: str, *, is_anchored: bool = True) -> list[str]:
-    """Return the rules that a pattern breaks."""
+    """Return the rules about linear time that a pattern breaks."""
     return find_faults(Expression("", pattern, re.DOTALL, is_anchored))
 
 
@@ -44,7 +44,7 @@ def test_the_expressions_of_the_service_are_found() -> None:
 
 @pytest.mark.parametrize("expression", EVERY, ids=lambda each: each.place)
 def test_every_expression_is_linear(expression: Expression) -> None:
-    """No expression has nested or adjacent repetitions of the same characters, or restarts within a match."""
+    """No expression has nested or adjacent repetitions of the same characters, or restarts in a match."""
     name = expression.place.partition(":")[0]
     if expression.pattern is None:
         assert name in BUILT, "an expression that is built at run time needs a reason and a check of its own"
@@ -54,28 +54,28 @@ def test_every_expression_is_linear(expression: Expression) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(a+)+b", r"a*a*b", r".*,.*b", r"(?:a|ab|b)*c", r"[^/]*(.*)x", r"(\s*x?)*y"])
 def test_an_ambiguous_expression_is_found(pattern: str) -> None:
-    """Nested, alternative and adjacent repetitions of the same characters are reported."""
+    """Nested, alternative or adjacent repetitions of the same characters are reported."""
     assert find_broken_rules(pattern)
 
 
 @pytest.mark.parametrize("pattern", [r"\s*;", r"\bunion\b[^|;)]*\*", r'"(?:\\.|[^"\\\n])*"', r"a+?b", r"\w+: "])
 def test_a_restarting_search_is_found(pattern: str) -> None:
-    """A search that can start again within the text that it has already examined is reported."""
+    """A search that can start again in text that it has already examined is reported."""
     assert find_broken_rules(pattern, is_anchored=False)
 
 
 @pytest.mark.parametrize("pattern", [r"(?:^|;)\s*+\.", r"\b\w++: ", r"^(/([^/~]|~[01])*)*$", r'"[^"]*"', r"\W+"])
 def test_a_linear_expression_has_no_fault(pattern: str) -> None:
-    """A pattern is accepted if other characters separate its repetitions from each other."""
+    """A pattern is accepted if other characters separate its repetitions."""
     assert find_broken_rules(pattern, is_anchored=False) == []
 
 
 def test_the_patterns_of_routes_are_linear() -> None:
-    """The regular expression that is generated for each route takes linear time."""
+    """The regular expression that is generated for a route takes linear time."""
     routes = {operation.route for group in GROUPS for operation in group.operations}
     assert [route for route in routes if find_broken_rules(router._compile_pattern(route).pattern)] == []
 
 
 def test_the_patterns_of_globs_are_atomic() -> None:
-    """Matching a glob with many wildcards never backtracks to an earlier wildcard."""
+    """Matching a glob with many wildcards never returns to an earlier wildcard."""
     assert find_broken_rules(translate("*a*a*a*b")) == []

@@ -16,7 +16,7 @@ from tests.inline_executor import InlineExecutor
 
 
 def test_large_work_runs_in_a_thread() -> None:
-    """A function on a large text runs in another thread; a function on a small text runs in the event loop."""
+    """Work on a large text runs in another thread, work on a small text in the event loop."""
 
     async def find_threads() -> tuple[int, int]:
         run = SYSTEM_RUNTIME.run_in_worker
@@ -27,7 +27,7 @@ def test_large_work_runs_in_a_thread() -> None:
 
 
 def test_arguments_and_errors_are_passed_through() -> None:
-    """The function receives all arguments, and its error reaches the caller."""
+    """The function gets all arguments, and the caller gets its error."""
     assert asyncio.run(SYSTEM_RUNTIME.run_in_worker(LARGE, int, "ff", base=16)) == 255
     assert asyncio.run(SYSTEM_RUNTIME.run_in_thread(int, "ff", base=16)) == 255
     with pytest.raises(ValueError, match="invalid literal"):
@@ -37,7 +37,7 @@ def test_arguments_and_errors_are_passed_through() -> None:
 
 
 async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
-    """Work in a thread has the context variables of the caller."""
+    """Work in a thread has the caller's context variables."""
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("caller")
     assert await SYSTEM_RUNTIME.run_in_thread(variable.get) == "caller"
@@ -52,7 +52,7 @@ async def test_executors_can_run_inline() -> None:
 
 
 def test_ids_and_tokens_come_from_the_random_bytes() -> None:
-    """Ids and tokens depend only on the injected random bytes; an id is a UUID of version 4."""
+    """Ids and tokens depend only on the given random bytes; an id is a UUID of version 4."""
     runtime = Runtime(random_bytes=lambda size: bytes(range(size)))
     assert runtime.new_id() == "000102030405460788090a0b0c0d0e0f"
     assert runtime.new_uuid() == UUID(runtime.new_id())
@@ -62,10 +62,10 @@ def test_ids_and_tokens_come_from_the_random_bytes() -> None:
 
 
 async def test_a_scratch_folder_is_deleted_by_a_worker_thread(tmp_path: Path) -> None:
-    """A scratch folder is in the given parent folder; a worker thread creates it, and deletes it with its files."""
+    """A worker thread creates a scratch folder in the given parent folder, and deletes it with its files."""
 
     class CountingExecutor(InlineExecutor):
-        """Executor that counts its jobs."""
+        """Executor that counts jobs."""
 
         jobs = 0
 

@@ -17,7 +17,7 @@ from shared.settings import Settings
     ],
 )
 def test_public_url_is_an_origin(value: str, expected: str) -> None:
-    """PUBLIC_URL is scheme, host and port; one trailing slash is dropped."""
+    """PUBLIC_URL has scheme, host and port; one slash at its end is removed."""
     assert Settings.read({"PUBLIC_URL": value}).public_url == expected
 
 
@@ -36,11 +36,11 @@ def test_public_url_is_an_origin(value: str, expected: str) -> None:
     ],
 )
 def test_other_public_urls_are_rejected(value: str) -> None:
-    """A PUBLIC_URL that is more than an origin is rejected with a message that names the setting."""
+    """A PUBLIC_URL with more than an origin is rejected with the setting's name."""
     with pytest.raises(ValidationError, match="PUBLIC_URL"):
         Settings.read({"PUBLIC_URL": value})
 
 
 def test_host_of_the_public_url_is_accepted() -> None:
-    """The host of PUBLIC_URL, for example that of a gateway, is accepted as Host header."""
+    """The host of PUBLIC_URL, for example of a gateway, is accepted in the Host header."""
     assert "plant.example:8443" in Settings.read({"PUBLIC_URL": "https://plant.example:8443"}).list_hosts()

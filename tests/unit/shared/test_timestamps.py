@@ -11,7 +11,7 @@ from shared.timestamps import from_microseconds, parse_iso8601, parse_rfc3339, r
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_formatted_timestamp_is_parsed_back(instant: datetime) -> None:
-    """Formatting a time and parsing the text restores the time in any year; the texts sort like the times."""
+    """A time that is formatted and parsed is unchanged in any year; the texts sort as the times do."""
     text = rfc3339(instant)
     assert parse_rfc3339(text) == instant
     assert len(text) == 27
@@ -28,7 +28,7 @@ def test_a_formatted_timestamp_is_parsed_back(instant: datetime) -> None:
     ],
 )
 def test_all_forms_of_rfc_3339_are_parsed(text: str, expected: str) -> None:
-    """RFC 3339 texts in upper or lower case, with any offset and any number of fraction digits are parsed."""
+    """RFC 3339 texts are parsed in upper and lower case, with any offset and number of fraction digits."""
     assert rfc3339(parse_rfc3339(text)) == expected
 
 
@@ -54,7 +54,7 @@ def test_all_forms_of_rfc_3339_are_parsed(text: str, expected: str) -> None:
     ],
 )
 def test_invalid_timestamps_are_rejected(text: str) -> None:
-    """A text that is not RFC 3339 or has no time zone raises a ValueError with an example."""
+    """A text that is not RFC 3339, or has no zone, raises a ValueError with an example."""
     with pytest.raises(ValueError, match=r"date-time"):
         parse_rfc3339(text)
 
@@ -71,7 +71,7 @@ def test_invalid_timestamps_are_rejected(text: str) -> None:
     ],
 )
 def test_iso_8601_texts_are_parsed(text: str, instant: str) -> None:
-    """ISO 8601 dates and times without a zone are read as UTC; basic formats and week dates are supported."""
+    """ISO 8601 dates and times without a zone are in UTC; basic formats and week dates are parsed."""
     assert rfc3339(parse_iso8601(text)) == instant
 
 
@@ -88,13 +88,13 @@ def test_iso_8601_texts_are_parsed(text: str, instant: str) -> None:
     ],
 )
 def test_invalid_iso_8601_texts_are_rejected(text: str, rule: str) -> None:
-    """Text that is not an ISO 8601 date-time, or whose offset has over 59 minutes or seconds, is rejected."""
+    """A text that is not ISO 8601, or whose offset has over 59 minutes or seconds, is rejected."""
     with pytest.raises(ValueError, match=rule):
         parse_iso8601(text)
 
 
-def test_times_in_microseconds() -> None:
-    """Converting a time to microseconds since 1970 and back restores it; earlier times are negative."""
+def test_microseconds_are_converted_back() -> None:
+    """A time that is converted to microseconds since 1970 and back is unchanged; earlier times are negative."""
     instant = datetime(2026, 1, 5, 8, 0, 0, 123_457, UTC)
     assert from_microseconds(to_microseconds(instant)) == instant
     assert to_microseconds(instant + timedelta(microseconds=1)) - to_microseconds(instant) == 1

@@ -1,4 +1,4 @@
-"""Tests of the plugins that count events and distinct ids in time windows, with the documented results."""
+"""Tests of the plugins that count events and distinct ids in time windows."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ DAY = "T00:00:00.000000Z"
 
 
 def add_days(month: str, rows: list[list[Any]]) -> list[list[Any]]:
-    """Return the rows with the day of the month in the first value replaced by an instant."""
+    """Return the rows with a time instead of the day of the month in the first value."""
     return [[f"{month}-{row[0]:02d}{DAY}", *row[1:]] for row in rows]
 
 
@@ -102,8 +102,10 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "columns", "expected"), CASES)
-def test_activity(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]) -> None:
-    """The activity plugins return the columns and rows of the documentation's examples."""
+def test_activity_plugins_return_the_documented_rows(
+    endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]
+) -> None:
+    """The activity plugins return the columns and rows of the documented examples."""
     table = endpoint.table(query)
     assert [each.column_name for each in table.columns] == columns
     rows = (

@@ -99,8 +99,8 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_documented_results(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """An aggregate function returns the result that Kusto's documentation states."""
+def test_aggregates_have_the_documented_results(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """An aggregate returns the result in Kusto's documentation."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -125,14 +125,14 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("aggregate", "names"), NAMES)
-def test_default_column_names(endpoint: Endpoint, aggregate: str, names: list[str]) -> None:
-    """An aggregate without a name has the column name that Kusto gives it."""
+def test_unnamed_aggregates_have_kustos_column_names(endpoint: Endpoint, aggregate: str, names: list[str]) -> None:
+    """The column of an aggregate without a name has the name that Kusto gives it."""
     table = endpoint.table(f"datatable(x:long, y:long, z:string)[1, 2, 'a'] | summarize {aggregate}")
     assert [column.column_name for column in table.columns] == names
 
 
-def test_result_types(endpoint: Endpoint) -> None:
-    """The result of an aggregate has the documented type, also if the input is empty."""
+def test_aggregates_have_the_documented_types(endpoint: Endpoint) -> None:
+    """The result of an aggregate has the documented type, also for an empty input."""
     query = (
         "datatable(i:int, d:timespan, t:datetime, r:real)[] | summarize sum(i), avg(i), sum(d), avg(d), avg(t),"
         " minif(t, true), make_list(t), percentiles(r, 5), count_distinct(i), stdevp(i), percentile(i, 50)"
@@ -154,7 +154,7 @@ def test_result_types(endpoint: Endpoint) -> None:
 
 
 def test_lists_have_the_order_of_a_sort(endpoint: Endpoint) -> None:
-    """A list over sorted rows keeps their order in each group, even if several threads compute it."""
+    """A list over sorted rows has their order in each group, even if several threads compute it."""
     query = (
         "let s = range x from 1 to 500000 step 1 | extend g = x % 3 | sort by x desc; s | where x > 0"
         " | summarize l = make_list(x), f = make_list(x, 2) by g | order by g asc"
@@ -168,7 +168,7 @@ def test_lists_have_the_order_of_a_sort(endpoint: Endpoint) -> None:
 
 
 def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
-    """All columns of arg_max() come from the same row, even if all compared values are null."""
+    """All columns of arg_max() are from one row, even if all compared values are null."""
     query = (
         "datatable(g:long, t:long, a:long, b:long)[1, 1, 7, 7, 1, 2, long(null), 8, 2, long(null), 5, 5]"
         " | summarize arg_max(t, a, b) by g | order by g asc"
@@ -186,5 +186,5 @@ def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
     ],
 )
 def test_unsupported_aggregates_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """An aggregate whose result would differ from Data Explorer is rejected, and the error names it."""
+    """An aggregate whose result would differ from Data Explorer is rejected with its name."""
     assert endpoint.code(text) == "BadRequest_NotSupported"

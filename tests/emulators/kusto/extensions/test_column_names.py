@@ -22,7 +22,9 @@ LOOKUP = (
         ('"C*", Nope, Age, "City"', {"City": "New York", "Country": "USA", "Age": 39}),
     ],
 )
-def test_project_by_names(endpoint: Endpoint, specifiers: str, expected: dict[str, object]) -> None:
+def test_project_by_names_selects_the_named_columns(
+    endpoint: Endpoint, specifiers: str, expected: dict[str, object]
+) -> None:
     """The result has the named columns in the order of the names; names without a column are ignored."""
     table = endpoint.table(f"{PEOPLE} | project-by-names {specifiers}")
     assert [(each.column_name) for each in table.columns] == list(expected)
@@ -30,14 +32,14 @@ def test_project_by_names(endpoint: Endpoint, specifiers: str, expected: dict[st
 
 
 @pytest.mark.parametrize("names", ["['Country']", "['Country', 'NonExistent']"])
-def test_column_names_of_a_parameter(endpoint: Endpoint, names: str) -> None:
-    """Inside a function, ``column_names_of`` of a tabular parameter returns the columns of the table in the call."""
+def test_column_names_of_a_parameter_are_those_of_the_argument(endpoint: Endpoint, names: str) -> None:
+    """In a function, ``column_names_of`` a tabular parameter returns the columns of the call's table."""
     table = endpoint.table(LOOKUP.replace("{names}", names))
     assert [each.column_name for each in table.columns] == ["Name", "Data", "Country"]
     assert table.raw_rows == [["Peter", "Source-data", "USA"]]
 
 
-def test_column_names_of(endpoint: Endpoint) -> None:
+def test_column_names_of_returns_an_array(endpoint: Endpoint) -> None:
     """``column_names_of`` returns the names of a table's columns as an array."""
     assert endpoint.rows(f"let T = {PEOPLE}; print column_names_of(T)") == [[["Name", "Age", "City", "Country"]]]
 
@@ -51,8 +53,8 @@ def test_column_names_of(endpoint: Endpoint) -> None:
         ("(a:long)", "the columns are not (a:long)"),
     ],
 )
-def test_assert_schema(endpoint: Endpoint, schema: str, message: str | None) -> None:
-    """``assert-schema`` fails if the name, order or type of a column differs."""
+def test_assert_schema_fails_for_another_schema(endpoint: Endpoint, schema: str, message: str | None) -> None:
+    """``assert-schema`` fails if a column has another name, position or type."""
     query = f"print a = 1, b = 'x' | assert-schema {schema}"
     if message is None:
         assert endpoint.rows(query) == [[1, "x"]]
@@ -60,7 +62,7 @@ def test_assert_schema(endpoint: Endpoint, schema: str, message: str | None) -> 
         assert message in str(endpoint.error(query))
 
 
-def test_consume(endpoint: Endpoint) -> None:
+def test_consume_returns_no_rows(endpoint: Endpoint) -> None:
     """``consume`` reads all rows and returns no rows."""
     assert endpoint.rows("range i from 1 to 9 step 1 | consume") == []
     assert "no_such" in str(endpoint.error("print a = 1 | where no_such == 2 | consume"))
@@ -75,8 +77,8 @@ def test_consume(endpoint: Endpoint) -> None:
         'print n = 1 | union (table("X") | where false) | count',
     ],
 )
-def test_table_by_name(endpoint: Endpoint, query: str) -> None:
-    """``table()`` and ``materialized_view()`` return the table with the given name, also a table of a let statement."""
+def test_tables_are_found_by_name(endpoint: Endpoint, query: str) -> None:
+    """``table()`` and ``materialized_view()`` return the table of this name, also from a let statement."""
     assert endpoint.rows(f"let X = print n = 1; {query}") == [[1]]
 
 

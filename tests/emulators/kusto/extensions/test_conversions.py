@@ -30,7 +30,7 @@ VALUES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_documented_results(endpoint: Endpoint, expression: str, value: Any) -> None:
+def test_conversions_have_the_documented_results(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A conversion returns the documented result."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
@@ -45,13 +45,13 @@ def test_documented_results(endpoint: Endpoint, expression: str, value: Any) -> 
     ],
 )
 def test_unsupported_conversions_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """An unsupported conversion is rejected, and the error names it."""
+    """An unsupported conversion is rejected with its name."""
     assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
 @pytest.mark.parametrize("digits", ["9223372036854775808", "-9223372036854775809", "99999999999999999999", "1" * 400])
 def test_integers_beyond_64_bits_are_null(endpoint: Endpoint, digits: str) -> None:
-    """tolong() and toint() return null for an integer that does not fit, from any kind of value."""
+    """tolong() and toint() return null for an integer that is too large, from a value of any type."""
     forms = ("s", "p.x", "p['x']", "d", "tostring(p.x)", "p.a[0]")
     columns = ", ".join(f"{function}({form})" for function in ("tolong", "toint") for form in forms)
     source = f"datatable(s:string)['{digits}']"
@@ -67,12 +67,12 @@ def test_numbers_within_64_bits_are_converted(endpoint: Endpoint) -> None:
 
 
 def test_decimals_are_not_rounded(endpoint: Endpoint) -> None:
-    """Converting a text with more digits than a decimal can store is an error."""
+    """Converting a text with more digits than a decimal can have is an error."""
     assert endpoint.code("print todecimal('1.0000000001')") == "General_BadRequest"
 
 
-def test_numbers_inside_dynamics(endpoint: Endpoint) -> None:
-    """A value in a dynamic is converted according to its JSON type; integers are truncated, not rounded."""
+def test_numbers_in_dynamics_are_converted_by_their_type(endpoint: Endpoint) -> None:
+    """A value in a dynamic is converted by its JSON type; numbers become integers by truncation."""
     query = (
         "datatable(d:dynamic)[dynamic({'a':5.7}), dynamic({'a':'5.7'}), dynamic({'a':true}), dynamic({'a':9999999999}),"
         " dynamic({'b':1})] | project toint(d.a), tolong(d.a), toreal(d.a), tostring(d.a)"
@@ -105,5 +105,5 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
 def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A conversion returns the documented result; an unknown unit gives null."""
+    """A conversion has the documented result; for an unknown unit, it is null."""
     assert endpoint.rows(f"print {expression}") == [[value]]

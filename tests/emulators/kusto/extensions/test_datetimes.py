@@ -88,33 +88,33 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function over instants and timespans returns the documented value."""
+def test_functions_over_times_return_the_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function over datetimes and timespans returns the documented value."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A function over instants and timespans returns the documented rows."""
+def test_functions_over_times_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """A function over datetimes and timespans returns the documented rows."""
     assert endpoint.rows(text)[0] == row
 
 
 @pytest.mark.parametrize("date", ["Sat, 8 Nov 14", "8 Nov 14", "Saturday, 08-Nov-14", "08-Nov-14"])
 @pytest.mark.parametrize("time", ["15:05:00 GMT", "15:05:00", "15:05 GMT", "15:05"])
 def test_a_two_digit_year_belongs_to_this_century(endpoint: Endpoint, date: str, time: str) -> None:
-    """A datetime in a format of RFC 822 or RFC 850 has a year with two digits, which belongs to this century."""
+    """In the formats of RFC 822 and RFC 850, a year with two digits is in this century."""
     text = f"{date} {time}"
     assert endpoint.rows(f"print datetime({text}), todatetime('{text}')") == [["2014-11-08T15:05:00.000000Z"] * 2]
 
 
 def test_unsupported_calls_are_rejected(endpoint: Endpoint) -> None:
-    """An unsupported argument is rejected, and the error names it."""
+    """An unsupported argument is rejected with its name."""
     assert endpoint.code("print format_timespan(1h, 'q')") == "BadRequest_NotSupported"
 
 
 @pytest.mark.parametrize("text", ["hello", "2024-02-30", "12345678901"])
 def test_a_datetime_literal_has_the_format_of_a_datetime(endpoint: Endpoint, text: str) -> None:
-    """A datetime literal with a text that is not a datetime is an error and not null."""
+    """A datetime literal with another text than a datetime is an error instead of null."""
     assert "does not have the format of a datetime" in str(endpoint.error(f"print datetime({text})"))

@@ -57,13 +57,13 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("query", "row"), ROWS)
-def test_rows(endpoint: Endpoint, query: str, row: list[Any]) -> None:
-    """Operators and functions return the expected rows; merged intermediate results equal direct aggregation."""
+def test_merged_digests_equal_direct_aggregation(endpoint: Endpoint, query: str, row: list[Any]) -> None:
+    """Merging intermediate results gives the same rows as aggregating directly."""
     assert endpoint.rows(query)[-1] == row
 
 
 def test_a_large_digest_is_small_and_close() -> None:
-    """A t-digest of many values has at most 1,000 centroids, and its percentiles have an error below 0.2 %."""
+    """A t-digest of many values has at most 1,000 centroids; its percentiles have an error below 0.2 %."""
     (percentile,) = (each.run for each in functions if each.name == "kql_call_percentile_tdigest")
     text = summarize_values(np.arange(100_000.0), None)["digest"]
     assert text.count(",") < 2 * MAX_CENTROIDS + 3
@@ -82,6 +82,6 @@ def test_many_hashes_are_estimated() -> None:
 
 @pytest.mark.parametrize("value", ["1", "'x'", "dynamic([1])", "dynamic([[7], [1], [1, 2], 4])", "dynamic({'a': 1})"])
 def test_an_invalid_digest_gives_null(endpoint: Endpoint, value: str) -> None:
-    """A function over digests returns null for a dynamic value that is not a digest."""
+    """If a dynamic value is not a digest, a function over digests returns null."""
     query = f"print d = parse_json(tostring({value})) | project percentile_tdigest(d, 50), dcount_hll(d)"
     assert endpoint.rows(query) == [[None, None]]

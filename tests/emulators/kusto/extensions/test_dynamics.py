@@ -70,7 +70,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+def test_functions_over_arrays_return_the_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A function over arrays, bags or sets returns the documented value."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
@@ -78,19 +78,19 @@ def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> N
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_functions_over_arrays_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A function over arrays, bags or sets returns the documented rows."""
     assert endpoint.rows(text)[0] == row
 
 
 @pytest.mark.parametrize("expression", ["repeat('x', 100000000000)", "range(1, 100000000000)", "range(1.5, 1e12, 0.5)"])
 def test_arrays_have_a_maximum_length(endpoint: Endpoint, expression: str) -> None:
-    """A function creates at most as many array elements as Kusto allows."""
+    """A function creates no more array elements than Kusto allows."""
     assert endpoint.rows(f"print n = array_length({expression})") == [[1048576]]
 
 
 def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
-    """The length of the SQL grows linearly with the number of nested calls."""
+    """The length of the generated SQL grows linearly with the number of nested calls."""
     expression = "dynamic([1, 2])"
     for _ in range(24):
         expression = f"array_reverse({expression})"
@@ -98,6 +98,6 @@ def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
 
 
 def test_columns_named_like_parameters(endpoint: Endpoint) -> None:
-    """Columns may have names that also occur in the generated SQL."""
+    """A column may have a name that also occurs in the generated SQL."""
     query = "datatable(_i:dynamic, _e:long)[dynamic([7, 8]), 8] | project array_index_of(_i, _e), array_sum(_i)"
     assert endpoint.rows(query) == [[1, 15.0]]

@@ -41,12 +41,12 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
 def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function returns the documented result; an invalid text gives null or the empty string."""
+    """A function has the documented result; for an invalid text, it is null or an empty string."""
     assert endpoint.rows(f"print {expression}") == [[value]]
 
 
 def test_the_size_of_a_decompressed_text_is_limited() -> None:
-    """A text whose decompressed form is too long is rejected with the code for queries that are too large."""
+    """A text that is too long when decompressed is rejected with the code for too large queries."""
     (decompress,) = (call for call in CALLS if call.name == "gzip_decompress_from_base64_string")
     packed = base64.b64encode(gzip.compress(b"a" * (MAX_DECOMPRESSED_BYTES + 1))).decode()
     with pytest.raises(FunctionFailure, match="80DA0007"):

@@ -1,12 +1,12 @@
-"""Tests of the function ``bin_auto`` and the request properties that it reads."""
+"""Tests of the function ``bin_auto`` and the request properties for it."""
 
 import pytest
 
 from tests.emulators.kusto.endpoints import Endpoint
 
 
-def test_bins_of_instants(endpoint: Endpoint) -> None:
-    """The bins have the size and start that the request states, and the column keeps its name."""
+def test_bins_have_the_requested_size_and_start(endpoint: Endpoint) -> None:
+    """The bins have the size and start in the request, and the column keeps its name."""
     query = (
         "set query_bin_auto_size=1h; set query_bin_auto_at=datetime(2017-01-01 00:05);"
         "range Timestamp from datetime(2017-01-01 00:05) to datetime(2017-01-01 02:00) step 1m"
@@ -18,7 +18,7 @@ def test_bins_of_instants(endpoint: Endpoint) -> None:
 
 
 def test_bins_start_at_zero(endpoint: Endpoint) -> None:
-    """Without a stated start, the bins are multiples of their size."""
+    """Without a start in the request, the bins are multiples of their size."""
     rows = endpoint.rows("set query_bin_auto_size=2; range x from 1 to 4 step 1 | project bin_auto(x)")
     assert rows == [[0], [2], [2], [4]]
 
@@ -26,12 +26,12 @@ def test_bins_start_at_zero(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     "query", ["print bin_auto(5)", "set query_bin_auto_size=2; print bin_auto()", "set query_bin_auto_size; print 1"]
 )
-def test_missing_size(endpoint: Endpoint, query: str) -> None:
-    """A call of ``bin_auto`` without a size or a value is rejected."""
+def test_bin_auto_without_size_is_rejected(endpoint: Endpoint, query: str) -> None:
+    """``bin_auto`` without a size or a value is rejected."""
     assert endpoint.error(query) is not None
 
 
-def test_array_strcat(endpoint: Endpoint) -> None:
+def test_array_strcat_equals_strcat_array(endpoint: Endpoint) -> None:
     """``array_strcat`` returns the same text as ``strcat_array``."""
     assert endpoint.rows("print array_strcat(dynamic([1, 'a', null]), '-')") == endpoint.rows(
         "print strcat_array(dynamic([1, 'a', null]), '-')"

@@ -89,7 +89,9 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "columns", "expected"), CASES)
-def test_found_rows(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]) -> None:
+def test_find_returns_matching_rows_of_all_tables(
+    endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]
+) -> None:
     """``find`` returns the matching rows of all tables with the documented columns."""
     table = endpoint.table(EVENTS + query)
     assert [column.column_name for column in table.columns] == columns
@@ -108,6 +110,6 @@ def test_found_rows(endpoint: Endpoint, query: str, columns: list[str], expected
         "print a = 1 | evaluate bag_unpack(dynamic({})) | where * has 'a'",
     ],
 )
-def test_rejected_queries(endpoint: Endpoint, query: str) -> None:
+def test_find_with_unknown_names_is_rejected(endpoint: Endpoint, query: str) -> None:
     """``find`` with an unknown column, type or table is rejected."""
     assert endpoint.code(EVENTS + query).startswith(("General_BadRequest", "BadRequest"))

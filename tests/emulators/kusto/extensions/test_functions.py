@@ -62,12 +62,12 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_calls_return_the_rows_of_the_body(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """A call returns the result of the function's body with the arguments."""
+    """A call returns the result of the function's body for its arguments."""
     assert endpoint.rows(text)[0] == row
 
 
 def test_a_function_uses_the_scope_of_its_declaration(endpoint: Endpoint) -> None:
-    """A function uses the names that were valid when it was declared; a call after they are redefined is an error."""
+    """A function uses the names at its declaration; a call after one is redefined is an error."""
     query = "let n = 1; let f = (x:long) { print y = x + n }; let g = (n:long) { f(n * 10) }; g(5)"
     assert endpoint.rows(query) == [[51]]
     query = "let f = (x:long) { Devices | take x }; let Devices = Telemetry; f(1)"
@@ -75,13 +75,13 @@ def test_a_function_uses_the_scope_of_its_declaration(endpoint: Endpoint) -> Non
 
 
 def test_functions_have_access_to_the_same_tables(endpoint: Endpoint) -> None:
-    """A function can read internal tables neither in its body nor through an argument."""
+    """A function cannot read internal tables, in its body or through an argument."""
     for query in ("let f = () { pg_tables }; f()", "let f = (T:(*)) { T | count }; f(duckdb_settings)"):
         assert "Failed to resolve" in str(endpoint.error(query))
 
 
 def test_invalid_arguments_are_errors(endpoint: Endpoint) -> None:
-    """A call with a missing, additional, unknown or row-dependent argument is rejected."""
+    """A call with a missing, additional or unknown argument, or one that depends on a row, is rejected."""
     declared = "let f = (n:long) { print n }; "
     for call in ("f()", "f(1, 2)", "f(m = 1)", "f(1, n = 2)"):
         assert "f()" in str(endpoint.error(declared + call))
@@ -101,17 +101,17 @@ def test_invalid_arguments_are_errors(endpoint: Endpoint) -> None:
     ],
 )
 def test_a_function_declares_functions(endpoint: Endpoint, text: str, value: int) -> None:
-    """A function can declare inner functions, which read its parameters and constants."""
+    """A function can declare inner functions, which can read its parameters and constants."""
     assert endpoint.rows(text) == [[value]]
 
 
 def test_an_inner_function_is_unknown_outside(endpoint: Endpoint) -> None:
-    """A function that is declared inside another function cannot be called outside of it."""
+    """A function that is declared in another function cannot be called outside of it."""
     assert endpoint.error("let f = (x:long) { let g = (y:long) { y }; g(x) }; print g(1)") is not None
 
 
 def test_a_function_without_parameters_needs_no_parentheses(endpoint: Endpoint) -> None:
-    """A scalar function without parameters can be called by its name, unless a column has this name."""
+    """A scalar function without parameters can be called by its name, unless a column has the name."""
     assert endpoint.rows("let n = () { 2 }; range x from 1 to 3 step 1 | where x == n | project x * n, x * n()") == [
         [4, 4]
     ]

@@ -14,8 +14,8 @@ let begin = datetime(2024-01-01); let end_ = datetime(2024-01-02);
 """
 
 
-def test_funnel_completion(endpoint: Endpoint) -> None:
-    """The result has the number of ids that reached each state of the funnel within each period."""
+def test_funnel_completion_counts_ids_per_state(endpoint: Endpoint) -> None:
+    """The result has the number of ids that reached each state of the funnel in each period."""
     query = (
         f"{STEPS} let p = dynamic([1h, 4h]); Steps | evaluate funnel_sequence_completion(id, t, begin, end_, 1d, s, "
         "dynamic(['A', 'B', 'C']), p) | project s, Period, dcount"
@@ -26,8 +26,8 @@ def test_funnel_completion(endpoint: Endpoint) -> None:
     ]  # fmt: skip
 
 
-def test_funnel_sequence(endpoint: Endpoint) -> None:
-    """The three result tables count ids by the state before and after the sequence of the funnel."""
+def test_funnel_sequence_counts_ids_by_state(endpoint: Endpoint) -> None:
+    """The three result tables count ids by their state before and after the funnel's sequence."""
     query = f"{STEPS} Steps | evaluate funnel_sequence(id, t, begin, end_, 4h, 1d, s, dynamic(['B']))"
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         tables = client.execute_query("Telemetry", query).primary_results
@@ -42,7 +42,7 @@ def test_funnel_sequence(endpoint: Endpoint) -> None:
 
 
 def test_states_have_the_type_of_their_column(endpoint: Endpoint) -> None:
-    """The states in the result have the type of the state column; a missing state is null."""
+    """The states in the result have the state column's type; a missing state is null."""
     table = endpoint.table(
         "datatable(id:long, t:datetime, s:long)[1, datetime(2024-01-01 00:00), 1, 1, datetime(2024-01-01 00:30), 2]"
         " | evaluate funnel_sequence(id, t, datetime(2024-01-01), datetime(2024-01-02), 1h, 1d, s, dynamic([2]))"
@@ -68,7 +68,7 @@ def test_states_have_the_type_of_their_column(endpoint: Endpoint) -> None:
         "dcount_intersect(user, nothing)",
     ],
 )
-def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
+def test_wrong_arguments_are_rejected(endpoint: Endpoint, call: str) -> None:
     """A call with a wrong number or type of arguments is rejected."""
     assert endpoint.error(f"{USERS} Users | evaluate {call}") is not None
 
@@ -83,13 +83,13 @@ let s = datetime(2019-11-01); let e = datetime(2019-11-07); let back = Users | w
 
 
 def replace_days(rows: list[list[Any]]) -> list[list[Any]]:
-    """Return the rows with the days of November 2019 in the first two values replaced by instants."""
+    """Return the rows with datetimes instead of days of November 2019 in the first two values."""
     return [
         [f"2019-11-{row[0]:02d}T00:00:00.000000Z", f"2019-11-{row[1]:02d}T00:00:00.000000Z", *row[2:]] for row in rows
     ]
 
 
-def test_new_activity(endpoint: Endpoint) -> None:
+def test_new_activity_has_the_documented_values(endpoint: Endpoint) -> None:
     """The metrics of each cohort in each window have the documented values."""
     table = endpoint.table(
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, e - 1microsecond, 1d)"
@@ -109,8 +109,8 @@ def test_new_activity(endpoint: Endpoint) -> None:
     )  # fmt: skip
 
 
-def test_new_activity_by_week(endpoint: Endpoint) -> None:
-    """Windows of ``'week'`` begin on Sunday, and events before the start are ignored."""
+def test_weekly_windows_begin_on_sunday(endpoint: Endpoint) -> None:
+    """Windows of ``'week'`` begin on Sunday; events before the start are ignored."""
     assert endpoint.rows(
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, datetime(2019-11-02), e, 'week')"
         " | project from_Timestamp, to_Timestamp, dcount_new_values, dcount_retained_values"
@@ -126,7 +126,7 @@ def test_new_activity_by_week(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("table", ["back", "(Users | where user in (2, 5))"])
 def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, table: str) -> None:
-    """The cohort selects a window, the dimension splits it, and ids that occur in the lookback period are not new."""
+    """The cohort selects a window, the dimension divides it, and ids in the lookback period are not new."""
     query = (
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, datetime(2019-11-02), 1d, s, side, {table})"
     )

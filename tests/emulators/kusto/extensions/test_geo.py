@@ -38,7 +38,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+def test_geospatial_functions_return_the_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A geospatial function returns the documented value."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
@@ -46,7 +46,7 @@ def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> N
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_geospatial_functions_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A geospatial function returns the documented rows."""
     assert endpoint.rows(text)[0] == row
 
@@ -78,7 +78,7 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
 def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """Lengths and distances are in metres; an argument that is not a line gives null."""
+    """Lengths and distances are in metres; for an argument that is no line, they are null."""
     assert endpoint.rows(f"print {expression}") == [[value]]
 
 
@@ -105,8 +105,8 @@ OCTANT = "[[0,0],[90,0],[0,90],[0,0]]"
         ("MultiPolygon", "[[[[0,0],[1,0],[0,1],[0,0]]],[[[1,0],[1,1],[0,1],[1,0]]]]", 12_364_000_000),
     ],
 )
-def test_area_of_polygons(endpoint: Endpoint, kind: str, coordinates: str, expected: float) -> None:
-    """The area has the documented value; overlaps count once, and holes do not count."""
+def test_the_area_counts_overlaps_once(endpoint: Endpoint, kind: str, coordinates: str, expected: float) -> None:
+    """The area of polygons has the documented value; overlaps count once and holes do not count."""
     query = f'print geo_polygon_area(dynamic({{"type": "{kind}", "coordinates": {coordinates}}}))'
     tolerance = 1e-3 if expected > 1e9 else 1e-9
     assert endpoint.rows(query) == [[pytest.approx(expected, rel=tolerance)]]
@@ -123,6 +123,6 @@ def test_area_of_polygons(endpoint: Endpoint, kind: str, coordinates: str, expec
         "{}",
     ],
 )
-def test_area_of_invalid_polygons(endpoint: Endpoint, shape: str) -> None:
+def test_the_area_of_an_invalid_polygon_is_null(endpoint: Endpoint, shape: str) -> None:
     """The area of an invalid polygon is null."""
     assert endpoint.rows(f"print geo_polygon_area(dynamic({shape}))") == [[None]]

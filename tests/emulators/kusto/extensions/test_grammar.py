@@ -1,4 +1,4 @@
-"""Tests of the lexer that completes the grammar of the translator library."""
+"""Tests of the lexer that extends the grammar of the translator library."""
 
 import pytest
 from antlr4 import InputStream, Token  # type: ignore[import-untyped]  # its stubs are no part of this project
@@ -32,7 +32,7 @@ def _find_type(text: str, word: str) -> int:
     ],
 )
 def test_serialize_without_arguments_gets_a_placeholder(query: str, expected: list[str]) -> None:
-    """``serialize`` without expressions gets one placeholder; ``serialize`` with expressions is unchanged."""
+    """``serialize`` without expressions gets one placeholder; with expressions, it is unchanged."""
     texts = _read_texts(query)
     assert [text for text in texts if text != "<EOF>"] == expected
 
@@ -47,7 +47,7 @@ def test_serialize_without_arguments_gets_a_placeholder(query: str, expected: li
     ],
 )
 def test_each_bound_of_between_gets_parentheses(query: str, expected: str) -> None:
-    """Each bound of ``between`` is put in parentheses; other parentheses do not change."""
+    """Each bound of ``between`` gets parentheses; other parentheses stay the same."""
     assert " ".join(_read_texts(query)) == expected
 
 
@@ -63,45 +63,45 @@ def test_each_bound_of_between_gets_parentheses(query: str, expected: str) -> No
     ],
 )
 def test_keywords_may_be_names(query: str, word: str, kind: int) -> None:
-    """A keyword can be used as a name at each place where no statement with the keyword is possible."""
+    """A keyword can be a name where no statement with it is possible."""
     assert _find_type(query, word) == kind
 
 
 def test_properties_of_parse_kv_are_names_only_in_parse_kv() -> None:
-    """The words of ``parse-kv`` are names up to the next pipe."""
+    """The words of ``parse-kv`` are keywords only up to the next pipe."""
     assert _find_type("T | parse-kv x as (a: long) with (quote = '\"')", "quote") == KqlLexer.IDENTIFIER
     assert "as" not in _read_texts("T | parse-kv x as (a: long)")
     assert "as" in _read_texts("T | parse-kv x as (a: long) | as U")
 
 
 def test_the_star_of_an_output_schema_is_a_column() -> None:
-    """The star of an output schema becomes a placeholder column of type long."""
+    """The star in an output schema becomes a placeholder column of type long."""
     assert _read_texts("f:(*, a:long)")[2:6] == ["(", NOTHING, ":", "long"]
     assert "*" in _read_texts("T | where * has 'a'")
 
 
 def test_project_by_names_is_one_token() -> None:
-    """``project-by-names`` is one token of the type of ``project``."""
+    """``project-by-names`` is one token with the type of ``project``."""
     assert _find_type("T | project-by-names 'a'", "project-by-names") == KqlLexer.PROJECT
     assert _read_texts("T | project -by")[2:] == ["project", "-", "by"]
 
 
 def test_view_before_parameters_is_hidden() -> None:
-    """The keyword ``view`` of a function disappears from the query, but not a column of this name."""
+    """The keyword ``view`` of a function is removed from the query, but a column ``view`` is not."""
     assert "view" not in _read_texts("let f = view () { T }")
     assert "view" in _read_texts("T | project a = view")
 
 
 def test_pack_all_in_the_project_of_find_is_pack() -> None:
-    """``pack_all()`` in the ``project`` clause of ``find`` becomes ``pack(*)``."""
+    """``pack_all()`` in the ``project`` clause of ``find`` is replaced with ``pack(*)``."""
     texts = _read_texts("find where x == 1 project a, pack_all()")
     assert texts[-4:-1] == ["pack_all", "(", "*"]
     assert texts[-1] == ")"
     assert _read_texts("T | extend pack_all()")[-3:] == ["pack_all", "(", ")"]
 
 
-def test_tokens_stand_where_the_query_has_them() -> None:
-    """The tokens of a query keep their positions although others are added, so that errors name the right place."""
+def test_tokens_keep_their_positions() -> None:
+    """The tokens of a query keep their positions although others are added, so that errors have the right position."""
     query = "T | serialize | where x between (1 .. 2)"
     for token in _read_tokens(query):
         if token.text in ("where", "1", "2", "between"):

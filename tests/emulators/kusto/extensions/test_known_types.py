@@ -1,4 +1,4 @@
-"""Tests that the shorter SQL for expressions with known types gives correct results."""
+"""Tests that the shorter SQL for expressions of known types gives correct results."""
 
 import pytest
 
@@ -27,7 +27,7 @@ ROWS = (
     ],
 )
 def test_nulls_in_filters(endpoint: Endpoint, condition: str, found: list[int]) -> None:
-    """In a filter, a comparison with null is false, and its negation is true."""
+    """In a filter, a comparison with null is false and its negation is true."""
     rows = endpoint.rows(f"{ROWS} | where {condition} | project i | order by i asc")
     assert [row[0] for row in rows] == found
 
@@ -59,5 +59,5 @@ def test_nulls_in_filters(endpoint: Endpoint, condition: str, found: list[int]) 
     ],
 )
 def test_a_text_column_may_be_redefined(endpoint: Endpoint, query: str, row: list[object]) -> None:
-    """An operator may assign a dynamic value to the name of a text column."""
+    """An operator can assign a dynamic value to the name of a text column."""
     assert endpoint.rows(f"Telemetry | where Number == 1 | {query}") == [row]

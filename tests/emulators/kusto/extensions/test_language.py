@@ -1,4 +1,4 @@
-"""Tests of the reader of the language file."""
+"""Tests of reading the KQL language file."""
 
 import pytest
 
@@ -7,18 +7,18 @@ from emulators.kusto.extensions.language import read_symbols
 
 @pytest.mark.parametrize(("kind", "name"), [("functions", "strcat"), ("aggregates", "dcount")])
 def test_symbols_are_found_by_name(kind: str, name: str) -> None:
-    """A function or aggregate is found by its name, and has the signatures of its arguments."""
+    """A function or aggregate is found by its name, with its signatures."""
     symbol = read_symbols(kind)[name]
     assert symbol["name"] == name
     assert symbol["signatures"]
 
 
 def test_aggregates_are_no_functions() -> None:
-    """The two kinds of symbols are separate."""
+    """Functions and aggregates are found separately."""
     assert "dcount" not in read_symbols("functions")
     assert "strcat" not in read_symbols("aggregates")
 
 
 def test_the_file_is_read_once() -> None:
-    """The file is parsed once per kind, because every query reads the symbols."""
+    """The language file is parsed once for functions and once for aggregates."""
     assert read_symbols("functions") is read_symbols("functions")

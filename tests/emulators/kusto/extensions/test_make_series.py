@@ -18,7 +18,7 @@ NUMBERS = "datatable(x:long, g:string, v:long)[1,'a',10, 5,'a',20, 7,'b',30, 12,
 HOURS = "datatable(t:datetime, v:long)[datetime(2026-01-01T00:30:00), 1, datetime(2026-01-01T03:30:00), 2]"
 
 
-def test_the_documented_example(endpoint: Endpoint) -> None:
+def test_the_documented_example_of_make_series(endpoint: Endpoint) -> None:
     """``make-series`` returns the average of each day, and 0 for days without rows."""
     table = endpoint.table(METRICS + "data | make-series avg(metric) on timestamp from stime to etime step interval")
     assert [(each.column_name, each.column_type) for each in table.columns] == [
@@ -29,13 +29,13 @@ def test_the_documented_example(endpoint: Endpoint) -> None:
 
 
 def test_a_range_includes_its_stop(endpoint: Endpoint) -> None:
-    """With ``in range()``, the series has a bin for the end of the range."""
+    """With ``in range()``, the series has a bin that contains the end of the range."""
     query = METRICS + "data | make-series avg(metric) on timestamp in range(stime, datetime(2017-01-09), interval)"
     assert endpoint.rows(query) == [[AVERAGES, DAYS]]
 
 
-def test_empty_input_with_and_without_kind(endpoint: Endpoint) -> None:
-    """An empty input gives no series; with ``kind=nonempty`` it gives a series of default values."""
+def test_an_empty_input_gives_no_series(endpoint: Endpoint) -> None:
+    """An empty input gives no series or, with ``kind=nonempty``, one of default values."""
     ending = "avg(metric) default=1.0 on timestamp from stime to etime step interval"
     assert endpoint.rows(METRICS + f"data | take 0 | make-series {ending} | count") == [[0]]
     assert endpoint.rows(METRICS + f"data | take 0 | make-series kind=nonempty {ending}") == [[[1.0] * 9, DAYS]]
@@ -70,8 +70,8 @@ def test_empty_input_with_and_without_kind(endpoint: Endpoint) -> None:
         ),
     ],
 )
-def test_axes_and_bounds(endpoint: Endpoint, query: str, rows: list[Any]) -> None:
-    """The axis may contain instants, timespans or numbers; without bounds a series ends with its last row."""
+def test_an_axis_may_have_times_timespans_or_numbers(endpoint: Endpoint, query: str, rows: list[Any]) -> None:
+    """An axis may have datetimes, timespans or numbers; without bounds, a series ends at its last row."""
     assert endpoint.rows(query) == rows
 
 
@@ -85,7 +85,7 @@ def test_bounds_may_be_parameters_and_scalars(endpoint: Endpoint) -> None:
 
 
 def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
-    """``mv-expand`` with types converts a series to rows."""
+    """``mv-expand`` with types converts a series to rows of these types."""
     query = (
         f"{HOURS} | make-series s=sum(v) default=0.0 on t step 1h | mv-expand t to typeof(datetime), s to typeof(real)"
     )
@@ -108,5 +108,5 @@ def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
     ],
 )
 def test_unsupported_constructs_are_rejected(endpoint: Endpoint, query: str, named: str) -> None:
-    """An unsupported or invalid construct is rejected, and the error names it."""
+    """An unsupported or invalid construct is rejected with its name."""
     assert named in str(endpoint.error(query))

@@ -19,8 +19,8 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_keywords_as_names(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """Keywords such as ``title`` and ``count`` may be column names where they have no other meaning."""
+def test_keywords_may_be_column_names(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """Keywords such as ``title`` and ``count`` can be column names where they have no other meaning."""
     assert endpoint.rows(text)[0] == row
 
 
@@ -33,7 +33,7 @@ COLUMN_ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), COLUMN_ROWS)
-def test_functions_over_columns(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_column_functions_read_the_input_columns(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """``column_ifexists`` and ``pack_all`` read the columns of the operator's input."""
     assert endpoint.rows(text)[0] == row
 
@@ -46,7 +46,7 @@ def test_functions_over_columns(endpoint: Endpoint, text: str, row: list[Any]) -
         "Telemetry | project x = pack_all(1)",
     ],
 )
-def test_unsupported_column_functions(endpoint: Endpoint, text: str) -> None:
+def test_unsupported_column_functions_are_rejected(endpoint: Endpoint, text: str) -> None:
     """A function over columns whose result would differ from Data Explorer is rejected, and the error names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"
 
@@ -69,13 +69,13 @@ def test_pack_all_without_empty_values(endpoint: Endpoint) -> None:
         "current_principal_is_member_of(strcat_array(Nope, DeviceId))",
     ],
 )
-def test_wrong_arguments_of_functions_over_columns(endpoint: Endpoint, call: str) -> None:
-    """A column name must be a string literal, and an unknown column is an error, even if its value is not used."""
+def test_column_names_must_be_string_literals(endpoint: Endpoint, call: str) -> None:
+    """A column name must be a string literal; an unknown column is an error even if it is not used."""
     assert "SEM" in str(endpoint.error(f"Telemetry | project x = {call}"))
 
 
 def test_the_name_of_a_column_can_be_a_constant_of_a_let_statement(endpoint: Endpoint) -> None:
-    """The column name for ``column_ifexists`` may be a constant string of a let statement."""
+    """The column name for ``column_ifexists`` may be a constant from a let statement."""
     assert endpoint.rows("let n = 'a'; print a = 3 | project x = column_ifexists(n, 1)") == [[3]]
 
 
@@ -97,6 +97,6 @@ NAMES = [
 
 @pytest.mark.parametrize(("expression", "names"), NAMES)
 def test_unnamed_columns_have_the_names_of_data_explorer(endpoint: Endpoint, expression: str, names: list[str]) -> None:
-    """Unnamed columns have the names of Data Explorer, even where the language service has others."""
+    """Unnamed columns have the names of Data Explorer, even if the language service has others."""
     table = endpoint.table(f"print x = 1.5, s = 'a', d = dynamic([1]) | project {expression}")
     assert [column.column_name for column in table.columns] == names

@@ -37,8 +37,8 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_nested_values(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A path selects a value in a nested bag, and canonical JSON has sorted keys at each level."""
+def test_paths_select_nested_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A path selects a value in a nested bag; canonical JSON has sorted keys at each level."""
     assert endpoint.rows(f"print x = {expression}") == [[value]]
 
 
@@ -52,7 +52,7 @@ def test_nested_values(endpoint: Endpoint, expression: str, value: Any) -> None:
 )
 @pytest.mark.parametrize("number", ["12345678901234567890123", "-12345678901234567890123", "9" * 300])
 def test_long_integers_keep_their_digits(endpoint: Endpoint, expression: str, number: str) -> None:
-    """An integer of more than 64 bits in a bag retains all digits."""
+    """An integer over 64 bits in a bag keeps all digits."""
     bag = f'parse_json(\'{{"a": {number}, "b": 1}}\')'
     query = expression.format(bag=bag, number=f"parse_json('{number}')")
     (text,) = endpoint.rows(f"print x = tostring({query})")[0]
@@ -62,7 +62,7 @@ def test_long_integers_keep_their_digits(endpoint: Endpoint, expression: str, nu
 @pytest.mark.parametrize("steps", [101, 300, 3000])
 @pytest.mark.parametrize("call", ["bag_remove_keys({bag}, dynamic(['{path}']))", "bag_set_key({bag}, '{path}', 1)"])
 def test_paths_of_many_steps_are_rejected(endpoint: Endpoint, call: str, steps: int) -> None:
-    """A path of more than 100 steps is rejected with an error that states the limit."""
+    """A path of more than 100 steps is rejected with the limit."""
     error = endpoint.error("print x = " + call.format(bag=BAG, path="$" + ".a" * steps))
     assert "a path of more than 100 steps" in str(error)
 
@@ -80,19 +80,19 @@ def test_a_path_can_have_100_steps(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("levels", [300, 3000])
 def test_bags_of_many_levels_are_rejected(endpoint: Endpoint, levels: int) -> None:
-    """A bag with too many levels is rejected with an error that states the reason."""
+    """A bag with too many levels is rejected with the reason."""
     bag = f'parse_json(\'{{"a": 1, "b": {"[" * levels}{"]" * levels}}}\')'
     error = endpoint.error(f"print x = bag_remove_keys({bag}, dynamic(['$.a']))")
     assert "too many levels" in str(error)
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_indexes(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """In a dynamic, a string index selects a key, and a number selects a position."""
+def test_indexes_select_keys_or_positions(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """In a dynamic, a string index selects a key and a number selects a position."""
     assert endpoint.rows(text) == [row]
 
 
-def test_the_order_of_arrays_gives_the_names_of_columns(endpoint: Endpoint) -> None:
-    """Each sorted array is a column named after the unsorted array, with the suffix ``_sorted``."""
+def test_sorted_arrays_are_columns_with_a_suffix(endpoint: Endpoint) -> None:
+    """Each sorted array is a column with the name of the array and the suffix ``_sorted``."""
     table = endpoint.table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
     assert [column.column_name for column in table.columns] == ["x_sorted", "y_sorted"]

@@ -38,7 +38,7 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
 def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function returns the documented result; an invalid address gives null or the empty string."""
+    """A function has the documented result; for an invalid address, it is null or an empty string."""
     assert endpoint.rows(f"print {expression}") == [[value]]
 
 
@@ -56,7 +56,7 @@ let IPs = datatable(ip:string)["2001:0db8:85a3:0000:0000:8a2e:0370:7334", "10.1.
 "a5e:f127:8a9d:146d:e102:b5d3:c755:abcd"];"""
 
 
-def test_matching_rows(endpoint: Endpoint) -> None:
+def test_rows_are_joined_with_containing_networks(endpoint: Endpoint) -> None:
     """Each row is joined with the networks that contain its address."""
     table = endpoint.table(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network)")
     assert [column.column_name for column in table.columns] == ["ip", "network", "continent_code", "country_name"]
@@ -64,20 +64,20 @@ def test_matching_rows(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("flag", ["return_unmatched = true", "true"])
-def test_unmatched_rows(endpoint: Endpoint, flag: str) -> None:
-    """With ``return_unmatched``, a row without a matching network has empty lookup columns."""
+def test_unmatched_rows_have_empty_lookup_columns(endpoint: Endpoint, flag: str) -> None:
+    """With ``return_unmatched``, a row without a network has empty lookup columns."""
     rows = endpoint.rows(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network, {flag})")
     assert rows == [*MATCHED, ["192.165.12.17", "", "", ""]]
 
 
-def test_ipv6(endpoint: Endpoint) -> None:
-    """IPv6 addresses match IPv6 networks; an IPv4 address matches them in its IPv4-mapped form."""
+def test_ipv6_networks_match_ipv6_and_mapped_addresses(endpoint: Endpoint) -> None:
+    """An IPv6 network matches IPv6 addresses, and IPv4 addresses in their IPv4-mapped form."""
     rows = endpoint.rows(f"{V6} IPs | evaluate ipv6_lookup(IP_Data, ip, network) | project country_name")
     assert rows == [["United States"], ["Plant"]]
 
 
 def test_network_in_network(endpoint: Endpoint) -> None:
-    """A network matches each network that contains it and each network inside it; invalid texts match nothing."""
+    """A network matches networks that contain it or are inside it; an invalid text matches nothing."""
     query = (
         "datatable(ip:string)['10.0.0.0/8', '10.1.2.0/24', '11.0.0.0', 'x', '', '10.0.0.0/33', '::1'] | evaluate "
         "ipv4_lookup((datatable(net:string)['10.1.0.0/16', 'y', '', '1.2.3']), ip, net)"
@@ -86,7 +86,7 @@ def test_network_in_network(endpoint: Endpoint) -> None:
 
 
 def test_extra_keys_and_equal_names(endpoint: Endpoint) -> None:
-    """A row matches only if the extra keys are equal; a lookup column whose name is taken gets a number as suffix."""
+    """A row matches only if extra keys are equal; a lookup column with a used name gets a number."""
     query = (
         "let f = (k:string) { datatable(ip:string, site:long)['10.1.2.3', 1, '10.1.2.3', 2] | evaluate ipv4_lookup("
         "(print net = '10.0.0.0/8', site = 2, ip = k), ip, net, site) }; f('abc')"
@@ -109,6 +109,6 @@ def test_extra_keys_and_equal_names(endpoint: Endpoint) -> None:
         "ipv4_lookup(secrets, ip, network)",
     ],
 )
-def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
+def test_wrong_arguments_are_rejected(endpoint: Endpoint, call: str) -> None:
     """A call with an unknown column or table, or a wrong number of arguments, is rejected."""
     assert endpoint.code(f"{NETWORKS} IPs | evaluate {call}") == "General_BadRequest"

@@ -26,7 +26,7 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_texts_cannot_be_compared_with_numbers(endpoint: Endpoint, query: str) -> None:
-    """Comparing a text with a number, a bool or (in a join) an instant is an error."""
+    """Comparing a text with a number, a bool or (in a join) a datetime is an error."""
     assert "Semantic error: SEM00" in str(endpoint.error(query))
 
 
@@ -56,13 +56,13 @@ def test_texts_and_dynamics_have_no_order(endpoint: Endpoint, condition: str) ->
     ],
 )
 def test_a_dynamic_is_compared_with_a_number_as_a_number(endpoint: Endpoint, condition: str, holds: bool) -> None:  # noqa: FBT001  a table's column
-    """A number in a dynamic is compared as a number; other values in a dynamic count as null."""
+    """A number in a dynamic is compared as a number; other values of the dynamic count as null."""
     query = f'print d = dynamic({{"a": 10, "r": 9.5, "t": "x"}}), e = dynamic(10) | where {condition} | count'
     assert endpoint.rows(query) == [[int(holds)]]
 
 
 def test_a_fraction_in_a_dynamic_cannot_be_compared_with_an_integer(endpoint: Endpoint) -> None:
-    """Comparing a fraction in a dynamic with a whole number is rejected, because its conversion is not documented."""
+    """Comparing a fraction in a dynamic with an integer is rejected, because the result is not documented."""
     assert "EMB0001" in str(endpoint.error('print d = dynamic({"r": 9.5}) | where d.r > 9'))
     assert endpoint.rows('print d = dynamic({"r": 9.5}) | project d.r > 9.0, todouble(d.r) > 9') == [[True, True]]
 
@@ -79,13 +79,13 @@ def test_a_fraction_in_a_dynamic_cannot_be_compared_with_an_integer(endpoint: En
     ],
 )
 def test_between_accepts_expressions(endpoint: Endpoint, condition: str, holds: bool) -> None:  # noqa: FBT001  a table's column
-    """The bounds of ``between`` may be any expressions."""
+    """The bounds of ``between`` can be any expressions."""
     assert endpoint.rows(f"print t = now(), n = 5 | where {condition} | count") == [[int(holds)]]
 
 
 @pytest.mark.parametrize("bounds", ["(d.a .. 9)", "(1 .. d.a)"])
 def test_between_over_a_dynamic_is_not_supported(endpoint: Endpoint, bounds: str) -> None:
-    """``between`` with a dynamic value as a bound is an error."""
+    """``between`` with a dynamic bound is an error."""
     assert "EMB0001" in str(endpoint.error(f'print d = dynamic({{"a": 10}}), n = 5 | where n between {bounds}'))
 
 
@@ -106,8 +106,8 @@ def test_between_over_a_dynamic_is_not_supported(endpoint: Endpoint, bounds: str
         ("set_difference(dynamic([3, 1, 2, 3]), dynamic([2]))", [3, 1]),
     ],
 )
-def test_timespan_arithmetic(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A timespan can be divided by a number or timespan; set functions keep the order of elements."""
+def test_timespans_can_be_divided(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A timespan can be divided by a number or a timespan; set functions keep the order of elements."""
     (row,) = endpoint.table(f"let n = 4; print x = {expression}").to_dict()["data"]
     (raw,) = endpoint.rows(f"let n = 4; print x = {expression}")
     assert value in (raw[0], row["x"])
@@ -137,7 +137,7 @@ def test_division_depends_on_the_types_of_columns(endpoint: Endpoint, expression
 
 
 def test_division_depends_on_the_types_of_aggregates(endpoint: Endpoint) -> None:
-    """The type of a quotient of two aggregates follows from the types of the aggregates."""
+    """The type of a quotient of aggregates follows from their types."""
     rows = "datatable(t:timespan, n:long, v:real)[1h, 1, 1.0, 2h, 4, 2.0]"
     query = f"{rows} | summarize sum(t) / count(), sum(n) / count(), sum(v) / count(), sum(t) / 2 / count()"
     assert endpoint.rows(query) == [["01:30:00", 2, 1.5, "00:45:00"]]
@@ -145,7 +145,7 @@ def test_division_depends_on_the_types_of_aggregates(endpoint: Endpoint) -> None
 
 @pytest.mark.parametrize("start", ["1h", "toint('7')", "x"])
 def test_nested_divisions_take_linear_time(endpoint: Endpoint, start: str) -> None:
-    """Each nested division adds the same amount of SQL."""
+    """Each nested division adds the same length of SQL."""
     assert (
         len(endpoint.rows(f"print x = 7 | extend y = {start}{' / 2' * 40}", servertimeout=timedelta(seconds=20))) == 1
     )
@@ -182,8 +182,8 @@ def test_a_null_dynamic_is_a_dynamic(endpoint: Endpoint) -> None:
         ("case(1 > 2, 1, 2 > 1, toreal('2.5'), decimal(7))", "2.5"),
     ],
 )
-def test_decimals(endpoint: Endpoint, expression: str, expected: str | None) -> None:
-    """Arithmetic with decimals is exact to nine digits after the decimal point, and its result is a decimal."""
+def test_decimal_arithmetic_is_exact(endpoint: Endpoint, expression: str, expected: str | None) -> None:
+    """Arithmetic with decimals is exact to nine digits after the point and returns decimals."""
     table = endpoint.table(f"print x = {expression}")
     assert table.columns[0].column_type == "decimal"
     assert table.raw_rows == [[expected]]
@@ -201,12 +201,12 @@ def test_decimals(endpoint: Endpoint, expression: str, expected: str | None) -> 
         ("toint(decimal(1.9))", 1),
     ],
 )
-def test_conversions_of_decimals(endpoint: Endpoint, expression: str, expected: object) -> None:
+def test_decimals_are_compared_and_converted_by_value(endpoint: Endpoint, expression: str, expected: object) -> None:
     """Decimals are compared and converted by value; their text has no trailing zeros."""
     assert endpoint.rows(f"print {expression}") == [[expected]]
 
 
-def test_decimals_in_tables(endpoint: Endpoint) -> None:
+def test_tables_may_contain_decimals(endpoint: Endpoint) -> None:
     """Tables and `let` statements can contain decimals, including null."""
     query = (
         "let most = decimal(2); datatable(a:decimal)[decimal(1.5), 2.25, decimal(null)] | where a < most or isnull(a)"
@@ -216,7 +216,7 @@ def test_decimals_in_tables(endpoint: Endpoint) -> None:
 
 
 def test_averages_of_decimals(endpoint: Endpoint) -> None:
-    """An average of decimals is a decimal, rounded to nine digits after the point, or null without values."""
+    """The average of decimals is a decimal with nine digits after the point, or null without values."""
     table = endpoint.table(
         "datatable(a:decimal)[1, 2, 2, decimal(null)] | summarize avg(a), avgif(a, a < 2), n = avgif(a, a > 5)"
         " | extend m = avg_a + 1"
@@ -226,6 +226,6 @@ def test_averages_of_decimals(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("literal", ["decimal(0.1234567891)", "decimal(1e30)", "decimal(x)", "decimal(1e999999)"])
-def test_rejected_literals(endpoint: Endpoint, literal: str) -> None:
+def test_decimal_literals_with_too_many_digits_are_rejected(endpoint: Endpoint, literal: str) -> None:
     """A literal with more digits than the engine stores, or without a number, is rejected."""
     assert endpoint.code(f"print {literal}").startswith("BadRequest")

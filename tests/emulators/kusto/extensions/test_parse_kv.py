@@ -67,7 +67,7 @@ EXAMPLES: list[tuple[str, str, str, list[Any]]] = [
 
 @pytest.mark.parametrize(("source", "keys", "properties", "row"), EXAMPLES)
 def test_keys_become_columns(endpoint: Endpoint, source: str, keys: str, properties: str, row: list[Any]) -> None:
-    """Each key of the text becomes a column; quotes, escapes and greedy values have the documented effect."""
+    """Each key of the text becomes a column; quotes, escapes and greedy values work as documented."""
     clause = f" with {properties}" if properties else ""
     assert endpoint.rows(f"{source} | parse-kv str as {keys}{clause} | project-away str") == [row]
 
@@ -84,14 +84,14 @@ def test_keys_become_columns(endpoint: Endpoint, source: str, keys: str, propert
     ],
 )
 def test_invalid_properties_are_errors(endpoint: Endpoint, properties: str) -> None:
-    """Contradictory properties, and properties with a wrong length, are rejected."""
+    """Contradictory properties, or properties of a wrong length, are rejected."""
     query = f"print s = 'a=1' | parse-kv s as (a:string) with ({properties})"
     assert endpoint.code(query) in ("General_BadRequest", "BadRequest_SyntaxError")
 
 
 @pytest.mark.parametrize("text", ["", "=", "a", "a=", '"', 'a="x', 'a="x\\', "  = ,", "a==b,,", "a=1" * 5000])
-def test_any_text_ends(text: str) -> None:
-    """The parser ends for every text, even with a quote that is not closed."""
+def test_any_text_is_parsed_in_finite_time(text: str) -> None:
+    """The parser ends for any text, even with an open quote."""
     reader = KeyValueReader(text, ("a",), ",", "=", {'"': '"'}, "\\", greedy=False)
     assert set(reader.read()) <= {"a"}
     assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read()) <= {"a"}

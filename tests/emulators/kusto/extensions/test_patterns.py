@@ -38,7 +38,7 @@ def test_patterns_of_texts(endpoint: Endpoint, query: str, expected: list[list[o
 
 
 def test_rows_with_patterns(endpoint: Endpoint) -> None:
-    """With ``kind=source`` the result has the input rows, each with its pattern."""
+    """With ``kind=source``, each input row has its pattern."""
     query = "datatable(n:long, c:string)[1, 'error 12', 2, 'error 13', 3, 'stopped'] | reduce kind=source by c"
     table = endpoint.table(query)
     assert [column.column_name for column in table.columns] == ["n", "c", "Pattern", "Count", "Representative"]
@@ -49,7 +49,7 @@ def test_rows_with_patterns(endpoint: Endpoint) -> None:
     ]
 
 
-def test_too_many_texts(endpoint: Endpoint) -> None:
+def test_too_many_texts_are_an_error(endpoint: Endpoint) -> None:
     """``reduce`` over more distinct texts than the limit is an error."""
     assert "more than 100000" in str(endpoint.error("range x from 1 to 100001 step 1 | reduce by tostring(x)"))
 
@@ -57,7 +57,7 @@ def test_too_many_texts(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     "options", ["threshold=2", "threshold='a'", "characters=1", "nothing=1", "threshold=-0.1", "threshold=x"]
 )
-def test_wrong_options(endpoint: Endpoint, options: str) -> None:
+def test_wrong_options_are_errors(endpoint: Endpoint, options: str) -> None:
     """An option with a wrong name or value is an error."""
     assert endpoint.code(f"{FOO} | reduce by str with {options}").startswith(("General_BadRequest", "BadRequest"))
 
@@ -98,8 +98,8 @@ def test_patterns_of_rows(endpoint: Endpoint, query: str, expected: list[list[ob
     assert endpoint.rows(ROWS + query) == expected
 
 
-def test_columns(endpoint: Endpoint) -> None:
-    """The result has the measures before the input columns; ``diffpatterns`` omits the split column."""
+def test_measures_precede_the_input_columns(endpoint: Endpoint) -> None:
+    """The measures precede the input columns; ``diffpatterns`` omits the split column."""
     table = endpoint.table(ROWS + "T | project a, s | evaluate diffpatterns(s, 'A', 'B')")
     assert [column.column_name for column in table.columns] == [
         "SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB", "a",
@@ -107,7 +107,7 @@ def test_columns(endpoint: Endpoint) -> None:
 
 
 def test_clusters_prefer_size_or_values(endpoint: Endpoint) -> None:
-    """With a larger size weight, ``autocluster`` prefers patterns that have more rows and fewer values."""
+    """With a larger size weight, ``autocluster`` prefers patterns with more rows and fewer values."""
     query = "T | project a, b, c | evaluate autocluster({}) | take 1 | project Count"
     assert endpoint.rows(ROWS + query.format(1)) == [[60]]
     assert endpoint.rows(ROWS + query.format(0)) == [[30]]
@@ -120,6 +120,6 @@ def test_clusters_prefer_size_or_values(endpoint: Endpoint) -> None:
         "autocluster(-1)", "diffpatterns(s)", "diffpatterns('s', 'A', 'B')", "diffpatterns(nothing, 'A', 'B')",
     ],
 )  # fmt: skip
-def test_wrong_arguments(endpoint: Endpoint, call: str) -> None:
+def test_wrong_arguments_are_rejected(endpoint: Endpoint, call: str) -> None:
     """An argument outside its range, or an unknown column, is rejected."""
     assert endpoint.error(f"{ROWS} T | evaluate {call}") is not None

@@ -5,8 +5,8 @@ import pytest
 from tests.emulators.kusto.endpoints import Endpoint
 
 
-def test_intersections_of_sets(endpoint: Endpoint) -> None:
-    """The numbers of values that several sets share equal the numbers in the documentation."""
+def test_intersections_have_the_documented_sizes(endpoint: Endpoint) -> None:
+    """The numbers of values that sets share equal the documented numbers."""
     query = (
         "range x from 1 to 100 step 1"
         " | summarize a = hll(iff(x % 2 == 0, x, 0), 2), b = hll(iff(x % 3 == 0, x, 0)), c = hll(iff(x % 5 == 0, x, 0))"
@@ -15,7 +15,7 @@ def test_intersections_of_sets(endpoint: Endpoint) -> None:
     assert endpoint.rows(query) == [[50, 16, 3]]
 
 
-def test_intersections_of_large_sets(endpoint: Endpoint) -> None:
+def test_intersections_of_large_sets_are_estimated(endpoint: Endpoint) -> None:
     """For large sets, the number of shared values is a close estimate."""
     query = (
         "range x from 1 to 10000 step 1 | summarize a = hll(x), b = hll(iff(x <= 5000, x, 1))"

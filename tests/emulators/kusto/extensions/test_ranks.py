@@ -28,13 +28,13 @@ REALS = "datatable(v:real)[1.0, real(nan), real(null), real(+inf), real(-inf), 2
     ],
 )
 def test_nan_is_sorted_next_to_null(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
-    """A sort places NaN next to null; for the largest value, NaN counts as smaller than every number."""
+    """A sort places NaN next to null; for the largest value, NaN is smaller than each number."""
     assert endpoint.rows(f"{REALS} | {operator}") == [[value] for value in values]
 
 
 @pytest.mark.parametrize("aggregate", ["min(v)", "percentile(v, 50)", "percentiles(v, 5, 95)", "arg_min(v, *)"])
 def test_aggregates_over_nan_are_not_supported(endpoint: Endpoint, aggregate: str) -> None:
-    """Aggregates with an undocumented result for NaN are errors."""
+    """An aggregate whose result for NaN is not documented is an error."""
     assert "EMB0001" in str(endpoint.error(f"{REALS} | summarize {aggregate}"))
 
 
@@ -59,7 +59,7 @@ def test_top_by_a_dynamic_is_not_supported(endpoint: Endpoint, operator: str) ->
     ["max(d)", "min(d)", "maxif(d, true)", "percentile(d, 50)", "arg_max(d, *)", "arg_min(e.a, *)", "max(e.a)"],
 )
 def test_dynamics_have_no_maximum(endpoint: Endpoint, aggregate: str) -> None:
-    """An aggregate that would compare dynamics is an error that names the aggregate."""
+    """An aggregate that compares dynamics is an error with the aggregate's name."""
     error = str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | summarize {aggregate}'))
     assert "EMB0001" in error or "SEM0219" in error
     assert aggregate.partition("(")[0] in error
@@ -72,6 +72,6 @@ def test_max_of_rejects_strings_and_dynamics(endpoint: Endpoint, call: str) -> N
 
 
 def test_all_other_types_have_a_maximum(endpoint: Endpoint) -> None:
-    """For all types except dynamic, the maximum has the type of the values."""
+    """The maximum of values of any type except dynamic has the type of the values."""
     query = "range x from 1 to 3 step 1 | summarize max(x), max(x * 2.5), max(tostring(x)), min(x * 1h), max(x > 1)"
     assert endpoint.rows(query) == [[3, 7.5, "3", "01:00:00", 1]]

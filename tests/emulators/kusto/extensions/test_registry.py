@@ -1,4 +1,4 @@
-"""Tests of the functions that add KQL functions to the translator library."""
+"""Tests of adding KQL functions to the translator library."""
 
 from collections.abc import Iterator
 
@@ -28,20 +28,20 @@ def _render_signature(*arguments: ir.Expr) -> str:
 
 
 def test_a_template_receives_its_arguments() -> None:
-    """The SQL of a template function contains the SQL of each argument at its place."""
+    """The SQL of a template function contains the SQL of its arguments."""
     registry.add_template_function(NAME, "f({1}, {0})", 2)
     assert _render_signature(ir.ColumnRef("a"), ir.ColumnRef("b")) == 'f("b", "a")'
 
 
 def test_a_template_replaces_an_earlier_form() -> None:
-    """A template function replaces a custom function of the same name."""
+    """A template function replaces an earlier custom function with the same name."""
     registry.add_custom_function(NAME, [1], lambda _: "custom")
     registry.add_template_function(NAME, "f({0})", 1)
     assert _render_signature(ir.ColumnRef("a")) == 'f("a")'
 
 
 def test_the_number_of_arguments_is_checked() -> None:
-    """A call with another number of arguments is an error that names the function."""
+    """A call with a wrong number of arguments is an error with the function's name."""
     registry.add_custom_function(NAME, range(1, 3), lambda call: f"f{len(call.args)}")
     assert (_render_signature(ONE), _render_signature(ONE, ONE)) == ("f1", "f2")
     for count in (0, 3):
@@ -50,7 +50,7 @@ def test_the_number_of_arguments_is_checked() -> None:
 
 
 def test_a_bound_function_evaluates_calls_once() -> None:
-    """A bound function binds an argument that contains a call, but repeats a literal."""
+    """A bound function evaluates an argument with a call once, but repeats a literal."""
     registry.add_bound_function(NAME, [2], lambda a, b: f"{a} + {a} + {b} + {b}")
     sum_of_columns = ir.BinaryOp("+", ir.ColumnRef("a"), ir.ColumnRef("b"))
     sql = _render_signature(sum_of_columns, ir.Literal("1", "long"))
@@ -60,13 +60,13 @@ def test_a_bound_function_evaluates_calls_once() -> None:
 
 
 def test_only_literals_have_a_literal_value() -> None:
-    """The value of a literal argument is returned, and a column is rejected with the name of the function."""
+    """A literal argument has a value; a column is rejected with the function's name."""
     assert registry.read_literal_value(TEXT, NAME) == "a"
     with pytest.raises(KqlUnsupportedError, match=f"the argument of {NAME} must be a literal"):
         registry.read_literal_value(ir.ColumnRef("a"), NAME)
 
 
 def test_numbers_become_texts_as_by_tostring() -> None:
-    """An argument that is a string is used as it is; a number is converted to a string."""
+    """An argument that is a string stays the same; a number becomes a string."""
     assert registry.render_text_argument(TEXT) == render_expression(TEXT)
     assert registry.render_text_argument(ONE) == render_expression(ir.FunctionCall("tostring", (ONE,)))

@@ -52,5 +52,5 @@ def test_the_result_has_the_annotation(endpoint: Endpoint, operator: str, member
     ],
 )
 def test_an_invalid_property_is_an_error(endpoint: Endpoint, operator: str) -> None:
-    """An unknown visualization, property or column, and a repeated property are errors."""
+    """An unknown visualization, property or column, or a repeated property, is an error."""
     assert endpoint.code(f"print t = 1 | {operator}") in ("General_BadRequest", "BadRequest_SyntaxError")

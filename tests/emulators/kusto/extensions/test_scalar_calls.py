@@ -35,7 +35,7 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
 def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function returns the documented result; an invalid argument gives null or the empty string."""
+    """A function has the documented result; for an invalid argument, it is null or an empty string."""
     assert endpoint.rows(f"print {expression}") == [[value]]
 
 

@@ -88,7 +88,7 @@ CASES: list[tuple[str, list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "rows"), CASES)
-def test_documented_examples(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
+def test_scans_return_the_documented_rows(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
     """A scan returns the documented results."""
     assert endpoint.rows(query) == rows
 
@@ -114,7 +114,7 @@ def test_unsupported_scans_are_rejected(endpoint: Endpoint, query: str, code: st
 
 
 def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
-    """The result of a scan counts as serialized, so that window functions can follow."""
+    """The result of a scan counts as serialized, so that window functions can follow it."""
     query = "range x from 1 to 500 step 1 | scan with (step s: x % 2 == 0;) | where prev(x) + 2 == x | count"
     assert endpoint.rows(query) == [[249]]
 
@@ -129,10 +129,10 @@ def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
     ],
 )
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_the_query_for_one_step_equals_the_general_one(
+def test_the_sql_for_one_step_equals_the_general_sql(
     endpoint: Endpoint, declared: str, step: str, *, partitioned: bool
 ) -> None:
-    """The faster SQL for scans with one step returns the same rows as the SQL for any number of steps."""
+    """The faster SQL for one step returns the same rows as the SQL for any number of steps."""
     results = []
     for steps in (f"step s: {step};", f"step s: {step}; step never: false;"):
         scan = f"sort by x asc | scan with_match_id = m {declared} with ({steps})"
@@ -155,8 +155,8 @@ STORMS = """datatable(State:string, StartTime:datetime, EventType:string)[
 'TX', datetime(2007-05-09), 'Wildfire', 'TX', datetime(2007-05-09), 'Heat']"""
 
 
-def test_rolling_percentile(endpoint: Endpoint) -> None:
-    """Each bin has the percentile of the values in this bin and the preceding bins."""
+def test_rolling_percentile_includes_preceding_bins(endpoint: Endpoint) -> None:
+    """Each bin has the percentile of its values and those of the preceding bins."""
     table = endpoint.table(f"{HOURS} | evaluate rolling_percentile(val, 50, Timestamp, 1d, 3)")
     assert [each.column_name for each in table.columns] == ["Timestamp", "rolling_3_percentile_val_50"]
     assert [row[1] for row in table.raw_rows] == [12, 24, 36, 60, 84, 108, 132, 156, 180, 204]
@@ -164,7 +164,7 @@ def test_rolling_percentile(endpoint: Endpoint) -> None:
 
 
 def test_rolling_percentile_by_dimension(endpoint: Endpoint) -> None:
-    """For each value of the dimension, the percentiles are computed separately."""
+    """For each value of the dimension, percentiles are computed separately."""
     rows = endpoint.rows(f"{HOURS} | evaluate rolling_percentile(val, 50, Timestamp, 1d, 3, parity)")
     assert [row[2] for row in rows if row[1] == "Even"] == [12, 24, 36, 60, 84, 108, 132, 156, 180, 204]
     assert [row[2] for row in rows if row[1] == "Odd"] == [11, 23, 35, 59, 83, 107, 131, 155, 179, 203]
@@ -180,13 +180,13 @@ def test_rolling_percentile_by_dimension(endpoint: Endpoint) -> None:
         ("rows_near(Value < 3 or Value == 9, 0, 1)", [2, 19, 9]),
     ],
 )
-def test_rows_near(endpoint: Endpoint, call: str, expected: list[int]) -> None:
-    """``rows_near`` returns the rows before and after each matching row, in order and each once."""
+def test_rows_near_returns_neighbours_once(endpoint: Endpoint, call: str, expected: list[int]) -> None:
+    """``rows_near`` returns the rows before and after each matching row, in order and once."""
     assert endpoint.rows(f"{STATES} | evaluate {call} | project Value") == [[each] for each in expected]
 
 
 def test_rows_near_inside_a_partition(endpoint: Endpoint) -> None:
-    """Inside a partition, rows of other groups are not returned."""
+    """In a partition, ``rows_near`` returns no rows of other groups."""
     query = (
         "datatable(k:string, i:long)['a', 1, 'a', 2, 'a', 3, 'b', 1, 'b', 2, 'b', 3]"
         " | partition hint.strategy=native by k (sort by i asc | evaluate rows_near(i == 1, 1)) | sort by k asc, i asc"
@@ -195,14 +195,14 @@ def test_rows_near_inside_a_partition(endpoint: Endpoint) -> None:
 
 
 def test_rows_near_requires_sorted_rows(endpoint: Endpoint) -> None:
-    """``rows_near`` rejects unsorted input, because unsorted rows have no neighbours."""
+    """``rows_near`` rejects unsorted rows, because these have no neighbours."""
     assert "must be serialized" in str(
         endpoint.error("print x = 1 | union (print x = 2) | evaluate rows_near(x == 1, 1)")
     )
 
 
-def test_sequences(endpoint: Endpoint) -> None:
-    """Each pair of events within the time limits and with an equal dimension is returned once."""
+def test_each_sequence_is_returned_once(endpoint: Endpoint) -> None:
+    """Each pair of events within the time limits and with equal dimension is returned once."""
     call = "sequence_detect(StartTime, 5d, 5d, heat=(EventType == 'Heat'), fire=(EventType == 'Wildfire'), State)"
     table = endpoint.table(f"{STORMS} | evaluate {call}")
     assert [each.column_name for each in table.columns] == ["State", "heat_StartTime", "fire_StartTime", "Duration"]

@@ -25,7 +25,7 @@ from tests.emulators.kusto.endpoints import Endpoint
         ('search in (Telemetry) "1003" | count', 2),
     ],
 )
-def test_search(endpoint: Endpoint, query: str, count: int) -> None:
+def test_search_matches_whole_words(endpoint: Endpoint, query: str, count: int) -> None:
     """A search term matches whole words in any column; a star matches any characters."""
     assert endpoint.rows(query) == [[count]]
 

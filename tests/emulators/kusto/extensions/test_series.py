@@ -50,7 +50,7 @@ def evaluate_expression(endpoint: Endpoint, expression: str) -> Any:
     ],
 )
 def test_functions_compute_each_element(endpoint: Endpoint, expression: str, expected: Any) -> None:
-    """Arithmetic is applied to each element and keeps integers; an element that is no number gives null."""
+    """Arithmetic applies to each element and keeps integers; an element that is no number gives null."""
     assert evaluate_expression(endpoint, expression) == expected
 
 
@@ -72,7 +72,7 @@ def test_functions_compute_each_element(endpoint: Endpoint, expression: str, exp
     ],
 )
 def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
-    """Gaps in a series are filled from neighbouring elements, and the elements keep their type."""
+    """Gaps in a series are filled from their neighbours, and the elements keep their type."""
     assert evaluate_expression(endpoint, expression) == pytest.approx(expected)
 
 
@@ -89,12 +89,12 @@ def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any
     ],
 )
 def test_filters_follow_their_formulas(endpoint: Endpoint, expression: str, expected: list[float]) -> None:
-    """Filters follow the documented formulas; weights are normalised by default unless one is negative."""
+    """Filters follow the documented formulas; weights are normalised by default if none is negative."""
     assert evaluate_expression(endpoint, expression) == pytest.approx(expected)
 
 
 def test_negative_weights_are_not_normalised(endpoint: Endpoint) -> None:
-    """Normalisation with a negative weight returns null."""
+    """If weights with a negative one are normalised, the result is null."""
     assert evaluate_expression(endpoint, "series_fir(dynamic([1,2]), dynamic([1,-1]), true, false)") is None
 
 
@@ -108,14 +108,14 @@ def test_statistics_are_columns(endpoint: Endpoint) -> None:
 
 
 def test_statistics_of_missing_elements_are_null(endpoint: Endpoint) -> None:
-    """The statistics are null if an element is missing, unless missing elements are ignored."""
+    """If an element is missing, the statistics are null, unless missing elements are ignored."""
     query = "print s = series_stats_dynamic({}, {}) | project tostring(s.avg), tolong(s.len)"
     assert endpoint.rows(query.format("dynamic([1,null,3])", "false")) == [["", 3]]
     assert endpoint.rows(query.format("dynamic([1,null,3])", "true")) == [["2.0", 3]]
 
 
 def test_named_and_unnamed_results_of_a_regression(endpoint: Endpoint) -> None:
-    """``extend`` adds the named columns, ``project`` adds all columns."""
+    """``extend`` adds the named columns of a regression, ``project`` adds all columns."""
     (row,) = endpoint.rows(f"print y = {LINE} | extend (r, slope, v, rv, b, fit) = series_fit_line(y) | project-away y")
     assert row[:4] == pytest.approx([0.982900730884447, 2.7307692307, 98.628787878, 1.6864801864])
     assert row[5] == pytest.approx(FITTED, abs=6e-4)
@@ -128,8 +128,8 @@ def test_named_and_unnamed_results_of_a_regression(endpoint: Endpoint) -> None:
     assert len(endpoint.table(f"print y = {LINE} | extend (r, slope) = series_fit_line(y)").columns) == 7
 
 
-def test_decomposition_into_season_and_trend(endpoint: Endpoint) -> None:
-    """The decomposition consists of the medians of the phases, the trend and the residual."""
+def test_a_decomposition_has_season_trend_and_residual(endpoint: Endpoint) -> None:
+    """A decomposition consists of the medians of the phases, the trend and the residual."""
     query = "print x = dynamic([1,3,2,4,3,5]) | extend (b,s,t,r) = series_decompose(x, 2, 'avg') | project-away x"
     assert endpoint.rows(query) == [[[2.0, 4.0] * 3, [2.0, 4.0] * 3, [0.0] * 6, [-1.0, -1.0, 0.0, 0.0, 1.0, 1.0]]]
     flat = "print x = dynamic([1,2,3]) | extend (b,s,t,r) = series_decompose(x, 0, 'linefit') | project b, s, r"
@@ -137,23 +137,23 @@ def test_decomposition_into_season_and_trend(endpoint: Endpoint) -> None:
 
 
 def test_several_results_are_no_scalar(endpoint: Endpoint) -> None:
-    """A function with several results cannot be part of an expression, and the error names it."""
+    """A function with several results cannot be part of an expression; the error contains its name."""
     assert "'series_stats()" in str(endpoint.error("print x0 = 1 | extend tolong(series_stats(dynamic([1])))"))
 
 
 def test_columns_of_an_expression_have_an_empty_argument_name(endpoint: Endpoint) -> None:
-    """If the argument is an expression, the result columns have an empty name part in place of a column name."""
+    """If the argument is an expression, the part of the column names for it is empty."""
     table = endpoint.table("print x = 1 | project series_stats(dynamic([1]))")
     assert [each.column_name for each in table.columns][:2] == ["series_stats__min", "series_stats__min_idx"]
 
 
 def test_inexact_integers_are_errors(endpoint: Endpoint) -> None:
-    """A series with integers that a double cannot represent exactly is rejected."""
+    """A series with integers that a double cannot represent is rejected."""
     assert "2^53" in str(endpoint.error("print series_add(dynamic([9007199254740993]), 1)"))
 
 
 def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
-    """The length of the SQL grows linearly with the number of nested calls."""
+    """The length of the generated SQL grows linearly with the number of nested calls."""
     expression = "dynamic([1,2,3])"
     for _ in range(24):
         expression = f"series_add({expression}, dynamic([1,1,1]))"

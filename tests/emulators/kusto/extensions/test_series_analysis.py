@@ -51,8 +51,8 @@ def evaluate_expression(endpoint: Endpoint, expression: str) -> Any:
         ("series_decompose_forecast(dynamic([1,2,3,4,0,0]), 2, 0, 'linefit')", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
     ],
 )
-def test_series_functions(endpoint: Endpoint, expression: str, expected: Any) -> None:
-    """Seasons, scores and forecasts equal the values of the documentation."""
+def test_series_functions_return_the_documented_values(endpoint: Endpoint, expression: str, expected: Any) -> None:
+    """Seasons, scores and forecasts equal the documented values."""
     found = evaluate_expression(endpoint, expression)
     comparable = [each for each in found or [] if not isinstance(each, str)]
     assert comparable == pytest.approx([each for each in expected or [] if not isinstance(each, str)], abs=1e-12)
@@ -61,7 +61,7 @@ def test_series_functions(endpoint: Endpoint, expression: str, expected: Any) ->
 
 
 def test_a_detected_season_reveals_anomalies(endpoint: Endpoint) -> None:
-    """With the season of a week and a linear trend, exactly the inserted outliers are anomalies."""
+    """With the season of a week and a linear trend, exactly the inserted outliers are found."""
     query = WEEKS.format(weeks=5) + (
         " | extend (flag, score, baseline) = series_decompose_anomalies(y, 2.5, -1, 'linefit')"
         " | mv-expand with_itemindex=i flag to typeof(long), score to typeof(real)"
@@ -72,7 +72,7 @@ def test_a_detected_season_reveals_anomalies(endpoint: Endpoint) -> None:
 
 
 def test_a_forecast_continues_season_and_trend(endpoint: Endpoint) -> None:
-    """The forecast repeats the weekly season with the trend; empty points have no influence."""
+    """A forecast repeats the weekly season with the trend; empty points do not influence it."""
     query = WEEKS.format(weeks=4) + (
         " | extend y = array_concat(y, repeat(0.0, 168))"
         " | extend f = series_decompose_forecast(y, 168, -1, 'linefit')"
@@ -81,7 +81,7 @@ def test_a_forecast_continues_season_and_trend(endpoint: Endpoint) -> None:
     assert endpoint.rows(query) == [[pytest.approx(168 / 72, rel=0.2), 840]]
 
 
-def test_columns_of_a_decomposition(endpoint: Endpoint) -> None:
+def test_a_decomposition_adds_the_documented_columns(endpoint: Endpoint) -> None:
     """A function with several results adds the documented columns."""
     table = endpoint.table("print y = dynamic([1,null,1,2]) | extend series_decompose_anomalies(y, 1.5, 2)")
     prefix = "series_decompose_anomalies_y_"
@@ -96,7 +96,7 @@ def test_columns_of_a_decomposition(endpoint: Endpoint) -> None:
 
 
 def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
-    """A series without numbers has null components, and so has a value that is not an array."""
+    """The components of a series without numbers are null, and so are those of a value that is no array."""
     for series in ("dynamic([null])", "dynamic([])", "dynamic({})", "dynamic(null)"):
         assert endpoint.rows(f"print x = {series} | project series_decompose(x)") == [[None] * 4]
 
@@ -114,12 +114,12 @@ def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
     ],
 )
 def test_invalid_arguments_are_errors(endpoint: Endpoint, expression: str, message: str) -> None:
-    """The error about an argument names the function, the argument and the accepted values."""
+    """The error about an argument contains the function, the argument and the accepted values."""
     assert message in str(endpoint.error(f"print y = dynamic([1,2]), method = 'x' | extend {expression}"))
 
 
-def test_two_lines_as_an_object(endpoint: Endpoint) -> None:
-    """``series_fit_2lines_dynamic`` returns an object that contains one object for each line."""
+def test_two_fitted_lines_are_an_object(endpoint: Endpoint) -> None:
+    """``series_fit_2lines_dynamic`` returns an object with an object for each line."""
     query = f"print f = series_fit_2lines_dynamic({BROKEN}) | project f.split_idx, f.left.slope, f.right.rsquare"
     assert endpoint.rows(query) == [[5, pytest.approx(1.05), pytest.approx(0.94238513)]]
     assert endpoint.rows(f"print series_fit_2lines_dynamic({BROKEN}).line_fit") == [[pytest.approx([*LEFT, *RIGHT])]]
@@ -127,7 +127,7 @@ def test_two_lines_as_an_object(endpoint: Endpoint) -> None:
         assert endpoint.rows(f"print series_fit_2lines_dynamic({series})") == [[None]]
 
 
-def test_columns_of_a_polynomial(endpoint: Endpoint) -> None:
+def test_a_polynomial_adds_the_documented_columns(endpoint: Endpoint) -> None:
     """``extend`` without names adds all results under the documented names."""
     table = endpoint.table("print y = dynamic([1,2]) | extend series_fit_poly(y)")
     assert [each.column_name.removeprefix("series_fit_poly_y_") for each in table.columns] == [
@@ -141,7 +141,7 @@ def test_columns_of_a_polynomial(endpoint: Endpoint) -> None:
     assert [each.column_type for each in table.columns][1:] == ["real", "dynamic", "real", "real", "dynamic"]
 
 
-def test_long_series(endpoint: Endpoint) -> None:
+def test_a_series_can_have_100000_points(endpoint: Endpoint) -> None:
     """Series of 100,000 points are analysed."""
     query = (
         "range x from 1 to 100000 step 1 | summarize y = make_list(x % 50)"
@@ -156,7 +156,7 @@ FIRST = "dynamic([27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23
 SECOND = "dynamic([27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4])"
 
 
-def test_error_function(endpoint: Endpoint) -> None:
+def test_the_error_function_has_the_documented_values(endpoint: Endpoint) -> None:
     """The error function returns the documented values."""
     expected = [-0.999977909503001, -0.995322265018953, -0.842700792949715, 0, 0.842700792949715]
     rows = endpoint.rows("range x from -3 to 1 step 1 | project erf(x), erfc(x)")
@@ -164,7 +164,7 @@ def test_error_function(endpoint: Endpoint) -> None:
     assert endpoint.rows("print erf(real(null)), erf(real(+inf)), erfc(real(nan))") == [[None, 1.0, "NaN"]]
 
 
-def test_welch_test(endpoint: Endpoint) -> None:
+def test_welchs_test_has_the_documented_p_value(endpoint: Endpoint) -> None:
     """Welch's test returns the documented p-value 0.021 for the documented samples."""
     query = (
         f"print s1 = {FIRST}, s2 = {SECOND} | mv-expand s1 to typeof(double), s2 to typeof(double)"
@@ -185,7 +185,7 @@ def test_welch_test(endpoint: Endpoint) -> None:
         ("real(null), 1, 10, 5, 1, 10", None),
     ],
 )
-def test_special_samples(endpoint: Endpoint, arguments: str, expected: object) -> None:
-    """If the means are equal, the p-value is 1; samples without variance or with one value have no p-value."""
+def test_equal_means_have_the_p_value_1(endpoint: Endpoint, arguments: str, expected: object) -> None:
+    """For equal means the p-value is 1; samples without variance or with one value have none."""
     ((found,),) = endpoint.rows(f"print welch_test({arguments})")
     assert found == (pytest.approx(expected, abs=1e-12) if isinstance(expected, float) else expected)

@@ -1,4 +1,4 @@
-"""Tests of series functions with unusual values: missing and infinite points, other types, many points."""
+"""Tests of series functions with missing, infinite, ill-typed and very many points."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -80,13 +80,13 @@ NULL_OF_LONG = {
 
 @pytest.mark.parametrize("series", SERIES)
 def test_any_value_gives_a_result(endpoint: Endpoint, series: str) -> None:
-    """Every series function returns a result, not an error, for a value that is not an ordinary series."""
+    """For a value that is no ordinary series, each series function returns a result and no error."""
     [row] = endpoint.rows(f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {assign_result_names(CALLS)}")
     assert len(row) > len(CALLS)
 
 
 @pytest.mark.parametrize("calls", list(itertools.batched(CALLS, 8, strict=False)), ids=lambda calls: calls[0])
-def test_long_series(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
+def test_a_series_can_have_100000_points(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
     """Each series function accepts 100,000 points."""
     chosen = [call for call in calls if call not in QUADRATIC]
     query = f"print s = range(1, 100000) | project {assign_result_names(chosen)}"
@@ -96,11 +96,11 @@ def test_long_series(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
 
 
 def assign_result_names(calls: Iterable[str]) -> str:
-    """Return KQL in which the result of each call has its own name."""
+    """Return KQL in which each call has a result name of its own."""
     return ", ".join(f"r{index} = {call}" for index, call in enumerate(calls))
 
 
-def test_no_rows(endpoint: Endpoint) -> None:
+def test_an_empty_table_is_accepted(endpoint: Endpoint) -> None:
     """A series function accepts an empty table."""
     assert endpoint.rows(f"datatable(s: dynamic)[] | project {assign_result_names(CALLS)}") == []
 
@@ -122,7 +122,7 @@ def test_no_rows(endpoint: Endpoint) -> None:
         (f"series_fit_poly(range(1, 200), dynamic(null), {MAX_DEGREE + 1})", None),
     ],
 )
-def test_results(endpoint: Endpoint, expression: str, expected: Any) -> None:
+def test_missing_points_have_the_documented_effect(endpoint: Endpoint, expression: str, expected: Any) -> None:
     """A missing or infinite point has the documented effect on the result."""
     assert endpoint.rows(f"print x = {expression}")[0][0] == expected
 
@@ -136,8 +136,8 @@ def test_results(endpoint: Endpoint, expression: str, expected: Any) -> None:
         ("series_decompose(dynamic([1]), -1, 'other')", "must be 'avg' or 'linefit' or 'none'"),
     ],
 )
-def test_limits(endpoint: Endpoint, expression: str, message: str) -> None:
-    """The error about an argument outside a limit names the limit."""
+def test_arguments_out_of_range_name_the_limit(endpoint: Endpoint, expression: str, message: str) -> None:
+    """The error about an argument beyond a limit contains the limit."""
     assert message in str(endpoint.error(f"print x = {expression}"))
 
 
@@ -149,7 +149,7 @@ def test_limits(endpoint: Endpoint, expression: str, message: str) -> None:
     ],
 )
 def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A filter with very many steps can be cancelled within the computation of one series."""
+    """A filter with very many steps can be cancelled during the computation of one series."""
     checks = itertools.count(1)
 
     def stop_at_second_check() -> None:
@@ -162,7 +162,7 @@ def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypa
 
 
 def test_parts_of_a_convolution_are_added() -> None:
-    """A convolution that is computed in parts has the same result as in one part."""
+    """A convolution that is computed in parts equals one that is computed at once."""
     values = np.sin(np.arange(20_000.0))
     weights = np.cos(np.arange(2_000.0))
     found = filters.filter_finite(values, weights, normalize=False, center=True)
@@ -171,12 +171,12 @@ def test_parts_of_a_convolution_are_added() -> None:
 
 
 def raise_memory_error(_: Any) -> Any:
-    """Raise MemoryError in place of a function."""
+    """Raise MemoryError, as a function without memory does."""
     raise MemoryError
 
 
 def test_a_function_without_memory_is_out_of_memory() -> None:
-    """A MemoryError in a Python function is reported as a query that exceeds the memory limit."""
+    """If a Python function raises MemoryError, the query is reported as over the memory limit."""
     function = SeriesFunction("greedy", ("BIGINT",), {"x": "long"}, f"{__name__}:raise_memory_error")
     with open_database(None) as connection:
         create_series_functions(connection, [function])

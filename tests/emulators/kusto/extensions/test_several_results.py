@@ -57,7 +57,7 @@ def test_every_result_is_returned(
 
 
 def test_each_result_has_its_visualization(endpoint: Endpoint) -> None:
-    """Each visualization contains the id of its result table."""
+    """Each visualization has the id of its result table."""
     body = {"db": "Telemetry", "csl": "print a = 1 | render card; print b = 2 | render table"}
     frames = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json=body, verify=NO_TLS).json()
     annotations = [row[:2] for row in frames[1]["Rows"]]
@@ -65,7 +65,7 @@ def test_each_result_has_its_visualization(endpoint: Endpoint) -> None:
     assert [frame["TableId"] for frame in frames if frame["FrameType"] == "DataTable"] == [0, 1, 2, 3]
 
 
-def test_cached_results(endpoint: Endpoint) -> None:
+def test_all_results_of_a_query_are_cached(endpoint: Endpoint) -> None:
     """The results cache returns all results of a query."""
     query = "print a = rand(); print b = rand()"
     body = {"db": "Telemetry", "csl": query, "properties": {"Options": {"query_results_cache_max_age": "00:05:00"}}}
@@ -94,8 +94,8 @@ def test_cached_results(endpoint: Endpoint) -> None:
         f"{NUMBERS} | fork {'(count) ' * 65}",
     ],
 )
-def test_rejected_queries(endpoint: Endpoint, query: str) -> None:
-    """An operator with several results is rejected if it is not the last one; the number of results is limited."""
+def test_operators_with_several_results_must_be_last(endpoint: Endpoint, query: str) -> None:
+    """An operator with several results must be the last one; the number of results is limited."""
     assert endpoint.code(query).startswith(("General_BadRequest", "BadRequest"))
 
 
@@ -103,8 +103,8 @@ def test_rejected_queries(endpoint: Endpoint, query: str) -> None:
     "query",
     ["print a = range(1, 3) | mv-apply a on (fork (take 1) (count))", f"{NUMBERS} | partition by x (facet by x)"],
 )
-def test_several_results_inside_a_nested_query(endpoint: Endpoint, query: str) -> None:
-    """The error about ``fork`` or ``facet`` inside a nested query states where they are allowed."""
+def test_several_results_in_a_nested_query_are_rejected(endpoint: Endpoint, query: str) -> None:
+    """The error about ``fork`` or ``facet`` in a nested query says where they are allowed."""
     message = str(endpoint.error(query))
     assert "fork, facet and other operators with several results must be the last operator" in message
     assert "EndOfResult" not in message

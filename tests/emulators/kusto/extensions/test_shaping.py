@@ -1,4 +1,4 @@
-"""Tests of operators and plugins that convert values to columns or rows."""
+"""Tests of operators and plugins that turn values into columns or rows."""
 
 from typing import Any
 
@@ -85,7 +85,9 @@ TABLES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "columns", "rows"), TABLES)
-def test_documented_tables(endpoint: Endpoint, query: str, columns: list[str], rows: list[list[Any]]) -> None:
+def test_results_equal_the_documented_tables(
+    endpoint: Endpoint, query: str, columns: list[str], rows: list[list[Any]]
+) -> None:
     """The result equals the documented table."""
     table = endpoint.table(query)
     assert [column.column_name for column in table.columns] == columns
@@ -93,7 +95,7 @@ def test_documented_tables(endpoint: Endpoint, query: str, columns: list[str], r
 
 
 def test_column_types_depend_on_the_values(endpoint: Endpoint) -> None:
-    """The column of a property has the type of its values, or dynamic if their types differ."""
+    """The column of a property has its values' type, or dynamic if they have several types."""
     bags = 'datatable(d:dynamic)[dynamic({"l":1,"r":1.5,"b":true,"m":1,"o":{}}), dynamic({"m":"x","l":null})]'
     table = endpoint.table(f"{bags} | evaluate bag_unpack(d)")
     types = {column.column_name: column.column_type for column in table.columns}
@@ -101,7 +103,7 @@ def test_column_types_depend_on_the_values(endpoint: Endpoint) -> None:
 
 
 def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
-    """Values with quotes or SQL can become column names."""
+    """A value with quotes or SQL can become a column name."""
     name = "x\"' FROM (SELECT 1)); --"
     table = endpoint.table(
         "print k = 1, s = t | evaluate pivot(s, count(), k)".replace("= t", '= "x\\"\' FROM (SELECT 1)); --"')
@@ -109,8 +111,8 @@ def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
     assert [column.column_name for column in table.columns] == ["k", name]
 
 
-def test_probes_use_query_parameters(endpoint: Endpoint) -> None:
-    """The columns of a result follow the parameters of each request, even if the query text is unchanged."""
+def test_columns_follow_the_parameters(endpoint: Endpoint) -> None:
+    """The result's columns follow the parameters of each request, even for the same query text."""
     query = f"declare query_parameters(least:long); {SALES} | where v >= least | evaluate pivot(s, count(), k)"
     for least, names in (("2", ["k", "x", "y"]), ("5", ["k", "x"]), ("2", ["k", "x", "y"])):
         columns = endpoint.table(query, {"least": least}).columns
@@ -135,5 +137,5 @@ def test_probes_use_query_parameters(endpoint: Endpoint) -> None:
     ],
 )
 def test_unsupported_constructs_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
-    """Unsupported constructs and searches in internal tables are rejected."""
+    """Unsupported constructs, and searches in internal tables, are rejected."""
     assert code in str(endpoint.error(query))

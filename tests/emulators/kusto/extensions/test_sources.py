@@ -34,8 +34,8 @@ from tests.emulators.kusto.endpoints import Endpoint
         ("n to 3 * n step n", "long", [2, 4, 6]),
     ],
 )
-def test_range(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) -> None:
-    """A range has the type of its bounds and the values from the start to the stop."""
+def test_a_range_includes_its_bounds(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) -> None:
+    """A range has the type of its bounds, and values from the start to the stop."""
     table = endpoint.table(f"let n = 2; range x from {bounds}")
     assert [column.column_type for column in table.columns] == [kind]
     assert table.raw_rows == [[value] for value in values]
@@ -53,7 +53,7 @@ def test_range(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) ->
         "datetime(2000-01-01) to datetime(2024-01-01) step 1microsecond",
     ],
 )
-def test_invalid_ranges(endpoint: Endpoint, bounds: str) -> None:
+def test_invalid_ranges_are_rejected(endpoint: Endpoint, bounds: str) -> None:
     """A range with step zero, too many rows or mixed types is rejected."""
     assert "EMB0001" in str(endpoint.error(f"range x from {bounds} | count"))
 
@@ -105,7 +105,7 @@ TYPED: list[tuple[str, Columns, list[list[Any]]]] = [
 def test_each_type_of_a_column_is_a_column(
     endpoint: Endpoint, query: str, columns: Columns, rows: list[list[Any]]
 ) -> None:
-    """If columns of one name have different types, each type gets a column with the type as suffix."""
+    """If columns of one name have different types, each type has a column with the type as suffix."""
     for _ in range(2):  # the second run uses the cached types
         table = endpoint.table(query)
         assert [(column.column_name, column.column_type) for column in table.columns] == columns
@@ -113,18 +113,18 @@ def test_each_type_of_a_column_is_a_column(
 
 
 def test_union_types_do_not_depend_on_parameters(endpoint: Endpoint) -> None:
-    """A union of columns with different types works for any value of a query parameter."""
+    """Uniting columns of different types works for any value of a query parameter."""
     query = 'declare query_parameters(n:long); union (print a = n), (print a = "x") | where isnotnull(a_long)'
     assert [endpoint.rows(query, {"n": n}) for n in (1, 2)] == [[[1, ""]], [[2, ""]]]
 
 
 def test_unions_of_types_in_repeated_functions_are_rejected(endpoint: Endpoint) -> None:
-    """Calling a function twice that unites columns of different types is an error."""
+    """If a function that unites columns of different types is called twice, this is an error."""
     query = 'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | union (f(2))'
     assert "EMB0001" in str(endpoint.error(query))
 
 
-def test_union_of_equal_types(endpoint: Endpoint) -> None:
+def test_columns_of_equal_types_are_combined(endpoint: Endpoint) -> None:
     """Columns with the same name and type are combined."""
     query = 'datatable(a:long)[1] | union (datatable(a:long)[2]) | union withsource=s (datatable(b:string)["x"])'
     assert sorted(endpoint.rows(query), key=str) == [
@@ -167,15 +167,17 @@ let OtherView_1 = view () { print x_long = 3 };
         ("let a = print p = 1; let b = print p = 'q'; union a, b", ["p_long", "p_string"], [[1, ""], [None, "q"]]),
     ],
 )
-def test_views(endpoint: Endpoint, query: str, columns: list[str], expected: list[list[object]]) -> None:
-    """A view has its name in a ``union``, matches wildcards, and can be named with ``as``."""
+def test_a_view_can_be_united_by_name(
+    endpoint: Endpoint, query: str, columns: list[str], expected: list[list[object]]
+) -> None:
+    """A view has its name in ``union``, matches wildcards, and can be named by ``as``."""
     table = endpoint.table(VIEWS + query)
     assert [column.column_name for column in table.columns] == columns
     assert table.raw_rows == expected
 
 
 def test_search_in_views(endpoint: Endpoint) -> None:
-    """A search by column reads all views, and those tables that have the column."""
+    """A search by column reads all views and the tables with this column."""
     query = (
         "let Range10 = view () { range MyColumn from 1 to 10 step 1 };"
         "let Range20 = view () { range MyColumn from 1 to 20 step 1 }; search MyColumn == 5"
@@ -186,6 +188,6 @@ def test_search_in_views(endpoint: Endpoint) -> None:
 
 
 def test_a_wildcard_matches_each_view_once(endpoint: Endpoint) -> None:
-    """A wildcard that matches a view and tables returns the rows of the view once."""
+    """If a wildcard matches a view and tables, the view's rows are returned once."""
     query = "let Devices_1 = view () { print x = 1 }; union withsource=S Devices* | where S != 'Devices' | project S, x"
     assert endpoint.rows(query) == [["Devices_1", 1]]

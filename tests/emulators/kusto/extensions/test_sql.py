@@ -1,4 +1,4 @@
-"""Tests of the small SQL expressions."""
+"""Tests of the helpers that build SQL expressions."""
 
 import duckdb
 import pytest
@@ -14,26 +14,26 @@ def _evaluate_sql(sql: str) -> object:
 
 @pytest.mark.parametrize("text", ["it's", "", "a\\b", 'say "hi"', "é\n"])
 def test_a_text_is_quoted(text: str) -> None:
-    """A quoted text is an SQL literal with the same value, and a quoted name is one identifier."""
+    """A quoted text is an SQL literal with this value, and a quoted name is one identifier."""
     assert _evaluate_sql(quote_text(text)) == text
     named = duckdb.execute(f"SELECT 1 AS {quote_name('x' + text)}")
     assert [column[0] for column in named.description or ()] == ["x" + text]
 
 
-def test_short_arguments_are_not_bound() -> None:
-    """Names and constants are repeated in the SQL, because binding them to a variable costs time."""
+def test_names_and_constants_are_repeated() -> None:
+    """Names and constants are repeated in the SQL, because binding a variable is slower."""
     assert bind_once(['"a"', "1"], lambda a, b: f"{a} + {b}") == '("a" + 1)'
 
 
 def test_a_call_is_evaluated_once() -> None:
-    """An argument that is neither a name nor a constant is evaluated once in the SQL, and its value is reused."""
+    """An argument other than a name or constant is evaluated once in the SQL."""
     sql = bind_once(["2 * (3 + 4)", "1"], lambda a, b: f"{a} * {a} + {b}")
     assert sql.count("2 * (3 + 4)") == 1
     assert _evaluate_sql(sql) == 14 * 14 + 1
 
 
 def test_nested_calls_stay_short() -> None:
-    """The length of the SQL for nested calls grows linearly with the depth of the nesting, not exponentially."""
+    """The length of SQL for nested calls grows linearly with their depth."""
     sql = "(1 + 1)"
     for _ in range(20):
         sql = bind_once([sql], lambda a: f"{a} + {a}")
@@ -41,18 +41,18 @@ def test_nested_calls_stay_short() -> None:
 
 
 def test_constant_arguments_are_not_bound() -> None:
-    """An argument that the caller declares constant is repeated in the SQL, even if it is an expression."""
+    """An argument that is declared constant is repeated, even if it is an expression."""
     assert bind_once(["[1, 2]"], lambda a: f"len({a}) + len({a})", constants={0}) == "(len([1, 2]) + len([1, 2]))"
     assert bind_once(["[1, 2]"], lambda a: f"len({a})").startswith("list_transform")
 
 
 @pytest.mark.parametrize(("value", "expected"), [("'[1, 2]'", ["1", "2"]), ("'{\"a\": 1}'", None), ("NULL", None)])
 def test_only_arrays_become_lists(value: str, expected: object) -> None:
-    """A dynamic array becomes a list of its elements; every other dynamic value becomes null."""
+    """A dynamic array becomes a list; other dynamic values become null."""
     assert _evaluate_sql(render_array(f"{value}::JSON")) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [("'{\"a\": 1}'", {"a": "1"}), ("'[1]'", None), ("'5'", None)])
 def test_only_objects_become_maps(value: str, expected: object) -> None:
-    """A property bag becomes a map of its properties; every other dynamic value becomes null."""
+    """A property bag becomes a map; other dynamic values become null."""
     assert _evaluate_sql(render_bag(f"{value}::JSON")) == expected

@@ -12,7 +12,7 @@ def _build_has(name: str) -> ir.Expr:
 
 
 def test_a_condition_tests_each_column_as_text() -> None:
-    """A condition on `*` becomes an OR of one comparison per column; each column is converted to a string."""
+    """A condition on `*` becomes an OR over all columns, each converted to a string."""
     star = StarCondition("has", TEXT)
     assert star.to_condition(["x"]) == _build_has("x")
     both = ir.BinaryOp("or", ir.BinaryOp("or", _build_has("x"), _build_has("y")), _build_has("z"))
@@ -24,14 +24,14 @@ def _expand_star(node: ir.Expr) -> ir.Expr:
 
 
 def test_nested_nodes_are_replaced() -> None:
-    """A node is replaced at any depth of an expression, also in the arguments of a call."""
+    """A node is replaced at any depth, also in arguments of calls."""
     nested = ir.FunctionCall("not", (ir.BinaryOp("and", StarCondition("has", TEXT), TEXT),))
     assert replace_nodes(nested, _expand_star) == ir.FunctionCall("not", (ir.BinaryOp("and", _build_has("x"), TEXT),))
     assert replace_nodes((nested, ir.NamedExpr(nested)), _expand_star)[1].expr == replace_nodes(nested, _expand_star)
 
 
 def test_an_expression_without_the_node_does_not_change() -> None:
-    """An expression in which no node is replaced stays the same; an expression without lists is not even copied."""
+    """An expression without the node is returned unchanged."""
     comparison = ir.BinaryOp("==", ir.ColumnRef("x"), TEXT)
     assert replace_nodes(comparison, _expand_star) is comparison
     call = ir.FunctionCall("not", (comparison,))

@@ -1,4 +1,4 @@
-"""Tests of the types that are inferred before DuckDB binds the SQL."""
+"""Tests of the types that are inferred before DuckDB checks the SQL."""
 
 import pytest
 from duckdb_kql import ir
@@ -37,8 +37,8 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("expr", "kind"), TYPES)
-def test_types_of_expressions(expr: ir.Expr, kind: str | None) -> None:
-    """The type of an expression follows from its operands and signatures, or is None if it cannot be inferred."""
+def test_types_follow_from_operands_and_signatures(expr: ir.Expr, kind: str | None) -> None:
+    """The type of an expression follows from its operands and signatures, or is None."""
     assert infer_static_type(expr) == kind
 
 
@@ -55,7 +55,7 @@ def test_types_of_expressions(expr: ir.Expr, kind: str | None) -> None:
         ("make_bag", ["dynamic"], True),
     ],
 )
-def test_arguments_of_a_signature(function: str, types: list[str | None], accepted: bool) -> None:  # noqa: FBT001  parametrized
-    """A signature accepts arguments by number and type; an argument of unknown type is always accepted."""
+def test_a_signature_accepts_unknown_types(function: str, types: list[str | None], accepted: bool) -> None:  # noqa: FBT001  parametrized
+    """A signature checks the number and types of arguments; an unknown type is always accepted."""
     (signature,) = find_signatures("aggregates", function)
     assert accepts_argument_types(signature["parameters"], types) is accepted

@@ -124,7 +124,7 @@ VALUES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+def test_functions_over_strings_return_the_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A function over strings and IPv4 addresses returns the documented value."""
     (result,) = endpoint.rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
@@ -132,7 +132,7 @@ def test_documented_values(endpoint: Endpoint, expression: str, value: Any) -> N
 
 
 def test_unsupported_calls_are_rejected(endpoint: Endpoint) -> None:
-    """A call whose result is undocumented is rejected, and the error names the function."""
+    """A call whose result is not documented is rejected with the function's name."""
     assert endpoint.code("print strrep('a', 5000)") == "BadRequest_NotSupported"
 
 
@@ -154,7 +154,7 @@ ARITHMETIC = (
 @pytest.mark.parametrize("expression", ARITHMETIC)
 @pytest.mark.parametrize("join", ["strcat('<', {0}, '>')", "strcat_delim('-', 'a', {0}, 'b')"])
 def test_joined_arithmetic_has_the_text_of_its_value(endpoint: Endpoint, join: str, expression: str) -> None:
-    """A joined text is the same with and without the check of the text's size."""
+    """A joined text is the same with and without the check of its size."""
     checked = join.format(f"iff(n > 0, {expression}, {expression})")
     query = f"print n = 3 | extend unchecked = {join.format(expression)}, checked = {checked}"
     _, unchecked, checked = endpoint.rows(query)[0]

@@ -59,14 +59,14 @@ PARTITION: list[tuple[str, list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "rows"), MV_APPLY)
-def test_mv_apply(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
-    """The subquery runs over the elements of each row, and its result rows also get the row's other columns."""
+def test_mv_apply_runs_for_the_elements_of_each_row(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
+    """``mv-apply`` runs its subquery over each row's elements; the results also have the row's other columns."""
     assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)
 
 
 @pytest.mark.parametrize(("pipeline", "rows"), PARTITION)
-def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> None:
-    """``partition`` runs its subquery over the rows of each column value, with every strategy."""
+def test_partition_runs_for_each_value(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> None:
+    """``partition`` runs its subquery over the rows of each value, with each strategy."""
     assert sorted(endpoint.rows(f"{PAIRS} | partition {pipeline}"), key=str) == sorted(rows, key=str)
 
 
@@ -89,8 +89,8 @@ def test_partition(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> 
         (f"{PAIRS} | partition by k (facet by v)", "must be the last operator of the query"),
     ],
 )
-def test_unsupported(endpoint: Endpoint, query: str, code: str) -> None:
-    """Inside a subquery, operators that cannot run per group and internal tables are rejected."""
+def test_unsupported_subqueries_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
+    """In a subquery, operators that cannot run per group, and internal tables, are rejected."""
     assert code in str(endpoint.error(query))
 
 
@@ -104,8 +104,8 @@ SOURCES: list[tuple[str, list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("body", "rows"), SOURCES)
-def test_partition_with_a_source(endpoint: Endpoint, body: str, rows: list[list[Any]]) -> None:
-    """A subquery in braces can read any table, and runs once for each value of the column."""
+def test_a_subquery_runs_for_each_value(endpoint: Endpoint, body: str, rows: list[list[Any]]) -> None:
+    """A subquery in braces can read any table and runs once for each value of the column."""
     table = "let T = datatable(n:string, w:long)['x', 1, 'y', 2, 'z', 3]"
     query = f"{table}; range v from 1 to 2 step 1 | partition hint.strategy=legacy by v {body}"
     assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)

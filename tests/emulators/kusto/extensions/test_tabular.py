@@ -24,12 +24,12 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_operators_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """The operator returns the documented rows."""
     assert endpoint.rows(text)[0] == row
 
 
-def test_rows_by_parameter(endpoint: Endpoint) -> None:
+def test_the_number_of_rows_may_be_a_parameter(endpoint: Endpoint) -> None:
     """The number of rows and the size of a bin may be query parameters."""
     declared = "declare query_parameters(_n:long, _w:timespan = 1h); "
     assert endpoint.rows(declared + "Telemetry | take _n | count", {"_n": 7}) == [[7]]
@@ -48,8 +48,8 @@ def test_a_sample_contains_distinct_rows(endpoint: Endpoint) -> None:
     assert endpoint.rows("Telemetry | sample 50 | summarize count(), dcount(Number)") == [[50, 50]]
 
 
-def test_the_order_of_columns(endpoint: Endpoint) -> None:
-    """The result columns keep the order of the input; ``project-reorder`` puts them into the order of its patterns."""
+def test_columns_keep_the_order_of_the_input(endpoint: Endpoint) -> None:
+    """The columns keep the input's order; ``project-reorder`` sorts them by its patterns."""
     source = "print b = 1, a2 = 2, a10 = 3, c = 4 | "
     wanted = {
         "project-keep c, a*": ["a2", "a10", "c"],
@@ -75,11 +75,11 @@ def test_an_undocumented_order_is_not_supported(endpoint: Endpoint) -> None:
 
 @given(st.text(alphabet="ab", max_size=12), st.lists(st.text(alphabet="ab", max_size=3), min_size=2, max_size=5))
 def test_a_wildcard_matches_any_characters(name: str, parts: list[str]) -> None:
-    """A pattern matches the same names as its regular expression."""
+    """A wildcard pattern matches the same names as its regular expression."""
     is_match = re.fullmatch(".*".join(parts), name) is not None
     assert ColumnPattern("*".join(parts)).match_columns([name]) == [name] * is_match
 
 
 def test_many_wildcards_take_linear_time() -> None:
-    """Comparing a pattern with many wildcards with a long name takes linear time."""
+    """Matching a pattern of many wildcards with a long name takes linear time."""
     assert ColumnPattern("*a" * 200 + "*b").match_columns(["a" * 1_000]) == []

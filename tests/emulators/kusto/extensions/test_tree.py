@@ -1,4 +1,4 @@
-"""Tests of the functions that read parse trees and the intermediate representation."""
+"""Tests of functions that read parse trees and the translator's intermediate form."""
 
 from duckdb_kql import ir, parser
 
@@ -15,26 +15,26 @@ CALL = "NamedFunctionCallExpression"
 
 
 def test_rules_are_found_in_the_order_of_the_query() -> None:
-    """The nodes of a grammar rule are found in the order of the query; nodes inside a found node are omitted."""
+    """The nodes of a grammar rule are found in query order; nodes inside found ones are left out."""
     calls = find_rules(parser.parse(QUERY).tree, CALL)
     assert [call.getText() for call in calls] == ["f(g(1))", "h(3)"]
     assert {get_rule_name(call) for call in calls} == {CALL}
 
 
 def test_positions_count_from_one() -> None:
-    """The position of a node is the line and the column of its first character, both from 1."""
+    """A node's position is the line and column of its first character, counted from 1."""
     calls = find_rules(parser.parse(QUERY).tree, CALL)
     assert [get_source_position(call) for call in calls] == [(2, 9), (3, 9)]
 
 
 def test_children_exclude_tokens() -> None:
-    """The child nodes of a call are its name and its arguments, without parentheses and commas."""
+    """The children of a call are its name and arguments, without parentheses and commas."""
     [call] = find_rules(parser.parse("print f(a, 1)").tree, CALL)
     assert [child.getText() for child in get_child_rules(call)] == ["f", "a", "1"]
 
 
 def test_each_node_is_returned_once() -> None:
-    """A node that occurs twice in an expression is returned once, and the nodes of a subquery are not returned."""
+    """A node that occurs twice is returned once; nodes of a subquery are not returned."""
     column = ir.ColumnRef("a")
     subquery = ir.Query(ir.TableRef("T"), [ir.Where(ir.ColumnRef("b"))])
     root = ir.BinaryOp("==", column, ir.FunctionCall("f", (column, ir.Literal("1", "long"))))

@@ -108,7 +108,7 @@ ACCEPTED: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize("operators", REJECTED)
 def test_wrong_types_are_rejected(endpoint: Endpoint, operators: str) -> None:
-    """An argument, condition or key of a wrong type is an error, as in Data Explorer, even over no rows."""
+    """An argument, condition or key of a wrong type is an error as in Data Explorer, even without rows."""
     assert "SEM" in str(endpoint.error(f"{ROW} | {operators}"))
 
 
@@ -124,7 +124,7 @@ def test_wrong_types_are_rejected(endpoint: Endpoint, operators: str) -> None:
     ],
 )
 def test_wrong_types_of_table_columns_are_rejected(endpoint: Endpoint, operators: str) -> None:
-    """A table column in a place for another type is rejected."""
+    """A table column of a wrong type is rejected."""
     assert "SEM" in str(endpoint.error(f"Telemetry | {operators}"))
 
 
@@ -142,18 +142,18 @@ def _evaluate_sql(sql: str) -> object:
 
 @pytest.mark.parametrize(("value", "expected"), [("1", True), ("1.5", True), ("2::TINYINT", True), ("'a'", False)])
 def test_numbers_are_recognised(value: str, expected: object) -> None:
-    """Whole numbers, decimals and doubles of every size are numbers; texts are not."""
+    """Whole numbers, decimals and doubles of any size are numbers, and texts are not."""
     assert _evaluate_sql(render_number_test(value)) is expected
 
 
 def test_a_type_test_accepts_any_of_its_types() -> None:
-    """A test for several types is true if the expression has one of these types."""
+    """A test for several types is true if the expression has one of them."""
     assert _evaluate_sql(render_type_test("'a'", (*TEXTS, *DYNAMICS))) is True
     assert _evaluate_sql(render_type_test("'a'::JSON", TEXTS)) is False
 
 
 def test_a_long_expression_has_no_test() -> None:
-    """A type test is omitted if its expression is too long to be repeated; a guard without a test adds no SQL."""
+    """If an expression is too long to be repeated, it has no type test, and its guard adds no SQL."""
     long = "+".join(["1"] * 200)
     assert render_type_test(long, TEXTS) == ""
     assert render_number_test(long) == ""
@@ -161,7 +161,7 @@ def test_a_long_expression_has_no_test() -> None:
 
 
 def test_a_guard_raises_its_error_for_the_type_only() -> None:
-    """If the type test of a guard is true, the caller gets the guard's error with its code and message."""
+    """If a guard's type test is true, its error is raised with code and message."""
     failure = render_error("SEM0001", "it's a text")
     guarded = [add_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
     assert _evaluate_sql(guarded[0]) == 1
@@ -172,7 +172,7 @@ def test_a_guard_raises_its_error_for_the_type_only() -> None:
 
 
 def test_joined_tests_skip_missing_tests() -> None:
-    """An OR of type tests omits missing tests; an AND is missing if one of its tests is missing."""
+    """An OR of type tests leaves out missing tests; an AND is missing if one of them is missing."""
     assert join_with_or("a", "", "b") == "(a) OR (b)"
     assert join_with_and("a", "b") == "a AND b"
     assert join_with_and("a", "") == ""

@@ -29,7 +29,7 @@ UNSERIALIZED = (
 
 @pytest.mark.parametrize("source", SERIALIZING)
 def test_window_functions_over_serialized_rows(endpoint: Endpoint, source: str) -> None:
-    """Window functions work after operators that serialize rows or preserve their order."""
+    """Window functions work after operators that serialize rows or keep their order."""
     rows = endpoint.rows(f"{source} | extend p = prev(x), n = next(x, 1, 9), r = row_number() | project x, p, n, r")
     assert rows == [[1, None, 2, 1], [2, 1, 3, 2], [3, 2, 9, 3]]
 
@@ -43,7 +43,7 @@ def test_window_functions_require_serialized_rows(endpoint: Endpoint, source: st
 
 
 def test_operators_that_lose_the_order_are_rejected(endpoint: Endpoint) -> None:
-    """A window function is rejected after an operator that keeps the order only in Data Explorer."""
+    """After an operator that keeps the order only in Data Explorer, a window function is rejected."""
     query = "range x from 1 to 3 step 1 | lookup (datatable(x:long)[1]) on x | extend p = prev(x)"
     assert "EMB0001" in str(endpoint.error(query))
 
@@ -68,8 +68,8 @@ def test_operators_that_lose_the_order_are_rejected(endpoint: Endpoint) -> None:
         ("v - prev(v) + row_number()", [None, 2, 5, 4, 6]),
     ],
 )
-def test_values(endpoint: Endpoint, expression: str, values: list[Any]) -> None:
-    """Each window function returns the documented values, also if it is nested in other window functions."""
+def test_window_functions_return_the_documented_values(endpoint: Endpoint, expression: str, values: list[Any]) -> None:
+    """Each window function returns the documented values, also nested in others."""
     table = 'datatable(a:string,v:long)["x",3,"x",3,"x",5,"y",5,"y",6]'
     assert endpoint.rows(f"{table} | serialize | extend w = {expression} | project w") == [[each] for each in values]
 
@@ -80,8 +80,8 @@ def test_serialize_with_expressions(endpoint: Endpoint) -> None:
     assert endpoint.rows("(datatable(x:long)[1] | serialize | where x == 1) | count") == [[1]]
 
 
-def test_functions_in_other_operators(endpoint: Endpoint) -> None:
-    """Window functions are accepted in ``where`` and ``sort`` and rejected in other operators."""
+def test_window_functions_are_allowed_in_where_and_sort(endpoint: Endpoint) -> None:
+    """Window functions are accepted in ``where`` and ``sort``, and rejected in other operators."""
     assert endpoint.rows("range x from 1 to 4 step 1 | where prev(x) >= 2") == [[3], [4]]
     assert endpoint.rows("range x from 1 to 3 step 1 | sort by row_number() desc") == [[3], [2], [1]]
     assert "EMB0001" in str(endpoint.error("range x from 1 to 3 step 1 | summarize sum(prev(x))"))
@@ -89,7 +89,7 @@ def test_functions_in_other_operators(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("call", ["prev()", "prev(x, x)", "prev(x, prev(x))", "row_rank_dense()", "row_number(x)"])
 def test_arguments_are_checked(endpoint: Endpoint, call: str) -> None:
-    """A missing argument, or a column where a constant is required, is rejected."""
+    """A missing argument, or a column instead of a constant, is rejected."""
     assert "Semantic error" in str(endpoint.error(f"range x from 1 to 3 step 1 | extend y = {call}"))
 
 
@@ -98,7 +98,7 @@ def test_error_positions_after_serialize(endpoint: Endpoint) -> None:
     assert "[line:position=2:16]" in str(endpoint.error("print x = 1 | serialize\n| extend y = 1 | extnd z = 2"))
 
 
-def test_parameters_as_constants(endpoint: Endpoint) -> None:
+def test_offsets_may_be_constants_or_parameters(endpoint: Endpoint) -> None:
     """The offset of a window function may be a ``let`` constant or a query parameter."""
     assert endpoint.rows("let n = 2; range x from 1 to 3 step 1 | extend p = prev(x, n) | project p")[2] == [1]
     query = "declare query_parameters(n:int); range x from 1 to 3 step 1 | extend p = prev(x, n) | project p"
@@ -106,15 +106,15 @@ def test_parameters_as_constants(endpoint: Endpoint) -> None:
 
 
 def test_equal_calls_of_random_functions_have_separate_values(endpoint: Endpoint) -> None:
-    """Two window functions with the same expression share its values only if it is not random."""
+    """Window functions with the same expression share its values, unless it is random."""
     query = "range x from 1 to 3 step 1 | extend {} | project a == b | take 1"
     assert endpoint.rows(query.format("a = row_cumsum(x, x != prev(x)), b = row_cumsum(x, x != prev(x))")) == [[True]]
     assert endpoint.rows(query.format("a = row_cumsum(rand()), b = row_cumsum(rand())")) == [[False]]
     assert endpoint.rows(query.format("a = prev(new_guid(), 0), b = prev(new_guid(), 0)")) == [[False]]
 
 
-def test_many_rows_are_in_order(endpoint: Endpoint) -> None:
-    """Window functions over a long sorted input are correct even with several threads."""
+def test_many_sorted_rows_stay_in_order(endpoint: Endpoint) -> None:
+    """Window functions over many sorted rows are correct, even with several threads."""
     query = (
         "range x from 1 to 300000 step 1 | extend y = (x * 7919) % 300007 | sort by y asc | where prev(y) >= y | count"
     )
@@ -125,7 +125,7 @@ START = datetime(2024, 1, 1)  # noqa: DTZ001  as text without a zone
 
 
 def _compute_sessions(minutes: list[int | None], longest: int, gap: int, restarts: list[bool]) -> list[int | None]:
-    """Return the session starts by the documented rules, row by row."""
+    """Return the session starts by the documented rules."""
     starts: list[int | None] = []
     start: int | None = None
     before: int | None = None
@@ -146,7 +146,7 @@ def _compute_sessions(minutes: list[int | None], longest: int, gap: int, restart
     st.integers(1, 20),
     st.booleans(),
 )
-def test_sessions(
+def test_session_starts_follow_the_rules(
     endpoint: Endpoint,
     rows: list[tuple[int | None, bool]],
     longest: int,

@@ -13,8 +13,8 @@ TRAFFIC = (
 )
 
 
-def test_periods_of_traffic(endpoint: Endpoint) -> None:
-    """The known period of 14 points is found with the documented score; places without a period are 0."""
+def test_the_period_of_traffic_is_found(endpoint: Endpoint) -> None:
+    """The period of 14 points is found with the documented score; missing periods are 0."""
     table = endpoint.table(f"print y = {TRAFFIC} | project series_periods_detect(y, 0.0, 50.0, 2)")
     names = [each.column_name for each in table.columns]
     assert names == ["series_periods_detect_y_periods", "series_periods_detect_y_scores"]
@@ -23,7 +23,7 @@ def test_periods_of_traffic(endpoint: Endpoint) -> None:
 
 
 def test_given_periods_are_scored(endpoint: Endpoint) -> None:
-    """A given period that occurs in the series has a high score; any other period has the score 0."""
+    """A given period that the series has gets a high score; others get 0."""
     query = f"print y = {TRAFFIC} | project series_periods_validate(y, 14.0, 10.0, 3, 31)"
     assert endpoint.rows(query) == [[[14.0, 10.0, 3.0, 31.0], pytest.approx([0.84, 0, 0, 0], abs=0.005)]]
 
@@ -32,7 +32,7 @@ SERIES = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 30.0])
 
 
 def test_points_between_the_percentiles_have_no_score() -> None:
-    """Points above the high percentile have a positive score, points below the low percentile a negative one."""
+    """Points above the high percentile have positive scores, points below the low one negative scores."""
     scores = compute_scores(SERIES, (25.0, 75.0))
     assert scores[3:7].tolist() == [0, 0, 0, 0]
     assert scores[-1] > 0 > scores[0]
@@ -45,13 +45,13 @@ def test_the_score_of_tukey_is_the_distance_in_quartile_ranges() -> None:
 
 
 def test_the_factor_of_custom_percentiles_is_the_one_of_kusto() -> None:
-    """For the percentiles 10 and 90, the distance is multiplied by the factor of Kusto's published scores."""
+    """For the percentiles 10 and 90, the distance is multiplied by the factor in Kusto's published scores."""
     low, high = np.percentile(SERIES, [10, 90])
     assert compute_scores(SERIES, (10.0, 90.0))[-1] == pytest.approx(2.772605605507915 * (30 - high) / (high - low))
 
 
 def test_the_kind_selects_the_percentiles() -> None:
-    """The kind ``tukey`` ignores the given percentiles; ``ctukey`` uses them, with the defaults 10 and 90."""
+    """The kind ``tukey`` ignores given percentiles; ``ctukey`` uses them, by default 10 and 90."""
     assert get_percentiles("tukey") == (25.0, 75.0)
     assert get_percentiles("ctukey") == (10.0, 90.0)
 
@@ -65,14 +65,14 @@ def test_the_kind_selects_the_percentiles() -> None:
 
 
 def test_missing_points_have_no_score_and_no_influence() -> None:
-    """Points that are missing or have the ignored value get the score 0 and do not change the other scores."""
+    """Points that are missing or have the ignored value have the score 0 and do not affect others."""
     expected = compute_scores(SERIES, (25.0, 75.0)).tolist()
     gaps = np.append(SERIES, [np.nan, -1.0])
     assert score_outliers(gaps, "tukey", -1.0, None, None, None)["scores"].tolist() == [*expected, 0, 0]
 
 
 def test_tested_points_do_not_influence_the_percentiles() -> None:
-    """The last points are scored with the percentiles of the points before them."""
+    """The last points are scored with the percentiles of the points before."""
     longer = np.append(SERIES, [1000.0, 2000.0])
     scores = compute_scores(longer, (25.0, 75.0), tested=2)
     assert scores[:-2].tolist() == compute_scores(SERIES, (25.0, 75.0)).tolist()
@@ -80,6 +80,6 @@ def test_tested_points_do_not_influence_the_percentiles() -> None:
 
 
 def test_a_series_without_points_has_no_scores() -> None:
-    """The scores of a null series are null; in a series of missing points, each point has the score 0."""
+    """A null series has null scores; in a series of missing points, each has the score 0."""
     assert score_outliers(None, "tukey", None, None, None, None) is None
     assert score_outliers(np.array([np.nan, np.nan]), "tukey", None, None, None, None)["scores"].tolist() == [0, 0]

@@ -14,7 +14,7 @@ def _build_array(*values: float) -> np.ndarray:
 
 
 def test_weights_without_negatives_are_divided_by_their_sum() -> None:
-    """If the query does not state ``normalize``, the weights are normalised unless one of them is negative."""
+    """If a query has no ``normalize``, weights are normalised unless one is negative."""
     averaged = filter_finite(POINTS, _build_array(1, 1), None, center=False)["filtered"]
     assert averaged.tolist() == [0.5, 1.5, 3.0, 6.0]
     difference = filter_finite(POINTS, _build_array(1, -1), None, center=False)["filtered"]
@@ -22,7 +22,7 @@ def test_weights_without_negatives_are_divided_by_their_sum() -> None:
 
 
 def test_normalize_can_be_switched_off() -> None:
-    """Without ``normalize``, each result is the sum of the weighted points."""
+    """Without normalisation, each result is the sum of the weighted points."""
     assert filter_finite(POINTS, _build_array(1, 1), normalize=False, center=False)["filtered"].tolist() == [
         1,
         3,
@@ -32,7 +32,7 @@ def test_normalize_can_be_switched_off() -> None:
 
 
 def test_a_centred_window_contains_later_points() -> None:
-    """With ``center``, the window of three weights covers the point, its predecessor and its successor."""
+    """With ``center``, a window of three weights covers a point and both neighbours."""
     assert filter_finite(POINTS, _build_array(1, 1, 1), normalize=False, center=True)["filtered"].tolist() == [
         3,
         7,
@@ -43,17 +43,17 @@ def test_a_centred_window_contains_later_points() -> None:
 
 @pytest.mark.parametrize("weights", [None, _build_array(), _build_array(1, np.nan), _build_array(1, np.inf)])
 def test_unusable_weights_give_null(weights: np.ndarray | None) -> None:
-    """Missing, empty or infinite weights give the result null instead of an error."""
+    """Missing, empty or infinite weights give null instead of an error."""
     assert filter_finite(POINTS, weights, None, center=False) is None
 
 
 def test_negative_weights_cannot_be_normalised() -> None:
-    """If a query requests the normalisation of negative weights, the result is null."""
+    """If negative weights are to be normalised, the result is null."""
     assert filter_finite(POINTS, _build_array(1, -1), normalize=True, center=False) is None
 
 
 def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result of a long series, which is filtered in parts, equals that of the whole series, also between parts."""
+    """A long series is filtered in parts, with the same result as at once."""
     values, weights = np.arange(23.0), _build_array(1, 2, 3)
     whole = filter_finite(values, weights, normalize=False, center=True)["filtered"]
     monkeypatch.setattr(filters, "_PRODUCTS", 15)
@@ -61,7 +61,7 @@ def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_feedback_uses_previous_results() -> None:
-    """The recursive filter with the denominators 1 and -1 returns cumulative sums."""
+    """A recursive filter with the denominators 1 and -1 returns cumulative sums."""
     assert filter_recursively(POINTS, _build_array(1), _build_array(1, -1))["filtered"].tolist() == [1, 3, 7, 15]
 
 
@@ -94,5 +94,5 @@ def test_a_filter_of_second_order_uses_two_previous_results() -> None:
     ],
 )
 def test_unusable_coefficients_give_null(numerators: np.ndarray | None, denominators: np.ndarray | None) -> None:
-    """Missing coefficients, or a first denominator of zero, give the result null."""
+    """Missing coefficients, or a first denominator of zero, give null."""
     assert filter_recursively(POINTS, numerators, denominators) is None

@@ -6,7 +6,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def test_the_inverse_transform_restores_the_series(endpoint: Endpoint) -> None:
-    """The Fourier transform of a sine wave has two frequencies, and the inverse transform returns the wave."""
+    """The Fourier transform of a sine wave has two frequencies, and the inverse returns the wave."""
     query = (
         "range x from 0 to 7 step 1 | summarize y = make_list(sin(2 * pi() / 8 * x))"
         " | extend (re, im) = series_fft(y) | extend (back, none) = series_ifft(re, im) | project y, re, im, back, none"
@@ -21,7 +21,7 @@ def test_the_inverse_transform_restores_the_series(endpoint: Endpoint) -> None:
     "arguments", ["dynamic([1,null])", "dynamic([1,2]), dynamic([1])", "dynamic(['NaN'])", "dynamic(1)"]
 )
 def test_transforms_of_incomplete_series_are_null(endpoint: Endpoint, arguments: str) -> None:
-    """The transform is null for a series with a missing point, or with parts of different length."""
+    """The transform of a series with a missing point, or with parts of different length, is null."""
     assert endpoint.rows(f"print y = 1 | extend (re, im) = series_fft({arguments}) | project re, im") == [[None, None]]
 
 

@@ -10,7 +10,7 @@ RIGHT = [11.942857142857, 10.905714285714, 9.868571428571, 8.831428571429, 7.794
 
 
 def test_a_series_is_split_where_two_lines_fit_best(endpoint: Endpoint) -> None:
-    """The series is split at the point where two fitted lines together have the largest r-square."""
+    """A series is split at the point where two fitted lines have the largest r-square."""
     names = "(rsquare, split, variance, rvariance, fit, rr, rs, ri, rv, rrv, lr, ls, li, lv, lrv)"
     query = f"print y = {BROKEN} | extend {names} = series_fit_2lines(y) | project-away y"
     (row,) = endpoint.rows(query)
@@ -33,8 +33,8 @@ def test_a_series_is_split_where_two_lines_fit_best(endpoint: Endpoint) -> None:
         ("dynamic([1,2,3]), dynamic([1,2])", [None] * 5),
     ],
 )
-def test_polynomials(endpoint: Endpoint, arguments: str, expected: list[object]) -> None:
-    """The coefficients of a polynomial start with the highest power; if the points do not determine it, it is null."""
+def test_polynomials_begin_with_the_highest_power(endpoint: Endpoint, arguments: str, expected: list[object]) -> None:
+    """A polynomial's coefficients begin with the highest power; if the points do not determine it, it is null."""
     names = "(rsquare, coefficients, variance, rvariance, fit)"
     (row,) = endpoint.rows(f"print y = 1 | extend {names} = series_fit_poly({arguments}) | project-away y")
     for found, wanted in zip(row, expected, strict=True):

@@ -7,7 +7,7 @@ from emulators.kusto.python_functions import FunctionFailure
 from emulators.kusto.series import row_patterns
 
 
-def test_too_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_candidates_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search with too many candidates or rows is rejected."""
     codes, weights = np.tile(np.arange(1.0, 11), 4), np.ones(10)
     monkeypatch.setattr(row_patterns, "MAX_PATTERNS", 10)

@@ -18,14 +18,14 @@ from tests.emulators.kusto.endpoints import Endpoint
 @pytest.mark.parametrize("x", [0.001, 0.25, 0.5, 0.9, 0.999])
 @pytest.mark.parametrize(("a", "b"), [(1, 5), (3, 1), (2, 3)])
 def test_incomplete_beta_equals_binomial_sums(x: float, a: int, b: int) -> None:
-    """If its parameters are whole numbers, the incomplete beta function equals a sum of binomial probabilities."""
+    """For integer parameters, the incomplete beta function is a sum of binomial probabilities."""
     number = a + b - 1
     expected = sum(math.comb(number, j) * x**j * (1 - x) ** (number - j) for j in range(a, number + 1))
     assert compute_incomplete_beta(x, a, b) == pytest.approx(expected, rel=1e-12)
 
 
 def test_incomplete_beta_is_a_distribution_function() -> None:
-    """The incomplete beta function is 0 for arguments up to 0, 1 from 1 on, and grows in between."""
+    """The incomplete beta function is 0 up to 0, 1 from 1 on, and grows in between."""
     values = [compute_incomplete_beta(x / 20, 0.5, 40) for x in range(-1, 22)]
     assert (values[0], values[1], values[-2], values[-1]) == (0, 0, 1, 1)
     assert all(one <= following for one, following in itertools.pairwise(values))
@@ -33,19 +33,19 @@ def test_incomplete_beta_is_a_distribution_function() -> None:
 
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (100, 69), (100, 71), (1000, 2), (0.001, 3)])
 def test_log_beta_of_small_and_large_parameters(a: float, b: float) -> None:
-    """For small and large parameters, the logarithm of the beta function equals that from gamma functions."""
+    """The logarithm of the beta function equals that from gamma functions, for small and large parameters."""
     assert compute_log_beta(a, b) == pytest.approx(math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b), abs=1e-9)
 
 
 def test_null_arguments_give_null() -> None:
-    """If an argument is null, the result of each function is null."""
+    """If an argument is null, the result is null."""
     assert compute_erf(None) is None
     assert compute_erfc(None) is None
     assert compute_welch_test(1, 1, 10, None, 1, 10) is None
 
 
 def test_welch_test_treats_both_samples_alike() -> None:
-    """The p-value is the same if the samples are exchanged, and decreases with the distance of their means."""
+    """The p-value stays the same if the samples are exchanged, and falls with the distance of their means."""
     near = compute_welch_test(1, 2, 10, 2, 5, 20)["value"]
     assert compute_welch_test(2, 5, 20, 1, 2, 10)["value"] == pytest.approx(near, rel=1e-12)
     assert compute_welch_test(1, 2, 10, 4, 5, 20)["value"] < near
@@ -77,14 +77,14 @@ def test_welch_test_is_undefined_for_impossible_samples(sample: tuple[float, flo
         ("beta_pdf(0.5, real(+inf), 20.0)", "NaN"),
     ],
 )
-def test_beta_distribution(endpoint: Endpoint, call: str, expected: object) -> None:
-    """The functions return the documented values, and NaN or null for arguments outside their ranges."""
+def test_the_beta_distribution_has_the_documented_values(endpoint: Endpoint, call: str, expected: object) -> None:
+    """The functions return the documented values; for arguments out of range, NaN or null."""
     ((found,),) = endpoint.rows(f"print {call}")
     assert found == (pytest.approx(expected, rel=1e-14) if isinstance(expected, float) else expected)
 
 
 @pytest.mark.parametrize("probability", [1e-12, 0.001, 0.3, 0.999])
-def test_inverse_of_beta_distribution(endpoint: Endpoint, probability: float) -> None:
+def test_the_inverse_beta_distribution_inverts_the_distribution(endpoint: Endpoint, probability: float) -> None:
     """The inverse of the beta distribution returns the value whose cumulative probability is its argument."""
     query = f"print beta_cdf(beta_inv({probability}, 0.5, 3), 0.5, 3)"
     assert endpoint.rows(query) == [[pytest.approx(probability, rel=1e-9)]]

@@ -14,44 +14,44 @@ def _find_patterns(
 
 
 def test_frequent_words_at_the_same_position_stay() -> None:
-    """Words in which similar texts differ become a wildcard in their pattern; other words and separators stay."""
+    """Words in which similar texts differ become a wildcard; other words and separators stay."""
     assert _find_patterns(["pump a: on", "pump b: on", "pump c: on"]) == ["pump *: on"] * 3
 
 
 def test_a_word_at_another_position_is_another_word() -> None:
-    """Equal words at different positions of texts count as different words."""
+    """Equal words at different positions count as different words."""
     assert _find_patterns(["a pump", "pump b", "c d"]) == [OTHERS] * 3
 
 
 def test_the_threshold_counts_occurrences() -> None:
-    """A text that occurs often enough has a pattern of its own, and all rare texts have the pattern ``others``."""
+    """A text that is frequent enough has its own pattern; all rare texts have the pattern ``others``."""
     assert _find_patterns(["pump on", "valve shut", "fan"], [6, 2, 2]) == ["pump on", OTHERS, OTHERS]
 
 
 def test_one_occurrence_is_never_frequent() -> None:
-    """A pattern has at least two occurrences, for any threshold."""
+    """A pattern needs at least two occurrences, whatever the threshold is."""
     assert _find_patterns(["pump on", "valve shut"], threshold=0.001) == [OTHERS, OTHERS]
 
 
 def test_numbers_are_always_variable() -> None:
-    """A word of digits becomes a wildcard, also if it is frequent; a pattern of only wildcards becomes ``others``."""
+    """A word of digits becomes a wildcard, also if it is frequent; a pattern of wildcards becomes ``others``."""
     assert _find_patterns(["pump 7", "pump 7"]) == ["pump *"] * 2
     assert _find_patterns(["7", "7"]) == [OTHERS] * 2
 
 
-def test_stated_separators_vanish_next_to_a_wildcard() -> None:
-    """Separators that the query names are shown only between constant words; adjacent wildcards become one."""
+def test_named_separators_are_shown_between_words_only() -> None:
+    """Separators that the query names are shown only between words; adjacent wildcards become one."""
     texts = ["aXbXcXdXe", "aXbXfXgXh"]
     assert _find_patterns(texts, characters="X") == ["aXb*"] * 2
 
 
 def test_a_text_may_start_and_end_with_a_separator() -> None:
-    """A separator at the start or the end of a text has an empty word next to it."""
+    """A separator at the start or end of a text has an empty word beside it."""
     assert _find_patterns(["XaX", "XaX"], characters="X") == ["XaX"] * 2
     assert _find_patterns(["", ""], characters="X") == [""] * 2
 
 
 def test_null_texts_have_no_patterns() -> None:
-    """The result is null if the texts or their numbers are null."""
+    """If the texts or their numbers are null, the result is null."""
     assert compute_text_patterns(None, [1], None, None) is None
     assert compute_text_patterns(["a"], None, None, None) is None

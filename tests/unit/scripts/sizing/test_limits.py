@@ -31,7 +31,7 @@ PAGE = ROOT / "docs" / "how-to" / "size-a-deployment.md"
     ],
 )
 def test_an_exceeded_limit_has_a_remedy(limit: str, load: Load) -> None:
-    """Each exceeded limit is reported by name with a remedy, and docs/how-to/size-a-deployment.md lists it."""
+    """Each exceeded limit is reported with its name and a remedy, and is on the page size-a-deployment.md."""
     found = {each.name: each for each in find_exceeded_limits(compute_deployment_sizes(load))}
     assert limit in found
     assert found[limit].remedy

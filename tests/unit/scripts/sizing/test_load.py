@@ -12,7 +12,7 @@ from scripts.sizing.load import MAX_VALUE, Load
 @pytest.mark.parametrize("name", [field.name for field in fields(Load) if field.type != "bool"])
 @pytest.mark.parametrize("value", [-1, MAX_VALUE + 1])
 def test_values_out_of_range_are_named(name: str, value: int) -> None:
-    """A load out of range is rejected with the name of its field."""
+    """A value of the load that is out of range is rejected with the field's name."""
     changed: dict[str, Any] = {name: value}
     with pytest.raises(ValueError, match=f"`{name}`"):
         replace(Load(), **changed)
@@ -27,6 +27,6 @@ def test_values_out_of_range_are_named(name: str, value: int) -> None:
     ],
 )
 def test_impossible_values_are_named(arguments: list[str], field: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An impossible value is rejected with the name of its field."""
+    """An impossible value is rejected with the field's name."""
     assert main(arguments) == WRONG_OPTIONS
     assert f"`{field}`" in capsys.readouterr().err

@@ -48,7 +48,7 @@ GROWING = (
 
 
 def _compute_capacities(sizes: Sizes) -> dict[str, float]:
-    """Return the sizes of a deployment that must not shrink when the load grows."""
+    """Return the sizes of a deployment that must not shrink when its load grows."""
     return {
         "throughput units": sizes.event_hubs.throughput_units,
         "processing units": sizes.event_hubs.processing_units,
@@ -67,7 +67,7 @@ def _compute_capacities(sizes: Sizes) -> dict[str, float]:
 
 @given(LOADS, st.sampled_from(GROWING), st.floats(1, 10))
 def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -> None:
-    """If one part of the load grows, no size of the deployment shrinks, except the units for connection states."""
+    """If a part of the load grows, no size of the deployment shrinks, except the units for connection states."""
     grown = getattr(load, field) * factor
     larger = replace(load, **{field: type(getattr(load, field))(min(grown, MAX_VALUE))})
     before, after = compute_deployment_sizes(load), compute_deployment_sizes(larger)
@@ -77,8 +77,8 @@ def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -
 
 
 @given(LOADS)
-def test_partitions_suffice(load: Load) -> None:
-    """The computed partitions process the load with a reserve, but one partition less would not."""
+def test_partitions_can_process_the_load(load: Load) -> None:
+    """The computed number of partitions can process the load with a reserve; one partition less cannot."""
     hubs = compute_deployment_sizes(load).event_hubs
     needed = facts.HEADROOM * load.message_rate_per_deployment
     assert hubs.partitions * compute_partition_rate(load.connections_per_deployment, hubs.partitions) >= needed * (
@@ -88,7 +88,7 @@ def test_partitions_suffice(load: Load) -> None:
 
 @given(LOADS)
 def test_every_quantity_has_a_meter(load: Load) -> None:
-    """Each quantity is positive and finite, and belongs to a known meter."""
+    """Each quantity is positive and finite and belongs to a known meter."""
     for meter, quantity in calculate_quantities(compute_deployment_sizes(load)).items():
         assert meter in METERS
         assert 0 < quantity < float("inf")
@@ -96,7 +96,7 @@ def test_every_quantity_has_a_meter(load: Load) -> None:
 
 @given(st.integers(1, 100))
 def test_equal_deployments_have_equal_sizes(count: int) -> None:
-    """For twice the load, two deployments have the sizes of one deployment, and twice the quantities."""
+    """Two deployments with twice the load have the sizes of one deployment and twice its quantities."""
     one = Load(listeners=10, messages_per_second=100.0, audit_events_per_second=1.0)
     shared = ("connections", "messages_per_second", "listeners", "http_requests_per_second", "audit_events_per_second")
     totals = (*shared, "audit_scopes", "log_gb_per_day")
@@ -111,7 +111,7 @@ def test_equal_deployments_have_equal_sizes(count: int) -> None:
 
 
 def test_the_timer_ticks_less_often_without_simulators() -> None:
-    """Without simulators the timer ticks every five seconds, and costs a fifth of the executions."""
+    """Without simulators, the timer ticks every five seconds and costs a fifth of the executions."""
     without, with_simulators = (compute_deployment_sizes(Load(simulators=each, listeners=1)) for each in (False, True))
     assert (without.background.tick_seconds, with_simulators.background.tick_seconds) == (5, 1)
     assert "simulators" not in without.background.runs_per_month

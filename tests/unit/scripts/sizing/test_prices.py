@@ -24,7 +24,7 @@ def _write_price_file(folder: Path, change: Callable[[dict[str, object]], None])
 
 
 def test_costs_are_quantities_times_prices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The total cost is the sum over all meters of the quantity times the price."""
+    """The total cost is the sum of quantity times price over all meters."""
     path = _write_price_file(tmp_path, lambda _: None)
     assert main(["--example", "plant", "--prices", str(path), "--json"]) == 0
     reply = json.loads(capsys.readouterr().out)
@@ -70,7 +70,7 @@ def test_wrong_price_files_are_rejected(tmp_path: Path, text: str) -> None:
 
 
 def test_the_price_sample_is_complete() -> None:
-    """samples/prices.example.yaml has every meter, with the address of its price page and without a price."""
+    """samples/prices.example.yaml lists each meter with the address of its price page, without prices."""
     text = PRICES.read_text(encoding="utf-8")
     prices = yaml.safe_load(text)["prices"]
     assert prices == dict.fromkeys(METERS)

@@ -1,4 +1,4 @@
-"""Tests of the sizing model: its formulas, its command and the page that explains it."""
+"""Tests of the sizing model's formulas, command and page."""
 
 import json
 import re
@@ -30,8 +30,8 @@ def _read_default(name: str, text: str) -> str:
     return found[1]
 
 
-def test_facts_repeat_the_templates() -> None:
-    """Each number of the sizing model that comes from the Bicep templates or host.json equals the value there."""
+def test_numbers_equal_those_of_the_templates() -> None:
+    """Each number of the sizing model from the Bicep templates or host.json equals the value there."""
     main_text = (BICEP / "main.bicep").read_text(encoding="utf-8")
     assert int(_read_default("hubPartitions", main_text)) == facts.LEAST_PARTITIONS
     assert int(_read_default("maximumInstances", main_text)) == facts.DEFAULT_INSTANCES
@@ -49,7 +49,7 @@ def test_facts_repeat_the_templates() -> None:
 
 
 def test_the_command_names_a_wrong_value(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command rejects a value out of range, including not-a-number, and an unknown option."""
+    """The command rejects an unknown option and a value that is out of range or not a number."""
     assert main(["--messages-per-second", "nan"]) == WRONG_OPTIONS
     assert "`messages_per_second`" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
@@ -57,14 +57,14 @@ def test_the_command_names_a_wrong_value(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def _read_commands() -> list[tuple[str, str]]:
-    """Return each command of docs/how-to/size-a-deployment.md with its output on the page."""
+    """Return each command of the sizing page with the output that the page shows."""
     blocks = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [(command, output) for command, output in blocks]
 
 
 @pytest.mark.parametrize(("command", "output"), _read_commands(), ids=lambda text: text[:70])
 def test_the_page_shows_the_output_of_the_commands(command: str, output: str) -> None:
-    """Every command of docs/how-to/size-a-deployment.md runs, and prints the lines of the page in their order."""
+    """Each command of the sizing page runs and prints the lines of the page in order."""
     arguments = shlex.split(command)
     assert arguments[0] == ".venv/bin/python"
     done = subprocess.run(
@@ -76,13 +76,13 @@ def test_the_page_shows_the_output_of_the_commands(command: str, output: str) ->
 
 
 def test_the_page_shows_every_example() -> None:
-    """docs/how-to/size-a-deployment.md shows the output of each example."""
+    """The sizing page shows the output of each example."""
     commands = " ".join(command for command, _ in _read_commands())
     assert all(f"--example {name}" in commands for name in EXAMPLES)
 
 
 def test_the_page_shows_the_timer_of_the_settings() -> None:
-    """docs/how-to/size-a-deployment.md has a row for each background job with its schedule and its monthly runs."""
+    """The sizing page has a row for each background job, with its schedule and monthly runs."""
     text = PAGE.read_text(encoding="utf-8")
     runs = compute_deployment_sizes(Load(simulators=True, listeners=1)).background.runs_per_month
     schedules = {

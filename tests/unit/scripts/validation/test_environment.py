@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_version_and_environment_are_described(project: Path) -> None:
-    """The description has the version, digests of the page and of the pinned packages, and the installed packages."""
+    """The description has the version, digests of page and pinned packages, and the installed packages."""
     found = describe_environment(project)
     assert (found.facts["Product"], found.facts["Version"]) == ("plant", "1.2.3")
     assert found.facts[f"SHA-256 of {PAGE}"] == hashlib.sha256(b"page").hexdigest()
@@ -33,7 +33,7 @@ def test_version_and_environment_are_described(project: Path) -> None:
 
 
 def test_changes_that_are_not_committed_are_named(project: Path) -> None:
-    """The report lists uncommitted changes, because the validation is then not of the commit alone."""
+    """The report lists uncommitted changes, because then the commit alone was not validated."""
     commands = (
         ["init", "-q"],
         ["add", "."],

@@ -27,7 +27,7 @@ VALIDATION = Validation(
 
 
 def test_the_report_has_requirement_test_result_version_and_environment() -> None:
-    """The report shows each clause with tests, rules and results, and the version, the environment and the times."""
+    """The report shows each clause with tests, rules and results, and the version, environment and times."""
     text = render_report(VALIDATION)
     for part in (
         *("7(a)", "Be &lt;safe&gt;", "tests/test_a.py::test_b", "One rule.", "3 cases, 1.2 s", "Other rule."),
@@ -42,7 +42,7 @@ def test_the_report_has_requirement_test_result_version_and_environment() -> Non
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.NOT_RUN])
 def test_a_test_that_did_not_run_is_never_passed(outcome: Outcome) -> None:
-    """A failed or missing test is named with its reason, and the verdict of the report is negative."""
+    """A failed or missing test is named with the reason, and the verdict of the report is negative."""
     results = {**VALIDATION.results, SECOND: Result(outcome, reason="no <browser>")}
     validation = replace(VALIDATION, results=results)
     assert not validation.is_passed()
@@ -53,12 +53,12 @@ def test_a_test_that_did_not_run_is_never_passed(outcome: Outcome) -> None:
 
 
 def test_a_version_that_changed_during_the_run_is_not_passed() -> None:
-    """If the version of the code changes during the run, the report does not pass, because its results are mixed."""
+    """If the code changes during the run, the verdict is negative, because the results are of two versions."""
     validation = replace(VALIDATION, is_unchanged=False)
     assert not validation.is_passed()
     assert "changed during the run" in render_report(validation)
 
 
 def test_a_validation_without_tests_is_not_passed() -> None:
-    """The verdict of a report without any test is negative."""
+    """Without any test, the verdict of a report is negative."""
     assert not replace(VALIDATION, results={}).is_passed()

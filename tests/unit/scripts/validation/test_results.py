@@ -28,7 +28,7 @@ OTHERS = '<testcase classname="tests.a.test_b" name="test_d" time="1" /><testcas
     ids=["all passed", "one failed", "error", "one skipped", "missing"],
 )
 def test_a_test_passes_only_if_all_its_cases_pass(tmp_path: Path, cases: str, expected: Result) -> None:
-    """A test passes only if it has cases and all cases pass; equally named tests of other modules do not count."""
+    """A test passes only if it has cases and all of them pass; tests of other modules do not count."""
     report = tmp_path / "report.xml"
     report.write_text(f"<testsuites><testsuite>{OTHERS}{cases}</testsuite></testsuites>")
     assert read_results(report, [NAME]) == {NAME: expected}
@@ -44,7 +44,7 @@ def test_a_damaged_report_has_no_results(tmp_path: Path, content: str | None) ->
 
 
 def test_named_tests_are_run(tmp_path: Path) -> None:
-    """Exactly the tests that the clauses name are run, and the docstring of each test is returned as its rule."""
+    """Exactly the tests in the clauses are run, and each test's docstring is returned as its rule."""
     folder = tmp_path / "tests"
     folder.mkdir()
     (folder / "test_x.py").write_text(

@@ -1,4 +1,4 @@
-"""Tests of exporting the catalog: applying an exported document changes nothing."""
+"""Tests of exporting the catalog; an exported document plans no changes."""
 
 import json
 from datetime import UTC, datetime

@@ -29,14 +29,14 @@ def test_the_id_depends_on_the_content_only() -> None:
 
 
 def test_cells_become_numbers_or_texts() -> None:
-    """Cells with JSON numbers become numbers, other cells stay text, and blank cells are omitted."""
+    """A cell with a JSON number becomes a number, any other cell stays text, and a blank cell is left out."""
     cells = {"a": "007", "b": " 2.0 ", "c": "1e400", "d": " ", "e": "nan", "f": "12345678901234567890123", "g": "true"}
     payload = build_mapper().map_row({"time": TEN, **cells}).payload
     assert payload.decode() == ('{"a":"007","b":2.0,"c":"1e400","e":"nan","f":12345678901234567890123,"g":"true"}')
 
 
 def test_parquet_values_become_json() -> None:
-    """Nested Parquet values stay nested; values without a JSON form are converted, and NaN is omitted."""
+    """Nested Parquet values stay nested; values that JSON cannot represent are converted, and NaN is left out."""
     row = {
         "time": datetime(2026, 1, 5, 10, tzinfo=UTC),
         "nested": {"a": [1, None, float("nan")], "b": None},
@@ -67,7 +67,7 @@ def test_parquet_values_become_json() -> None:
     ],
 )
 def test_rows_that_break_a_rule_are_rejected(row: dict[str, Any], mapping: dict[str, Any], reason: str) -> None:
-    """A row is rejected if its message breaks a rule of telemetry about ids, declared devices or future times."""
+    """A row is rejected if its message breaks a rule about ids, declared devices or future times."""
     with pytest.raises(ValueError, match=reason):
         build_mapper(ImportFormat.NDJSON, **mapping).map_row(row)
 
@@ -120,13 +120,13 @@ def test_times_are_converted_to_utc(value: Any, mapping: dict[str, Any]) -> None
     ],
 )
 def test_ambiguous_and_invalid_times_are_rejected(value: Any, mapping: dict[str, Any], reason: str) -> None:
-    """A time without a zone, or a local time that a clock change skips or repeats, is rejected."""
+    """A time without a zone is rejected, and so is a local time that a clock change skips or repeats."""
     with pytest.raises(ValueError, match=reason):
         parse_time(value, **mapping)
 
 
-def test_times_around_a_clock_change_are_certain() -> None:
-    """Local times around a clock change are accepted, except times that the change repeats or skips."""
+def test_local_times_around_a_clock_change_are_accepted() -> None:
+    """Local times around a clock change are accepted, unless the change skips or repeats them."""
     zone = {"time_zone": "Europe/Berlin"}
     assert parse_time("2025-10-26 01:59:59", **zone) == datetime(2025, 10, 25, 23, 59, 59, tzinfo=UTC)
     assert parse_time("2025-10-26 03:00:00", **zone) == datetime(2025, 10, 26, 2, tzinfo=UTC)
@@ -135,7 +135,7 @@ def test_times_around_a_clock_change_are_certain() -> None:
 
 @pytest.mark.parametrize("digits", ["9" * 309, "-" + "9" * 4_300, "18446744073709551616"])
 def test_integers_of_a_cell_are_exact(digits: str) -> None:
-    """In CSV as in NDJSON files, an integer of up to 4,300 digits becomes an exact number."""
+    """In CSV and NDJSON files, an integer of up to 4,300 digits becomes an exact number."""
     expected = f'{{"x":{digits}}}'.encode()
     assert build_mapper().map_row({"time": TEN, "x": digits}).payload == expected
     assert build_mapper().map_row({"time": TEN, "x": digits + "0" * 4_300}).payload == expected.replace(
@@ -144,7 +144,7 @@ def test_integers_of_a_cell_are_exact(digits: str) -> None:
 
 
 def test_white_space_is_an_id_except_in_csv_files() -> None:
-    """White space is a valid id in an NDJSON row, as it is over HTTP; a blank CSV cell means a missing id."""
+    """White space is a valid id in an NDJSON row; in CSV, a blank cell means that the id is missing."""
     row = {"time": TEN, "id": "  ", "x": 1}
     assert build_mapper(ImportFormat.NDJSON, message_id="id").map_row(row).message_id == "  "
     assert build_mapper(message_id="id").map_row({**row, "x": "1"}).message_id.strip()

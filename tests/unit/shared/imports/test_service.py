@@ -1,4 +1,4 @@
-"""Tests of the import service for API callers."""
+"""Tests of the import service that API requests use."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ ANN = Principal("ann@t", "ann@t", "Ann", frozenset(), CredentialKind.JWT, "t", N
 
 
 class FakeRunner:
-    """Fake runner that rejects a start while the job's work is running, as Durable Functions does."""
+    """Fake runner that rejects a start while the job runs, as Durable Functions does."""
 
     def __init__(self) -> None:
         self.is_available = True
@@ -37,12 +37,12 @@ class FakeRunner:
         self.started.append(job_id)
 
     async def stop(self, job_id: str) -> None:
-        """Do nothing: stopping has no effect in this fake runner."""
+        """Do nothing, because this fake runner cannot stop work."""
 
 
 @pytest.fixture
 async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
-    """Return stores with an uploaded import ``a1``."""
+    """Return stores with an import ``a1`` whose file is uploaded."""
     made = Environment(tmp_path)
     await made.blobs.create(build_upload_name("a1"), b"time\n")
     yield made
@@ -51,7 +51,7 @@ async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
 
 @pytest.fixture
 async def imports(environment: Environment) -> ImportService:
-    """Return the import service over stores with the import ``a1``."""
+    """Return the import service for stores with the import ``a1``."""
     pump = Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"})
     read_catalog = build_catalog_getter(build_catalog(pump))
     quota = JobQuota(SqlitePlaceStore(environment.database), environment.jobs, read_catalog)
@@ -68,7 +68,7 @@ async def imports(environment: Environment) -> ImportService:
 
 
 async def test_a_repeated_start_returns_the_import(imports: ImportService) -> None:
-    """If an import is started again while its work runs, the import is returned instead of an error."""
+    """If an import is started again while it runs, the reply is the import instead of an error."""
     runner = FakeRunner()
     started = await imports.start(ANN, "a1", runner, None)
     assert await imports.start(ANN, "a1", runner, None) == started
@@ -76,7 +76,7 @@ async def test_a_repeated_start_returns_the_import(imports: ImportService) -> No
 
 
 async def test_a_start_that_failed_can_be_repeated(imports: ImportService) -> None:
-    """If the work cannot be started, the client gets the error, and a second start succeeds."""
+    """If the work of an import cannot be started, the client gets the error and can start it again."""
     runner = FakeRunner()
     runner.is_available = False
     with pytest.raises(WorkspaceError):

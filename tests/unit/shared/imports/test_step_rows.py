@@ -8,7 +8,7 @@ from shared.imports.step_rows import MAX_RECORD_CHARACTERS, RejectedRow, format_
 
 
 def test_rows_are_listed_with_reasons(tmp_path: Path) -> None:
-    """Each rejected row has number, reason and text; formulas are escaped, and long text is shortened."""
+    """Each rejected row has number, reason and text; formulas are escaped, and long text is cut."""
     parts = [
         format_rejected_rows([RejectedRow(2, 'no "time"', "=cmd()")]),
         format_rejected_rows([RejectedRow(7, "too long", "x" * (MAX_RECORD_CHARACTERS + 1))]),

@@ -18,7 +18,7 @@ from shared.imports.text_encoding import detect_encoding
     ],
 )
 def test_text_is_recognised(head: bytes, name: str, start: int) -> None:
-    """A byte order mark determines the encoding of a text; a text without a byte order mark is UTF-8."""
+    """A byte order mark determines the encoding of a file; without it, the encoding is UTF-8."""
     found = detect_encoding(head)
     assert (found.name, found.start) == (name, start)
     text = "Kühl\n"
@@ -38,6 +38,6 @@ def test_text_is_recognised(head: bytes, name: str, start: int) -> None:
     ],
 )
 def test_other_files_are_rejected_with_advice(head: bytes, reason: str) -> None:
-    """A file that is empty, binary, compressed or in another encoding is rejected, with advice what to do."""
+    """A file that is empty, binary, compressed or in another encoding is rejected with advice."""
     with pytest.raises(FileRejectedError, match=reason):
         detect_encoding(head)

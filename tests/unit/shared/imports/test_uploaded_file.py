@@ -26,13 +26,13 @@ async def source(tmp_path: Path) -> UploadedSource:
 
 
 async def test_a_thread_reads_ranges(source: UploadedSource) -> None:
-    """A worker thread can read ranges of an uploaded file, which the event loop fetches."""
+    """A worker thread can read ranges of an uploaded file, which the event loop fetches for it."""
     assert await asyncio.to_thread(source.read, 5, 3) == CONTENT[5:8]
     assert await asyncio.to_thread(source.read, len(CONTENT) - 2, 100) == CONTENT[-2:]
 
 
 async def test_a_deleted_file_ends_the_import(tmp_path: Path) -> None:
-    """If the uploaded file is deleted during the import, the import fails."""
+    """If the uploaded file is deleted during its import, the import fails."""
     blobs = FolderBlobStore(tmp_path / "empty", FileLinks("http://127.0.0.1", tmp_path / "key"))
     missing = UploadedSource(blobs, "a1/upload", 10, asyncio.get_running_loop())
     with pytest.raises(FileRejectedError, match="no longer exists"):
@@ -43,13 +43,13 @@ async def test_a_deleted_file_ends_the_import(tmp_path: Path) -> None:
     ("file_format", "reader"), [(ImportFormat.CSV, CsvReader), (ImportFormat.NDJSON, JsonLinesReader)]
 )
 async def test_each_format_has_its_reader(source: UploadedSource, file_format: ImportFormat, reader: type) -> None:
-    """The reader of a file is selected by the declared format, not by the file name."""
+    """The declared format, not the file's name, selects the reader of a file."""
     opened = await asyncio.to_thread(open_reader, file_format, source, build_mapper(file_format))
     assert isinstance(opened, reader)
 
 
 async def test_a_file_of_another_format_is_rejected(source: UploadedSource) -> None:
-    """A file whose content does not have the declared format is rejected."""
+    """A file is rejected if its content does not have the declared format."""
     mapper = build_mapper(ImportFormat.PARQUET)
     with pytest.raises(FileRejectedError):
         await asyncio.to_thread(open_reader, ImportFormat.PARQUET, source, mapper)

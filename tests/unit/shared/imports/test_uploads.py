@@ -28,7 +28,7 @@ def blobs(tmp_path: Path) -> FolderBlobStore:
 
 
 async def test_only_the_file_of_the_job_is_found(blobs: FolderBlobStore) -> None:
-    """Only the uploaded file with exactly the job's name is found, not files whose names begin with it."""
+    """A file belongs to a job only if its name is the job's name, not if it only begins with it."""
     for name in ("a1/upload-2", "a11/upload", "a1/uploaded"):
         await blobs.create(name, b"x")
     assert await find_upload(blobs, "a1") is None
@@ -55,7 +55,7 @@ async def test_an_import_needs_the_whole_file(
     declared: int | None,
     expected: tuple[str, dict[str, Any]] | None,
 ) -> None:
-    """If the uploaded file is missing, incomplete or too large, the start fails; the error states the sizes."""
+    """If the uploaded file is missing, incomplete or too large, the start fails with the sizes."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 5)
     if content is not None:
         await blobs.create(build_upload_name("a1"), content)

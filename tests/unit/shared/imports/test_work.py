@@ -1,4 +1,4 @@
-"""Tests of the work of imports: repeated steps, waiting, and changed files."""
+"""Tests of the steps of imports: repetition, waiting, and changed files."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ DAY = timedelta(days=1)
 
 
 class FakeTable:
-    """Fake query table that records rows by their tag, and raises errors that the test has set."""
+    """Fake query table that stores rows by tag, and raises the errors that the test has set."""
 
     def __init__(self, blobs: FolderBlobStore, folder: Path) -> None:
         self._blobs = blobs
@@ -43,7 +43,7 @@ class FakeTable:
         self.rows: dict[str, list[str]] = {}
 
     async def ingest(self, blob: str, tag: str) -> None:
-        """Add the ids of a file, or raise the error that the test has set."""
+        """Store the ids of a file's rows, or raise the error that the test has set."""
         if self.failures:
             self.failures -= 1
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
@@ -53,12 +53,12 @@ class FakeTable:
 
     @property
     def ids(self) -> Counter[str]:
-        """Number of rows in the table for each message id."""
+        """Number of stored rows for each message id."""
         return Counter(each for rows in self.rows.values() for each in rows)
 
 
 class FakeDisk:
-    """Fake disk that is full while the test has set this."""
+    """Fake disk that is full while the test wants this."""
 
     free = 10**12
 
@@ -68,15 +68,15 @@ class FakeDisk:
 
 
 class FakeProgress:
-    """Fake progress according to which the archive has stored all messages."""
+    """Fake progress of an archive that is always complete."""
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Return True: all messages count as archived."""
+        """Return True, because the archive is complete."""
         return seconds > 0
 
 
 class Environment:
-    """Stores of imports in one folder."""
+    """Import stores in one folder."""
 
     def __init__(self, folder: Path) -> None:
         schema = jobs.SCHEMA + places.SCHEMA
@@ -150,14 +150,14 @@ class Environment:
 
 @pytest.fixture
 async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
-    """Return stores."""
+    """Return import stores in a new folder."""
     made = Environment(tmp_path)
     yield made
     await made.database.close()
 
 
 def build_file(rows: int, first: int = 0) -> str:
-    """Return a file with one row per minute, so that several rows are in each hour."""
+    """Return a file with one row per minute, so that an hour has several rows."""
     lines = (f"{(START + timedelta(minutes=n)).isoformat()},{n}" for n in range(first, first + rows))
     return "\n".join(["time,x", *lines, ""])
 
@@ -165,7 +165,7 @@ def build_file(rows: int, first: int = 0) -> str:
 async def test_a_step_that_failed_is_repeated_with_the_same_result(
     monkeypatch: pytest.MonkeyPatch, environment: Environment
 ) -> None:
-    """If a step fails after it wrote to the archive, its repetition stores each row once in archive and table."""
+    """If a step fails after writing to the archive, its repetition stores each row once in archive and table."""
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
     await environment.start(build_file(200))
     environment.table.failures = 1
@@ -203,7 +203,7 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
 
 
 async def test_overlapping_files_add_only_new_rows(environment: Environment) -> None:
-    """Rows that another import or the same file has already added count as duplicates."""
+    """A row that another import or the same file has added before counts as a duplicate."""
     await environment.start(build_file(100))
     assert await environment.run() == (JobStatus.COMPLETED, 100, 0, 0, None)
     again = build_file(50, first=80)
@@ -213,7 +213,7 @@ async def test_overlapping_files_add_only_new_rows(environment: Environment) -> 
 
 
 async def test_imports_wait_for_each_other(environment: Environment) -> None:
-    """An import waits while another import adds rows of the same connection."""
+    """While one import adds rows of a connection, other imports of this connection wait."""
     await environment.start(build_file(3))
     now = datetime.now(UTC)
     await environment.leases.claim("import-pump", "other", now, now + DAY, now)
@@ -240,7 +240,7 @@ async def test_a_file_that_changed_after_the_start_is_not_imported(environment: 
 
 
 async def test_a_cancelled_import_stops(environment: Environment) -> None:
-    """A cancelled import stops without adding further rows, and its files are deleted."""
+    """A cancelled import adds no more rows, and its files are deleted."""
     await environment.start(build_file(3))
     await environment.jobs.change("a1", Job.cancel)
     assert await environment.work.run_steps("a1") is RunResult.ENDED

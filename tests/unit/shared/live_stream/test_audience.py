@@ -1,4 +1,4 @@
-"""Tests of the cache of groups that have listeners."""
+"""Tests of the cache of groups that have listeners (open live streams)."""
 
 from shared.live_stream.audience import ABSENT_SECONDS, PRESENT_SECONDS, Audience
 from tests.virtual_time import VirtualTime
@@ -27,13 +27,13 @@ class Groups:
 
 
 def build_audience() -> tuple[Audience, Groups, VirtualTime]:
-    """Return an ``Audience`` (the groups with listeners) with its fake message service and its clock."""
+    """Return an ``Audience`` (cache of groups with listeners), its fake message service and its clock."""
     groups, time = Groups(), VirtualTime()
     return Audience(groups, runtime=time.runtime), groups, time  # type: ignore[arg-type]  # one method is used
 
 
 async def test_an_empty_group_is_checked_again_after_a_second() -> None:
-    """A group without listeners is checked again after a second, because other processes admit listeners, too."""
+    """If a group has no listeners, it is checked again after a second, because other processes admit listeners, too."""
     audience, groups, time = build_audience()
     assert [await audience.can_have_listeners("a") for _ in range(3)] == [False] * 3
     groups.occupied.add("a")
@@ -43,7 +43,7 @@ async def test_an_empty_group_is_checked_again_after_a_second() -> None:
 
 
 async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
-    """A group with listeners is checked again only after a minute, because extra messages cost little."""
+    """If a group has listeners, it is checked again only after a minute, because extra messages cost little."""
     audience, groups, time = build_audience()
     groups.occupied.add("a")
     assert await audience.can_have_listeners("a")
@@ -55,7 +55,7 @@ async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
 
 
 async def test_an_admitted_listener_counts() -> None:
-    """A group counts as occupied from the moment a listener is admitted, before the listener connects."""
+    """From the admission of a listener on, its group counts as occupied, even before the listener connects."""
     audience, groups, _ = build_audience()
     assert not await audience.can_have_listeners("a")
     audience.expect_listener(("a", "b"))
@@ -65,7 +65,7 @@ async def test_an_admitted_listener_counts() -> None:
 
 
 async def test_a_listener_admitted_during_a_check_counts() -> None:
-    """If a listener is admitted during a check, the group counts as occupied, whatever the result of the check."""
+    """If a listener is admitted during a check, its group counts as occupied, whatever the check returns."""
     audience, groups, _ = build_audience()
     groups.during.append((audience, "a"))
     assert await audience.can_have_listeners("a")

@@ -1,4 +1,4 @@
-"""Tests of authenticating the message service's events."""
+"""Tests of authenticating events of the message service Web PubSub."""
 
 import hashlib
 import hmac
@@ -29,7 +29,7 @@ class Tokens:
 
 
 async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str, str]) -> bool:
-    """Return whether an event with headers is accepted."""
+    """Return whether an event with these headers is accepted."""
     try:
         await source.verify(headers)
     except WorkspaceError as error:
@@ -50,13 +50,13 @@ async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str
     ],
 )
 async def test_a_signature_of_the_connection_is_needed(connection: str, signature: str, *, expected: bool) -> None:
-    """An event needs one valid signature; Web PubSub sends two, one with each of its keys."""
+    """An event needs one valid signature; Web PubSub sends two, one for each of its keys."""
     headers = {"ce-connectionid": connection, "ce-signature": signature}
     assert await is_accepted(SignedEvents(KEY), headers) is expected
 
 
 async def test_an_empty_key_accepts_nothing() -> None:
-    """If no key is configured, all events are rejected, even events that are signed with an empty key."""
+    """If no key is configured, all events are rejected, even those signed with an empty key."""
     headers = {"ce-connectionid": "c1", "ce-signature": sign_connection("c1", "")}
     assert not await is_accepted(SignedEvents(""), headers)
 
@@ -74,12 +74,12 @@ async def test_an_empty_key_accepts_nothing() -> None:
     ],
 )
 async def test_the_token_belongs_to_the_managed_identity(header: str, object_id: str, *, expected: bool) -> None:
-    """A token of another identity of the tenant is rejected, because it is not from the message service."""
+    """A token of another identity in the tenant is rejected, because Web PubSub does not use it."""
     source = IdentifiedEvents("https://pubsub.example/", Tokens(), object_id)
     assert await is_accepted(source, {"authorization": header}) is expected
 
 
 def test_the_allowed_origin_is_the_host_of_the_service() -> None:
-    """A validation request of Web PubSub must name the service's own host; one of the emulator may name any host."""
+    """A validation request of Web PubSub must name the service's host; one of the emulator may name any host."""
     identified = IdentifiedEvents("https://pubsub.example:443/", Tokens(), "abc")
     assert (identified.get_allowed_origin(), SignedEvents(KEY).get_allowed_origin()) == ("pubsub.example", "*")

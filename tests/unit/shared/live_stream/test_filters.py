@@ -1,4 +1,4 @@
-"""Tests of the query parameters that filter a live stream."""
+"""Tests of the filters in the query string of a live stream."""
 
 import pytest
 

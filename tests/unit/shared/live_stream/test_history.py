@@ -18,7 +18,7 @@ COLUMNS = tuple(Column(name, kind) for name, kind in zip(NAMES, TYPES, strict=Tr
 
 
 class Engine:
-    """Fake query engine with one message at each of the given seconds.
+    """Fake query engine with a message at each of the given seconds.
 
     Attributes:
         limits: numbers of rows that the queries asked for.
@@ -30,7 +30,7 @@ class Engine:
         self.texts: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the messages from the lower bound on."""
+        """Return the messages from the query's lower bound on."""
         self.limits.append(query.max_records)
         self.texts.append(query.text)
         since = datetime.fromisoformat(query.parameters["_oi_from"].removeprefix("datetime(").removesuffix(")"))
@@ -40,7 +40,7 @@ class Engine:
         return EngineResult(COLUMNS, rows[: query.max_records], 0.0)
 
     async def ping(self) -> None:
-        """Do nothing: this fake query engine is always available."""
+        """Do nothing, because this fake engine is always reachable."""
 
 
 async def read_pages(engine: Engine, rows: int, connections: tuple[str, ...] = ("rig",)) -> list[list[str]]:
@@ -50,19 +50,19 @@ async def read_pages(engine: Engine, rows: int, connections: tuple[str, ...] = (
 
 
 async def test_a_page_starts_at_the_last_time_of_the_page_before() -> None:
-    """Each page starts at the last time of the previous page, so that no message of this time is missed."""
+    """A page begins at the last time of the page before, so that no message of this time is missed."""
     assert await read_pages(Engine(0, 1, 2, 2, 3), 3) == [["m0", "m1", "m2"], ["m2", "m3", "m4"], ["m4"]]
 
 
 async def test_many_messages_of_one_time_need_a_larger_page() -> None:
-    """If all messages of a page have the same time, the page grows until it contains a later time."""
+    """If all messages of a page have the same time, the page is read again with a larger size."""
     engine = Engine(*[0] * 5, 1)
     assert await read_pages(engine, 2) == [["m0", "m1"], [f"m{number}" for number in range(6)]]
     assert engine.limits == [2, 8]
 
 
 async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page over the maximum size is rejected, and the error names the parameter that the caller can change."""
+    """A page over the maximum size is rejected with the parameter that the caller can change."""
     monkeypatch.setattr(history, "MAX_PAGE_ROWS", 2)
     with pytest.raises(WorkspaceError) as raised:
         await read_pages(Engine(*[0] * 5), 2)
@@ -70,7 +70,7 @@ async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_no_connection_costs_no_query() -> None:
-    """For a listener without connections, the history is empty and no query is executed."""
+    """If a listener has no connections, its history is empty, and no query is executed."""
     engine = Engine(0)
     assert await read_pages(engine, 2, ()) == []
     assert engine.limits == []

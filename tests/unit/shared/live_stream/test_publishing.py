@@ -1,4 +1,4 @@
-"""Tests of publishing impulses: each once, in order, while recent, and within the message service's limits."""
+"""Tests of publishing impulses: once, in order, while recent, and within the limits of Web PubSub."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -30,13 +30,13 @@ class Service:
         self.asked = 0
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Record a message, or raise the error that the test has set."""
+        """Record a message, or raise the test's error."""
         if self.failing.get(text):
             raise self.failing[text].pop()
         self.sent.append((group, text))
 
     async def has_streams(self, group: str) -> bool:
-        """Return whether the test added a listener."""
+        """Return whether the test has added a listener to the group."""
         self.asked += 1
         return group in self.readers_of
 
@@ -49,20 +49,20 @@ class Service:
         """Do nothing: this fake service has no open streams."""
 
     async def link(self, _user: str, _expires_at: datetime) -> str:
-        """Return an empty link, because the port MessageService requires the method."""
+        """Return an empty link, because no test opens a stream."""
         return ""
 
     async def close(self) -> None:
-        """Do nothing: this fake service holds no resources."""
+        """Do nothing, because this fake holds no resources."""
 
 
 def build_event(number: int, connection: str = "a", age: timedelta = timedelta(0)) -> HubEvent:
-    """Return an event of the impulses hub."""
+    """Return an event with an impulse."""
     return HubEvent(b"%d" % number, "0", number, AT - age, {}, "", connection)
 
 
 def build_outage_error() -> WorkspaceError:
-    """Return the port's error for an outage."""
+    """Return the error that the port raises during an outage."""
     return WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "down")
 
 
@@ -71,12 +71,12 @@ async def _skip_sleep(_: float) -> None:
 
 
 def build_publisher(service: Service) -> LivePublisher:
-    """Return a publisher whose waits end at once."""
+    """Return a publisher that does not wait between attempts."""
     return LivePublisher(service, Audience(service), runtime=Runtime(sleep=_skip_sleep))
 
 
-async def test_order_per_connection() -> None:
-    """Messages of each connection are published in order; unrouted impulses are not published."""
+async def test_messages_of_a_connection_are_published_in_order() -> None:
+    """Messages of a connection are published in order; impulses without a connection are not published."""
     service = Service()
     events = [build_event(number, "ab"[number % 2]) for number in range(100)]
     await build_publisher(service).run([*events, build_event(100, UNROUTED), build_event(101, "")], AT)
@@ -95,7 +95,7 @@ async def test_stale_impulses_are_not_published() -> None:
 
 
 async def test_groups_without_listeners_get_no_messages() -> None:
-    """For a group without listeners, the message service is called once, not once for each message."""
+    """If a group has no listeners, Web PubSub is called once for a batch instead of once for each message."""
     service = Service()
     service.readers_of = {"b"}
     tried = build_publisher(service)
@@ -105,7 +105,7 @@ async def test_groups_without_listeners_get_no_messages() -> None:
 
 
 async def test_short_outage_is_retried() -> None:
-    """During an outage, a message is retried until it succeeds, and only then the next one is sent."""
+    """During an outage, a message is sent repeatedly until it succeeds; only then the next one is sent."""
     service = Service()
     service.failing = {b"2": [build_outage_error()] * (ATTEMPTS - 1)}
     await build_publisher(service).run([build_event(number) for number in range(5)], AT)
@@ -113,7 +113,7 @@ async def test_short_outage_is_retried() -> None:
 
 
 async def test_retried_batch_repeats_no_message() -> None:
-    """After an outage the rest of a batch is published without repeats."""
+    """After an outage, the rest of a batch is published, without messages that were published before."""
     service = Service()
     service.failing = {b"4": [build_outage_error()] * ATTEMPTS}
     tried = build_publisher(service)
@@ -131,7 +131,7 @@ def _build_event(number: int, message_id: str, connection: str = "a") -> HubEven
 
 
 async def test_repeated_ids_are_published_once() -> None:
-    """A message id is published once for each connection, within a batch and in later batches."""
+    """A message id is published once per connection, in one batch and over several batches."""
     service = Service()
     tried = build_publisher(service)
     await tried.run([_build_event(1, "x"), _build_event(2, "x"), _build_event(3, "y"), _build_event(4, "x", "b")], AT)
@@ -159,7 +159,7 @@ async def test_failed_impulse_is_not_a_repeat() -> None:
 
 
 async def test_rejected_message_is_skipped() -> None:
-    """A message that the message service rejects does not stop the following messages."""
+    """If Web PubSub rejects a message, the next messages are still published."""
     service = Service()
     service.failing = {b"1": [WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "too large")]}
     tried = build_publisher(service)
@@ -169,7 +169,7 @@ async def test_rejected_message_is_skipped() -> None:
 
 
 async def test_admitted_listener_gets_messages_immediately() -> None:
-    """A group counts as occupied as soon as a listener is admitted; an empty group is checked again soon."""
+    """As soon as a listener is admitted, its group counts as occupied; an empty group is checked again soon."""
     service, clock = Service(), VirtualTime()
     audience = Audience(service, runtime=clock.runtime)
     service.readers_of = set()
@@ -185,7 +185,7 @@ async def test_admitted_listener_gets_messages_immediately() -> None:
 
 
 async def test_listener_admitted_during_the_check() -> None:
-    """If a listener is admitted while a check runs, the group counts as occupied, whatever the result of the check."""
+    """If a listener is admitted during a check, its group counts as occupied, whatever the check returns."""
     service = Service()
     audience = Audience(service)
     asked = service.has_streams
@@ -201,7 +201,7 @@ async def test_listener_admitted_during_the_check() -> None:
 
 
 async def test_batch_without_listeners_is_skipped() -> None:
-    """A batch is skipped only if none of its groups can have listeners; the skipped messages are counted."""
+    """A batch is skipped only if none of its groups can have listeners; skipped messages are counted."""
     service = Service()
     service.readers_of = {"a"}
     heard = LivePublisher(service, Audience(service))
@@ -215,7 +215,7 @@ async def test_batch_without_listeners_is_skipped() -> None:
 
 @pytest.mark.parametrize(("apart_ms", "rests"), [(0.1, True), (10, False)])
 async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
-    """A publisher that is seconds behind pauses while many events arrive, and continues otherwise."""
+    """If many events arrive, a publisher that is seconds behind pauses, so that ingestion has priority."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -242,7 +242,7 @@ IDS = st.text(min_size=1, max_size=8) | st.sampled_from(['","Timestamp":"', '\\"
 
 @given(IDS, IDS)
 def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
-    """An impulse is a repeat if its id was published before, whatever its payload."""
+    """An impulse is a repetition if its id was published before, whatever its payload is."""
     repeats = RecentImpulses()
     repeats.remember("a", encode_impulse_text(one))
     assert repeats.was_published("a", encode_impulse_text(one, 1))
@@ -251,14 +251,14 @@ def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
 
 
 def test_text_without_id_is_not_a_repeat() -> None:
-    """A text that is not an impulse never counts as a repeat."""
+    """A text that is not an impulse is never a repetition."""
     repeats = RecentImpulses()
     repeats.remember("a", b"{}")
     assert not repeats.was_published("a", b"{}")
 
 
 def test_memory_is_bounded_in_time_and_number() -> None:
-    """A published id is forgotten after ten minutes, or after a certain number of other ids."""
+    """A published id is forgotten after ten minutes, or after a number of other ids."""
     clock = VirtualTime()
     repeats = RecentImpulses(2, runtime=clock.runtime)
     repeats.remember("a", encode_impulse_text("old"))

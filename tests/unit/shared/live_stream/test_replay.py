@@ -1,4 +1,4 @@
-"""Tests of replays: each impulse exactly once, for any order of arrival."""
+"""Tests of replays: each impulse is received once, for any order of arrival."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ COLUMNS = tuple(
 
 
 class World:
-    """Simulated hub with two delayed consumers: the query table and the live stream."""
+    """Simulated hub with two consumers that may be late: the query table and the live stream."""
 
     def __init__(self, script: Sequence[tuple[int, int, int]]) -> None:
         self.script = list(script)
@@ -40,7 +40,7 @@ class World:
         self.heard: list[bytes] = []
 
     def turn(self) -> None:
-        """Append impulses to the hub, and let both consumers process some."""
+        """Append impulses to the hub, and let each consumer process some."""
         if not self.script:
             return
         second, table_steps, live_steps = self.script.pop(0)
@@ -50,12 +50,12 @@ class World:
             self.publish()
 
     def opened(self) -> None:
-        """Open the stream, which receives only later live messages."""
+        """Open the stream, which receives later live messages only."""
         self.heard.clear()
         self.hold()
 
     def publish(self) -> None:
-        """Publish the next impulse to the stream, if the stream is open."""
+        """Publish the next impulse to the stream, if it is open."""
         if self.live == len(self.hub):
             return
         text = encode_impulse(self.hub[self.live])
@@ -67,16 +67,16 @@ class World:
             self.is_spilled = len(self.held) > self.room
 
     async def wait_for_table(self) -> None:
-        """Advance the table to the end of the hub."""
+        """Let the query table process all events of the hub."""
         self.in_table = len(self.hub)
 
     async def advance_live(self) -> None:
-        """Advance the live stream to the end of the hub."""
+        """Let the live stream process all events of the hub."""
         while self.live < len(self.hub):
             self.publish()
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the result of the replay query."""
+        """Return the result of the replay's query."""
         self.turn()
         since = datetime.fromisoformat(query.parameters["_oi_from"].removeprefix("datetime(").removesuffix(")"))
         rows = sorted(
@@ -90,11 +90,11 @@ class World:
         """Report that the service is reachable."""
 
     def hold(self) -> None:
-        """Start to buffer the live messages of the stream."""
+        """Start to hold back the live messages of the stream."""
         self.held, self.is_spilled = [], False
 
     def has_overflowed(self) -> bool:
-        """Return whether the buffer overflowed."""
+        """Return whether too many messages were held back."""
         return self.is_spilled
 
     async def send(self, texts: Sequence[bytes]) -> bool:
@@ -104,7 +104,7 @@ class World:
         return True
 
     async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Send the buffered messages to the stream, and stop buffering."""
+        """Send the messages that were held back, and stop holding back."""
         while self.held:
             text = self.held.pop(0)
             if not repeated(text):
@@ -113,7 +113,7 @@ class World:
 
 
 class WorldProgress:
-    """Implementation of IngestionProgress that reports the progress of the simulated world."""
+    """IngestionProgress implementation that reports the progress of the simulated hub."""
 
     def __init__(self, world: World) -> None:
         self.wait_for_table = world.wait_for_table
@@ -126,7 +126,7 @@ class WorldProgress:
     st.integers(1, 4),
 )
 def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], before: int, page: int) -> None:
-    """With any delay of the query table and the live stream, a listener receives each impulse exactly once."""
+    """However late the query table and the live stream are, a listener receives each impulse exactly once."""
     world = World(script)
     for _ in range(before):
         world.turn()
@@ -143,7 +143,7 @@ def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], befor
 
 
 async def test_replay_is_in_time_order() -> None:
-    """Impulses are replayed in time order from the requested start, for any order of arrival."""
+    """A replay sends impulses in time order from the requested start, for any order of arrival."""
     world = World([(second, 1, 1) for second in (5, 3, 9, 3, 7)])
     for _ in range(5):
         world.turn()

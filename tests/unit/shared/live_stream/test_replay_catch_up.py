@@ -1,4 +1,4 @@
-"""Tests of replaying earlier messages to streams that are already open."""
+"""Tests of sending earlier messages to streams that are already open."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -35,7 +35,7 @@ class Service:
         self.most_at_once = self.at_once = 0
 
     async def send(self, connection_id: str, text: bytes) -> None:
-        """Record a message as soon as the test allows it."""
+        """Record a message when the test allows it."""
         assert connection_id
         self.tries += 1
         if self.failures:
@@ -47,17 +47,17 @@ class Service:
         self.sent.append(text)
 
     async def is_open(self, connection_id: str) -> bool:
-        """Return whether the stream is open, which ends after a number of received messages."""
+        """Return whether the stream is open; it closes after a number of messages."""
         assert connection_id
         return len(self.sent) < self.open_for
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Record the closing of a stream."""
+        """Record that a stream was closed."""
         self.closed.append((connection_id, reason))
 
 
 class Table(History):
-    """Fake query table with other contents at each read."""
+    """Fake query table whose content differs at each read."""
 
     def __init__(self, *readings: Sequence[str]) -> None:
         self.readings = list(readings)
@@ -67,7 +67,7 @@ class Table(History):
     async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = SINCE
     ) -> AsyncIterator[Any]:
-        """Yield one page with the current contents of the table."""
+        """Yield one page with the current content of the table."""
         assert list(connections) == []
         if self.error:
             raise self.error
@@ -85,12 +85,12 @@ async def skip_sleep(_: float) -> None:
 
 
 def build_catch_up(table: Table, service: Service, **options: Any) -> CatchUp:
-    """Return a CatchUp that reads from a table and sends to a service."""
+    """Return a CatchUp (the replay for open streams) that reads from the table and sends to the service."""
     return CatchUp(get_catalog, table, service, runtime=Runtime(sleep=skip_sleep), **options)
 
 
 async def test_late_impulses_are_replayed_once() -> None:
-    """The second read of a replay adds the impulses that reached the table after the first read, and no others."""
+    """The second read of a replay adds only impulses that reached the table after the first read."""
     service, table = Service(), Table(["1", "2"], ["2", "3"])
     before = now()
     await build_catch_up(table, service).run("c", ASKED)
@@ -102,7 +102,7 @@ async def test_late_impulses_are_replayed_once() -> None:
 
 
 async def test_second_read_does_not_extend_a_short_window() -> None:
-    """If ``since`` is only seconds ago, the second read starts at ``since``, as the first read does."""
+    """If ``since`` is only seconds ago, the second read also begins at ``since``."""
     service, table = Service(), Table(["1"], ["1"])
     since = now() - timedelta(seconds=30)
     await build_catch_up(table, service).run("c", StreamFilters.model_validate({"since": since.isoformat()}))
@@ -110,7 +110,7 @@ async def test_second_read_does_not_extend_a_short_window() -> None:
 
 
 async def test_no_replay_without_since_or_connection() -> None:
-    """No query is executed for a stream without ``since``, or for an event without a connection id."""
+    """No query is executed for a stream without ``since`` or for an event without a connection id."""
     service, table = Service(), Table()
     await build_catch_up(table, service).run("c", StreamFilters.model_validate({}))
     await build_catch_up(table, service).run("", ASKED)
@@ -118,7 +118,7 @@ async def test_no_replay_without_since_or_connection() -> None:
 
 
 async def test_replay_ends_when_the_stream_closes() -> None:
-    """A closed stream gets no further messages, and the table is not read again."""
+    """After a stream has closed, it gets no more messages, and the table is not read again."""
     service, table = Service(), Table([str(number) for number in range(3 * MESSAGES_PER_CHECK)], ["late"])
     service.open_for = 1
     await build_catch_up(table, service).run("c", ASKED)
@@ -127,7 +127,7 @@ async def test_replay_ends_when_the_stream_closes() -> None:
 
 
 async def test_replay_over_the_limit_closes_the_stream() -> None:
-    """If a replay exceeds its limit, the stream is closed with the reason."""
+    """A replay that exceeds its limit closes the stream with the reason."""
     service, table = Service(), Table(["1", "2", "3"], [])
     await build_catch_up(table, service, most=2).run("c", ASKED)
     assert service.sent == [b"1", b"2"]
@@ -135,7 +135,7 @@ async def test_replay_over_the_limit_closes_the_stream() -> None:
 
 
 async def test_replay_timeout_closes_the_stream() -> None:
-    """If a replay exceeds its maximum duration, the stream is closed with the reason."""
+    """A replay that exceeds its maximum duration closes the stream with the reason."""
     service, table = Service(), Table(["1"], [])
     service.gate.clear()
     await build_catch_up(table, service, seconds=0.01).run("c", ASKED)
@@ -143,7 +143,7 @@ async def test_replay_timeout_closes_the_stream() -> None:
 
 
 async def test_engine_error_closes_the_stream() -> None:
-    """An error of the query engine closes the stream with its code and no other detail."""
+    """An error of the query engine closes the stream with its code and no other details."""
     service, table = Service(), Table()
     table.error = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "secret")
     await build_catch_up(table, service).run("c", ASKED)
@@ -151,7 +151,7 @@ async def test_engine_error_closes_the_stream() -> None:
 
 
 async def test_unexpected_error_closes_the_stream() -> None:
-    """An unexpected error closes the stream, so that its client does not wait for further messages."""
+    """An unexpected error closes the stream, so that its client does not wait in vain."""
     service, table = Service(), Table()
     table.error = KeyError("secret")
     await build_catch_up(table, service).run("c", ASKED)
@@ -159,7 +159,7 @@ async def test_unexpected_error_closes_the_stream() -> None:
 
 
 async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
-    """A replayed message is retried during an outage, and skipped if the message service rejects it."""
+    """A replayed message is repeated during an outage, and skipped if Web PubSub rejects it."""
     service, table = Service(), Table(["1", "2"], [])
     busy = WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", "busy")
     service.failures = [busy, busy, WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "no")]
@@ -171,7 +171,7 @@ async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
 
 
 async def test_concurrent_and_waiting_replays_are_limited() -> None:
-    """A limited number of replays runs, a limited number waits, and all others are rejected."""
+    """A limited number of replays run and a limited number wait; further ones are rejected."""
     service = Service()
     table = Table(*[["1"]] * 2 * (MAX_WAITING + 1))
     service.gate.clear()
@@ -191,13 +191,13 @@ async def test_concurrent_and_waiting_replays_are_limited() -> None:
 
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])
 def test_foreign_state_requests_no_replay(state: bytes) -> None:
-    """A connection state in an unknown format causes no replay."""
+    """If the connection state has an unknown format, there is no replay."""
     assert StreamFilters.from_state(state).since is None
 
 
 @given(st.sampled_from([None, "pump-rig"]), st.sampled_from([None, "cooling"]), st.integers(1, 3600))
 def test_filters_are_restored_from_the_state(connection: str | None, surface: str | None, seconds: int) -> None:
-    """The connection state restores the filters of the stream; a window becomes its start time."""
+    """The filters of a stream are restored from its connection state; a window becomes its start time."""
     asked = StreamFilters.model_validate({"connection": connection, "surface": surface, "windowSec": str(seconds)})
     moment = SINCE + timedelta(microseconds=1)
     kept = asked.to_state(moment)

@@ -28,8 +28,8 @@ from shared.live_stream.stream_quota import StreamQuota
 KEY = "an access key for tests alone"
 
 
-def test_precedence_of_credentials() -> None:
-    """A credential in the header has priority over a parameter, and a parameter over a subprotocol."""
+def test_the_header_has_priority_over_other_credentials() -> None:
+    """A credential in the header has priority over a query parameter, and the parameter over a subprotocol."""
     both = ["chat", "bearer.s"]
     assert find_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
     assert find_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
@@ -46,14 +46,14 @@ def test_precedence_of_credentials() -> None:
     ),
 )
 def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires_at: datetime) -> None:
-    """A listener's user id is parsed to the same listener, for any member id."""
+    """The user id of a listener is parsed to the same listener, whatever its member id is."""
     listener = Listener(member, token, expires_at)
     assert Listener.from_user_id(listener.name) == listener
 
 
 @given(st.text())
 def test_foreign_user_ids_are_rejected(name: str) -> None:
-    """Any text is either parsed as a listener's user id or rejected without another error."""
+    """Any text is parsed as the user id of a listener or rejected, and causes no other error."""
     try:
         assert Listener.from_user_id(name).member_id
     except WorkspaceError as error:
@@ -72,7 +72,7 @@ def test_window_must_be_between_1_and_3600(text: str) -> None:
 
 
 def test_window_and_since_are_exclusive() -> None:
-    """A request with both ``windowSec`` and ``since`` is rejected, and the error names a field."""
+    """A request with both ``windowSec`` and ``since`` is rejected with the name of a field."""
     filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
     with pytest.raises(WorkspaceError) as refused:
         filters.find_replay_start(datetime.now(UTC))
@@ -80,7 +80,7 @@ def test_window_and_since_are_exclusive() -> None:
 
 
 def test_empty_workspace_selects_nothing() -> None:
-    """In a workspace without connections, any filter selects no connections and raises no error."""
+    """If a workspace has no connections, any filter selects none, without an error."""
     assert StreamFilters().select_connections(Catalog()) == ()
 
 
@@ -105,8 +105,8 @@ def _sign_connection(connection: str, key: str = KEY) -> str:
         ("", {"ce-connectionid": "c", "ce-signature": _sign_connection("c", "")}, False),
     ],
 )
-async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
-    """An event is accepted only if it is signed with the access key; without a configured key, all are rejected."""
+async def test_events_with_another_signature_are_rejected(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
+    """An event must be signed with the access key; if no key is configured, all events are rejected."""
     if good:
         await SignedEvents(key).verify(headers)
         return
@@ -116,10 +116,10 @@ async def test_signed_events(key: str, headers: dict[str, str], good: bool) -> N
 
 
 class Tokens:
-    """Fake token verifier that returns the claims that the test has set."""
+    """Fake token verifier that returns the test's claims."""
 
     async def verify(self, token: str) -> Mapping[str, Any]:
-        """Return claims with the token as object id."""
+        """Return the claims, with the token as object id."""
         return {"oid": token}
 
 
@@ -133,8 +133,8 @@ class Tokens:
         ("", "Bearer ", False),
     ],
 )
-async def test_identified_events(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
-    """On Azure, an event is accepted only if its token belongs to the service's managed identity."""
+async def test_events_of_another_identity_are_rejected(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
+    """On Azure, an event must have a token of the service's managed identity."""
     source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
     assert source.get_allowed_origin() == "plant-a.webpubsub.azure.com"
     if good:
@@ -148,7 +148,7 @@ FOREVER = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class Streams:
-    """Fake message service with open streams, some of which cannot be closed."""
+    """Fake message service with open streams; some cannot be closed."""
 
     def __init__(self, members: list[str], stuck: set[str]) -> None:
         self.open = members
@@ -156,23 +156,23 @@ class Streams:
         self.closed: dict[str, str] = {}
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        """Yield the open streams, each named after its member."""
+        """Yield the open streams, each with the name of its member."""
         assert group == "_streams"
         for member in self.open:
             yield OpenStream(member, Listener(member, "token", FOREVER).name)
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a stream, or raise an error for a stream that cannot be closed."""
+        """Close a stream, or raise an error if it cannot be closed."""
         if connection_id in self.stuck:
             raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service refuses this.")
         self.closed[connection_id] = reason
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Ignore messages."""
+        """Do nothing, because no test reads the messages."""
         raise AssertionError(group, text)
 
     async def has_streams(self, group: str) -> bool:
-        """Return True."""
+        """Return True, because each group counts as occupied."""
         return bool(group)
 
     async def link(self, user: str, expires_at: datetime) -> str:
@@ -184,7 +184,7 @@ class Streams:
 
 
 async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
-    """Reject the credentials of every member; for some members raise an unexpected error."""
+    """Reject the credential of every member, for some members with an unexpected error."""
     if member_id.startswith("unknown"):
         raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not respond.")
     raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")
@@ -200,7 +200,7 @@ def _build_live_stream(streams: Streams) -> LiveStream:
 
 
 async def test_unauthorised_streams_are_closed() -> None:
-    """Every stream without a valid token is closed with the reason."""
+    """Each stream without a valid token is closed with the reason."""
     streams = Streams(["a", "b", "c"], set())
     assert await _build_live_stream(streams).close_expired() == 3
     assert streams.closed["a"] == "a's access has ended (token)."
@@ -208,7 +208,7 @@ async def test_unauthorised_streams_are_closed() -> None:
 
 @pytest.mark.parametrize("stuck", [{"a"}, {"a", "b"}, {"c"}])
 async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
-    """If a stream cannot be checked or closed, other streams are still closed, and the error is raised afterwards."""
+    """If one stream cannot be checked or closed, the others are still closed, and then the error is raised."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
         await _build_live_stream(streams).close_expired()
@@ -216,7 +216,7 @@ async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
 
 
 async def test_link_is_restricted_to_the_right_to_listen() -> None:
-    """A link to a stream grants only the right to listen, not the member's other rights."""
+    """A link to a stream gives only the right to listen, not the member's other rights."""
     member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER)
 
     async def resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:

@@ -18,7 +18,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Service:
-    """Fake message service that lists open streams."""
+    """Fake message service that lists the open streams."""
 
     def __init__(self) -> None:
         self.open: list[str] = []
@@ -33,7 +33,7 @@ class Service:
 
 
 class World:
-    """Two instances of the quota with one common store and clock."""
+    """Two instances of the quota with one store and one clock."""
 
     def __init__(self, places: QuotaStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
         self.clock = VirtualTime()
@@ -44,20 +44,20 @@ class World:
         self.one, self.two = (StreamQuota(places, self.catalog, service, runtime=self.clock.runtime) for _ in range(2))
 
     async def catalog(self) -> Catalog:
-        """Return a catalog with the quota of the test."""
+        """Return a catalog with the quota of this test."""
         return Catalog(tier=self.tier, policies=Policies(quotas=Quotas(streams_per_principal=self.limit)))
 
 
 @pytest.fixture
 async def places(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
-    """Return an empty store of places."""
+    """Return an empty store of quota reservations."""
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     yield SqlitePlaceStore(database)
     await database.close()
 
 
 async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
-    """Try to open a stream that is rejected; return the members of the error."""
+    """Try to open a stream; return the members of the error that rejects it."""
     with pytest.raises(WorkspaceError) as failure:
         await quota.reserve_stream("viewer@t", stream)
     assert (failure.value.kind, failure.value.code) == (Kind.THROTTLED, "TOO_MANY_STREAMS")
@@ -68,7 +68,7 @@ async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
 async def test_quota_applies_across_instances(
     places: SqlitePlaceStore, tier: Tier, set_to: int | None, limit: int
 ) -> None:
-    """A stream above the quota is rejected on every instance; other principals are not affected."""
+    """A stream over the quota is rejected on each instance; other principals are not affected."""
     world = World(places, set_to, tier)
     for number in range(limit):
         await (world.one if number % 2 else world.two).reserve_stream("viewer@t", f"s{number}")
@@ -78,7 +78,7 @@ async def test_quota_applies_across_instances(
 
 
 async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
-    """When the end of a stream is reported to any instance, its place in the quota is free immediately."""
+    """When any instance is told the end of a stream, its place in the quota is free at once."""
     world = World(places, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await world.two.release_stream("viewer@t", "s1")
@@ -86,7 +86,7 @@ async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
 
 
 async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
-    """If a place belongs to no open stream, it is freed after the time that a handshake may take."""
+    """A place without an open stream is freed after the time that a handshake may take."""
     world = World(places, 2)
     world.service.open = ["s1"]
     for stream in ("s1", "lost"):
@@ -100,7 +100,7 @@ async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
 
 
 async def test_rejections_do_not_always_list_streams(places: SqlitePlaceStore) -> None:
-    """If a principal repeatedly exceeds the quota, the message service lists its streams at most once per second."""
+    """If a principal exceeds the quota repeatedly, streams are listed at most once per second."""
     world = World(places, 1)
     world.service.open = ["s1"]
     await world.one.reserve_stream("viewer@t", "s1")
@@ -120,7 +120,7 @@ async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
 
 
 async def test_rejections_do_not_always_call_the_store(places: SqlitePlaceStore) -> None:
-    """Shortly after a rejection the store is not called again, unless a stream has ended."""
+    """Shortly after a rejection, the store is not called again, unless a stream has ended."""
     world = World(places, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await get_rejection(world.one, "s2")

@@ -17,12 +17,12 @@ from shared.mcp_server.capabilities import (
 
 
 async def run_tool(arguments: Mapping[str, Any]) -> ToolResult:
-    """Return the arguments of the tool call as the result."""
+    """Return the arguments of a tool call as its result."""
     return ToolResult(arguments)
 
 
 def test_former_names_of_arguments_are_known() -> None:
-    """Former names of arguments are accepted but not listed in the schema; other names are rejected."""
+    """Former names of arguments are accepted but not in the schema; other names are rejected."""
     schema = {"type": "object", "properties": {"limit": {}}}
     tool = Tool("t", "T", "Does t.", schema, {}, run_tool, hidden_arguments=("count",))
     assert tool.find_unknown_arguments(["limit", "count", "limt"]) == ["limt"]
@@ -30,14 +30,14 @@ def test_former_names_of_arguments_are_known() -> None:
 
 
 def test_an_error_is_a_result_that_the_model_can_read() -> None:
-    """An error of a tool is a result with the API's problem document, which the language model can read."""
+    """An error of a tool is a result with the API's problem document, so that the model can read it."""
     result = to_error_result(WorkspaceError(Kind.NOT_FOUND, "QUERY_NOT_FOUND", "No query.", nearest="q1"))
     assert (result.is_error, result.content["code"], result.content["nearest"]) == (True, "QUERY_NOT_FOUND", "q1")
     assert (result.content["status"], result.content["detail"]) == (404, "No query.")
 
 
 def test_arguments_keep_their_rules_and_descriptions() -> None:
-    """Schemas of arguments omit titles, patterns and lengths, but not properties that have these names."""
+    """Schemas of arguments omit titles, patterns and lengths, but not properties with these names."""
     schema = {
         "type": "object",
         "description": "Model.",
@@ -61,7 +61,7 @@ def test_arguments_keep_their_rules_and_descriptions() -> None:
 
 
 def test_results_keep_the_types_of_their_members() -> None:
-    """In schemas of results, a reference to a named type becomes the JSON type, unless the type has rules."""
+    """In schemas of results, a reference to a named type becomes its JSON type, unless the type has rules."""
     schema = {
         "type": "object",
         "properties": {
@@ -116,7 +116,7 @@ TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, run_refused_tool)
         ),
     ],
 )
-def test_next_call(problem: dict[str, Any], expected: str) -> None:
-    """An error suggests a tool of the caller that lists the valid values, or the same tool again."""
+def test_an_error_proposes_the_next_call(problem: dict[str, Any], expected: str) -> None:
+    """An error proposes one of the caller's tools that lists the valid values, or the same tool again."""
     result = add_next_call(ToolResult(problem, is_error=True), TOOL, {"run_warm_query", "list_warm_queries"})
     assert result == ToolResult({**problem, "nextCall": expected}, is_error=True)

@@ -36,7 +36,7 @@ def build_catalog() -> Catalog:
 
 
 async def test_tools_of_the_sample_workspace_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list of all tools of the sample workspace is at most 30 kB."""
+    """The list of all tools of the sample workspace is at most 30 kB long."""
 
     async def find_operations(_: Principal) -> Any:
         return OPERATIONS
@@ -53,7 +53,7 @@ async def test_tools_of_the_sample_workspace_are_short(monkeypatch: pytest.Monke
 
 
 def test_tools_of_queries_are_built_when_they_are_read() -> None:
-    """Query tools are listed by name, and each tool is built only when it is requested."""
+    """Query tools are listed by name, and each is built only when a client requests it."""
     catalog = build_catalog()
     first, second = (build_query_tools(OPERATIONS["execute_warm_query"], catalog) for _ in range(2))
     assert first.keys() == second.keys()

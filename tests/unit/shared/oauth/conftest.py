@@ -1,4 +1,4 @@
-"""Fixtures of OAuth tests: a server with embedded stores, a settable clock, and a changeable team."""
+"""Fixtures of OAuth tests: a server with embedded stores, and a clock and team that tests can change."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ VERIFIER = "v" * 43
 
 
 class OneClient:
-    """Client directory with a single OAuth client."""
+    """Client directory with one OAuth client."""
 
     async def find_declared(self, _: str) -> Client | None:
         """Return the client."""
@@ -56,7 +56,7 @@ class OneClient:
 
 @dataclass
 class Server:
-    """OAuth services under test, with the stores and the clock that they use.
+    """OAuth services under test, with their stores and clock.
 
     Attributes:
         time: the clock. It starts at the real time, because the library of tokens reads the real clock.
@@ -112,7 +112,7 @@ class Server:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Record an audit event once per append id."""
+        """Record an audit event once for each append id."""
         if self.failures:
             self.failures -= 1
             raise ConnectionError(target, scope_key)
@@ -121,11 +121,11 @@ class Server:
         return event
 
     def build_caller(self, credential_id: str = "jti") -> Principal:
-        """Return the member with a token."""
+        """Return the member as a caller with a token."""
         return Principal(MEMBER, MEMBER, "Editor", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, credential_id, None)
 
     async def consent(self, credential_id: str = "jti") -> Parameters:
-        """Consent as the member, and return the parameters with which the client redeems the code."""
+        """Consent on behalf of the member; return the parameters with which the client redeems the code."""
         parameters = Parameters(
             {
                 "response_type": "code",
@@ -140,12 +140,12 @@ class Server:
         return Parameters({"code": read_query(redirect.address)["code"], "code_verifier": VERIFIER})
 
     async def redeem(self, parameters: Parameters) -> tuple[str, str]:
-        """Redeem an authorization code and return access and refresh token."""
+        """Redeem an authorization code; return the access token and the refresh token."""
         token, refresh = await self.grants.redeem_code(await self.grants.find_by_code(CLIENT.client_id, parameters))
         return token.token, refresh
 
     async def refresh(self, text: str) -> tuple[str, str]:
-        """Redeem a refresh token and return the next access and refresh token."""
+        """Redeem a refresh token; return the next access token and refresh token."""
         stored = await self.grants.find_by_refresh_token(CLIENT.client_id, text)
         token, refresh = await self.grants.refresh(stored, text, None)
         return token.token, refresh
@@ -155,7 +155,7 @@ class Server:
         return await self.authenticator(f"Bearer {token}", frozenset({CredentialKind.JWT}))
 
     def list_reasons(self) -> list[str]:
-        """Return the recorded reasons for which grants ended."""
+        """Return the recorded reasons why grants ended."""
         return [event["AfterState"]["reason"] for event in self.trail if event["ActionType"] == "Grant.Ended"]
 
 

@@ -25,13 +25,13 @@ VALID = {
 
 
 def read_error(result: object) -> str:
-    """Return the error code in the URL of a redirect."""
+    """Return the error code in the query of a redirect."""
     assert isinstance(result, Redirect)
     return read_query(result.address).get("error", "")
 
 
-async def test_the_question_separates_the_rights_that_the_member_lacks(server: Server) -> None:
-    """The consent page shows separately the requested rights that the member lacks and cannot delegate."""
+async def test_the_consent_page_separates_rights_that_the_member_lacks(server: Server) -> None:
+    """The consent page lists requested rights that the member lacks separately, because they cannot be given."""
     question = await server.authorization.ask(server.build_caller(), Parameters(VALID), BASE)
     assert isinstance(question, ConsentQuestion)
     assert (question.rights, question.missing, question.redirect_host) == ((READ,), (MANAGE,), "tool.example")
@@ -48,13 +48,13 @@ async def test_the_question_separates_the_rights_that_the_member_lacks(server: S
     ],
 )
 async def test_an_invalid_request_returns_to_the_client(server: Server, changes: dict[str, str], error: str) -> None:
-    """An invalid request with a valid redirect URI redirects to the client with the error and the state."""
+    """An invalid request with a valid redirect URI redirects to the client with error and state."""
     result = await server.authorization.ask(server.build_caller(), Parameters({**VALID, **changes}), BASE)
     assert read_error(result) == error
 
 
-async def test_a_foreign_redirect_uri_gets_nothing(server: Server) -> None:
-    """If a redirect URI is not registered for the client, the error is not sent to this URI."""
+async def test_an_unregistered_redirect_uri_gets_no_error(server: Server) -> None:
+    """If the redirect URI is not registered, no error is sent to it."""
     parameters = Parameters({**VALID, "redirect_uri": "https://evil.example/"})
     for work in (
         server.authorization.ask(server.build_caller(), parameters, BASE),
@@ -66,7 +66,7 @@ async def test_a_foreign_redirect_uri_gets_nothing(server: Server) -> None:
 
 
 async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
-    """A request of a declared client is validated before the user signs in."""
+    """A request of a declared client is checked before the user signs in."""
     assert await server.authorization.check_early(Parameters(VALID), BASE) is None
     assert read_error(await server.authorization.check_early(Parameters({**VALID, "scope": ""}), BASE))
 
@@ -78,7 +78,7 @@ async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
 async def test_a_delegated_or_bound_credential_cannot_consent(
     server: Server, changes: dict[str, object], code: str
 ) -> None:
-    """A delegated or bound credential cannot consent, because a client could otherwise give itself more grants."""
+    """A delegated or bound credential cannot consent, because a client could give itself more grants."""
     caller = replace(server.build_caller(), **changes)  # type: ignore[arg-type]  # attributes by name
     with pytest.raises(WorkspaceError) as raised:
         await server.authorization.ask(caller, Parameters(VALID), BASE)
@@ -87,13 +87,13 @@ async def test_a_delegated_or_bound_credential_cannot_consent(
 
 @pytest.mark.parametrize("chosen", [None, [], [str(MANAGE)]])
 async def test_a_denial_creates_no_grant(server: Server, chosen: list[str] | None) -> None:
-    """If a member consents to no right that the member has, this counts as a denial and creates no grant."""
+    """A consent without any right that the member has counts as a denial and creates no grant."""
     result = await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)
     assert (read_error(result), server.trail) == ("access_denied", [])
 
 
 async def test_only_requested_rights_can_be_chosen(server: Server) -> None:
-    """Consenting to a right that was not requested is rejected; the error names its index."""
+    """A consent to a right that was not requested is rejected with the right's index."""
     chosen = [str(READ), str(AccessRight.WARM_QUERY_EXECUTE)]
     with pytest.raises(WorkspaceError) as raised:
         await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, chosen)
@@ -102,7 +102,7 @@ async def test_only_requested_rights_can_be_chosen(server: Server) -> None:
 
 
 async def test_a_consent_is_audited(server: Server) -> None:
-    """The audit event of a consent has the client and the delegated rights; the client gets a code."""
+    """The audit event of a consent contains the client and the given rights; the client gets a code."""
     result = await server.authorization.decide(server.build_caller(), Parameters(VALID), BASE, [str(READ)])
     assert isinstance(result, Redirect)
     assert read_query(result.address)["code"]

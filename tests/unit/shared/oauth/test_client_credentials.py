@@ -13,8 +13,8 @@ from shared.oauth.parameters import ClientIdentification
 from tests.unit.shared.oauth.conftest import MEMBER, Server
 
 
-async def test_the_client_is_the_api_key(server: Server) -> None:
-    """A token for an API key has exactly the rights of the key."""
+async def test_a_token_has_the_rights_of_its_api_key(server: Server) -> None:
+    """The token of an API key has exactly the key's rights."""
     grant = ClientCredentialsGrant(server.authenticator, server.issuer)
     issued = await server.api_keys.issue("test", MEMBER, "k", frozenset({AccessRight.CATALOG_READ}))
     caller = await grant.authenticate(ClientIdentification(issued.key.key_id, issued.api_key))
@@ -25,7 +25,7 @@ async def test_the_client_is_the_api_key(server: Server) -> None:
 
 @pytest.mark.parametrize("change", ["id", "secret", "form"])
 async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> None:
-    """An unknown id and a wrong secret cause the same error, ``invalid_client``."""
+    """An unknown id and a wrong secret get the same error ``invalid_client``."""
     issued = await server.api_keys.issue("test", MEMBER, "k")
     sent = {
         "id": ClientIdentification("AAAAAAAA", issued.api_key),
@@ -48,7 +48,7 @@ async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> 
 async def test_a_token_cannot_exceed_its_key(
     server: Server, scope: str | None, minutes: Decimal | None, error: str
 ) -> None:
-    """Requesting a right that the API key lacks, or too long a lifetime, is rejected with an OAuth error."""
+    """A right that the API key lacks, or too long a lifetime, is rejected with an OAuth error."""
     grant = ClientCredentialsGrant(server.authenticator, server.issuer)
     with pytest.raises(OAuthError) as raised:
         await grant.issue(

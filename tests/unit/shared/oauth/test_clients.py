@@ -17,7 +17,7 @@ DECLARED = ("https://tool.example/callback", "http://127.0.0.1/callback")
 
 @pytest.mark.parametrize("requested", [*DECLARED, "http://127.0.0.1:49152/callback"])
 def test_declared_uris_are_accepted(requested: str) -> None:
-    """A redirect URI must equal a declared URI; a loopback URI may have any port."""
+    """A redirect URI must equal a declared one; a loopback URI may have any port."""
     assert Client("tool", "Tool", DECLARED).find_redirect_uri(requested) == requested
 
 
@@ -35,14 +35,14 @@ def test_declared_uris_are_accepted(requested: str) -> None:
     ],
 )
 def test_other_uris_are_rejected(requested: str | None) -> None:
-    """A redirect URI that is not declared is rejected; a client with several declared URIs must state one."""
+    """A redirect URI that is not declared is rejected; a client with several must state one."""
     with pytest.raises(WorkspaceError) as failed:
         Client("tool", "Tool", DECLARED).find_redirect_uri(requested)
     assert failed.value.code == "REDIRECT_URI_MISMATCH"
 
 
 def test_an_only_uri_may_be_omitted() -> None:
-    """A client with one declared redirect URI may omit it; a client whose id is a URL has a metadata document."""
+    """A client with one declared redirect URI may omit it; a client with a URL as id has a metadata document."""
     assert Client("tool", "Tool", DECLARED[:1]).find_redirect_uri(None) == DECLARED[0]
     assert Client("tool", "Tool", ()).is_declared
     assert not Client("https://tool.example/client.json", "Tool", ()).is_declared
@@ -79,7 +79,7 @@ class FakeHttp:
 
 
 async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
-    """Return the detail of the error with which the loading of a document is rejected."""
+    """Load a document and return the detail of the error that rejects it."""
     with pytest.raises(WorkspaceError) as caught:
         await FetchedClientDocuments(http).load(client_id)
     assert caught.value.code == "OAUTH_CLIENT_UNKNOWN"
@@ -87,7 +87,7 @@ async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
 
 
 async def test_a_document_describes_a_client() -> None:
-    """The name and redirect URIs of a client are read from its document, within limits of time and size."""
+    """Name and redirect URIs of a client are read from its document, within limits of time and size."""
     http = FakeHttp()
     client = await FetchedClientDocuments(http).load(URL)
     assert (client.client_id, client.name, client.redirect_uris) == (URL, "App", ("https://app.example/cb",))
@@ -112,12 +112,12 @@ async def test_a_document_describes_a_client() -> None:
     ],
 )
 async def test_wrong_documents_are_refused(members: dict[str, Any]) -> None:
-    """A document of another client, without valid redirect URIs, or of a client with a secret is refused."""
+    """A document is rejected if it is of another client, has no valid redirect URI, or contains a secret."""
     assert "metadata document" in await load_fault(FakeHttp(**members))
 
 
 async def test_wrong_replies_are_refused() -> None:
-    """A redirect, another content type, text that is not a JSON object, and a failed connection are refused."""
+    """A redirect, another content type, a text that is no JSON object, or a failed connection is rejected."""
     http = FakeHttp()
     http.status = 302
     assert "302" in await load_fault(http)
@@ -147,7 +147,7 @@ async def test_wrong_replies_are_refused() -> None:
     ],
 )
 async def test_unusual_addresses_are_not_fetched(client_id: str) -> None:
-    """Only documents at https addresses with a path and an allowed port are fetched."""
+    """Documents are fetched only from https addresses with a path and an allowed port."""
     http = FakeHttp(client_id=client_id)
     await load_fault(http, client_id)
     assert http.requests == []
@@ -155,7 +155,7 @@ async def test_unusual_addresses_are_not_fetched(client_id: str) -> None:
 
 @pytest.mark.parametrize("name", [None, "", 1, "x" * 101, "a\u202eb", " a"])
 async def test_an_unprintable_name_is_replaced(name: object) -> None:
-    """A name that is missing, too long or not printable is replaced by the host."""
+    """If the name of a client is missing, too long or not printable, its host is used instead."""
     client = await FetchedClientDocuments(FakeHttp(client_name=name)).load(URL)
     assert client.name == "app.example"
 
@@ -165,7 +165,7 @@ async def test_an_unprintable_name_is_replaced(name: object) -> None:
     [("", 300), ("max-age=1", 300), ("max-age=3600", 3600), ("max-age=999999", 86400), ("no-store", 300)],
 )
 async def test_documents_are_cached(cache_control: str, seconds: int) -> None:
-    """A document is cached as its reply states, for 5 minutes to 24 hours."""
+    """A document is cached as long as its reply says, from 5 minutes to 24 hours."""
     time, http = VirtualTime(), FakeHttp()
     http.headers = {**http.headers, "cache-control": cache_control}
     documents = FetchedClientDocuments(http, runtime=time.runtime)
@@ -179,7 +179,7 @@ async def test_documents_are_cached(cache_control: str, seconds: int) -> None:
 
 
 async def test_failures_are_cached_for_a_minute() -> None:
-    """A failed fetch is repeated after 60 seconds at the earliest."""
+    """After a failed fetch, the next attempt is at least 60 seconds later."""
     time, http = VirtualTime(), FakeHttp()
     http.error = OutboundFailedError("No connection.")
     documents = FetchedClientDocuments(http, runtime=time.runtime)
@@ -193,7 +193,7 @@ async def test_failures_are_cached_for_a_minute() -> None:
 
 
 async def test_fetches_are_limited_for_each_host() -> None:
-    """At most ten documents of a host are fetched in a minute; other hosts have separate limits."""
+    """At most ten documents of a host are fetched in a minute; each host has its own limit."""
     time, http = VirtualTime(), FakeHttp()
     documents = FetchedClientDocuments(http, runtime=time.runtime)
 

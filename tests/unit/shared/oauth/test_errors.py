@@ -21,12 +21,12 @@ from tests.virtual_time import VirtualTime
     ],
 )
 def test_every_error_has_a_code(kind: Kind, code: OAuthErrorCode) -> None:
-    """Errors of other parts of the service get the OAuth code that matches their kind."""
+    """An error of another part of the service gets the OAuth code of its kind."""
     assert find_error_code(WorkspaceError(kind, "X", "x")) is code
 
 
-def test_an_own_error_keeps_its_code() -> None:
-    """An OAuth error keeps its code when it is returned."""
+def test_an_oauth_error_keeps_its_code() -> None:
+    """An OAuth error is returned with its own code."""
     assert find_error_code(invalid_grant_error("x")) is OAuthErrorCode.INVALID_GRANT
 
 
@@ -36,14 +36,14 @@ def test_descriptions_have_only_allowed_characters() -> None:
 
 
 class Trail(AccessAudit):
-    """Fake audit log in memory that raises an error if the test has set this."""
+    """Fake audit log in memory, which can be unavailable."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.is_failing = False
 
     async def record(self, actor: str, action: str, entity_type: str, entity_id: str, **members: Any) -> None:
-        """Store an audit event in the list of events."""
+        """Record an audit event."""
         if self.is_failing:
             raise WorkspaceError(Kind.UNAVAILABLE, "X", "x")
         assert (actor, action, entity_type) == ("oauth", "OAuthClient.Refused", "OAuthClient")
@@ -51,7 +51,7 @@ class Trail(AccessAudit):
 
 
 async def test_a_client_has_one_event_an_hour() -> None:
-    """A client has at most one audit event per hour, with the number of refusals since the previous one."""
+    """A client has at most one audit event per hour, with the number of rejections since the one before."""
     time, trail = VirtualTime(), Trail()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     for error in (OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_SCOPE):
@@ -67,7 +67,7 @@ async def test_a_client_has_one_event_an_hour() -> None:
 
 
 async def test_unknown_clients_count_together() -> None:
-    """The refused requests of all unknown clients together have one audit event per hour."""
+    """Rejected requests of all unknown clients have one common audit event per hour."""
     trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     for _ in range(5):
@@ -76,7 +76,7 @@ async def test_unknown_clients_count_together() -> None:
 
 
 async def test_an_unreachable_audit_log_loses_no_refusal() -> None:
-    """If an event about refusals cannot be stored, its refusals are counted in the next event."""
+    """If an event about rejections cannot be stored, the next event counts these rejections, too."""
     trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)
     trail.is_failing = True

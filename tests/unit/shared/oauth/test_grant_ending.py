@@ -1,4 +1,4 @@
-"""Tests of ending grants: by removed clients, by revoked credentials, and after an interruption."""
+"""Tests of how grants end: by a removed client, by a revoked credential, and after an interruption."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def test_a_removed_client_ends_its_grants(server: Server) -> None:
 
 
 async def test_a_revoked_credential_ends_the_grant(server: Server) -> None:
-    """A grant ends if the token or API key with which the member consented is revoked."""
+    """If the token or API key of the consent is revoked, the grant ends."""
     minted = await server.issuer.mint(server.build_caller(""), None, None)
     issued = await server.api_keys.create(server.build_caller(), "tmp")
     from_token = await server.redeem(await server.consent(minted.token_id))
@@ -34,7 +34,7 @@ async def test_a_revoked_credential_ends_the_grant(server: Server) -> None:
 
 
 async def test_an_interrupted_end_is_completed(server: Server) -> None:
-    """If a process stops after it stored the end of a grant, the job revokes the tokens and records one event."""
+    """If a process stops after storing the end of a grant, a job revokes the tokens and records one event."""
     access, refresh = await server.redeem(await server.consent())
     grant_id = refresh.split("_")[1]
     server.failures = 1

@@ -1,4 +1,4 @@
-"""Tests of the lifetimes of codes and refresh tokens, and of the reasons for which grants end."""
+"""Tests of the lifetimes of codes and refresh tokens, and of why grants end."""
 
 import jwt
 import pytest
@@ -22,7 +22,7 @@ async def test_a_code_is_valid_for_a_minute(server: Server) -> None:
 
 @pytest.mark.parametrize("seconds", [0, 59, 600])
 async def test_a_second_redemption_ends_the_grant(server: Server, seconds: float) -> None:
-    """Redeeming a code a second time, even after its expiry, is refused and ends the grant with its tokens."""
+    """Redeeming a code a second time, even after its expiry, is rejected and ends the grant with its tokens."""
     parameters = await server.consent()
     access, refresh = await server.redeem(parameters)
     server.time.advance(seconds)
@@ -33,8 +33,8 @@ async def test_a_second_redemption_ends_the_grant(server: Server, seconds: float
     assert server.list_reasons() == ["tokenReused"]
 
 
-async def test_a_lost_race_leaves_no_token(server: Server) -> None:
-    """Of two simultaneous redemptions of a code, one fails and gets no token, and the tokens of the other work."""
+async def test_one_of_simultaneous_redemptions_gets_tokens(server: Server) -> None:
+    """If a code is redeemed twice at once, one attempt fails without a token, and the other's tokens work."""
     parameters = await server.consent()
     stored = await server.grants.find_by_code("tool", parameters)
     won, _ = await server.grants.redeem_code(stored)
@@ -45,8 +45,8 @@ async def test_a_lost_race_leaves_no_token(server: Server) -> None:
     assert won.token_id not in revoked
 
 
-async def test_a_lost_race_of_refreshes_ends_the_family(server: Server) -> None:
-    """Of two simultaneous uses of a refresh token, one fails, and the grant ends, also for the other one."""
+async def test_simultaneous_refreshes_end_the_grant(server: Server) -> None:
+    """If a refresh token is used twice at once, one use fails, and the grant ends, also for the other."""
     _, text = await server.redeem(await server.consent())
     stored = await server.grants.find_by_refresh_token("tool", text)
     won, refresh = await server.grants.refresh(stored, text, None)
@@ -77,7 +77,7 @@ async def test_an_invalid_refresh_token_does_not_end_the_grant(server: Server) -
 
 
 async def test_a_failed_audit_leaves_code_and_refresh_token_valid(server: Server) -> None:
-    """If the issue of a token cannot be audited, no token is returned, and the client can retry."""
+    """If the issue of a token cannot be audited, no token is returned, and the client can try again."""
     parameters = await server.consent()
     server.failures = 1
     with pytest.raises(ConnectionError):
@@ -91,7 +91,7 @@ async def test_a_failed_audit_leaves_code_and_refresh_token_valid(server: Server
 
 
 async def test_lost_rights_are_not_in_the_next_token(server: Server) -> None:
-    """A refreshed token omits rights that the member has lost since the consent."""
+    """A refreshed token does not have rights that the member has lost since the consent."""
     _, text = await server.redeem(await server.consent())
     server.role = Role.VIEWER
     access, _ = await server.refresh(text)
@@ -102,7 +102,7 @@ async def test_lost_rights_are_not_in_the_next_token(server: Server) -> None:
 
 
 async def test_a_disabled_member_ends_the_grant(server: Server) -> None:
-    """Disabling a member ends the member's codes and grants permanently, and the background job records each end."""
+    """If a member is disabled, its codes and grants end permanently, and the background job records each end."""
     code, used = await server.consent(), await server.redeem(await server.consent())
     server.time.advance(1)
     server.enabled = False
@@ -131,7 +131,7 @@ async def test_a_grant_does_not_outlive_its_api_key(server: Server) -> None:
 
 
 async def test_the_creators_of_the_key_stay_known(server: Server) -> None:
-    """If a member consented with an API key, the creators of the key count as approvers with tokens of the grant."""
+    """If a member consented with an API key, the key's creators count as approvers with tokens of the grant."""
     issued = await server.api_keys.issue("admin@x", MEMBER, "key", creators=("admin@x",))
     access, _ = await server.redeem(await server.consent(issued.key.key_id))
     caller = await server.authenticate(access)

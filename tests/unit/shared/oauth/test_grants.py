@@ -36,12 +36,12 @@ END = GrantEnd(AT, EndReason.MEMBER, "ann", {"via": "jwt"})
     ],
 )
 def test_a_stored_grant_is_read_back(grant: Grant) -> None:
-    """Storing and reading a grant restores all of its attributes."""
+    """A grant that is stored and read again has the same attributes."""
     assert grant_from_json(grant_to_json(grant)) == grant
 
 
 def test_an_unknown_right_is_ignored() -> None:
-    """If the service no longer knows a right of a stored grant, the grant is read without it."""
+    """If a stored grant has a right that no longer exists, it is read without this right."""
     stored = grant_to_json(GRANT)
     stored["rights"].append("Workspace.Removed.Right")
     assert grant_from_json(stored) == GRANT
@@ -57,6 +57,6 @@ def test_an_unknown_right_is_ignored() -> None:
     ],
 )
 def test_a_grant_is_active_between_the_exchange_and_its_end(grant: Grant, *, is_active: bool) -> None:
-    """A grant is active from the exchange of the code until the grant ends or the refresh token expires."""
+    """A grant is active from the exchange of its code until it ends or its refresh token expires."""
     assert grant.is_active(AT) is is_active
     assert grant.expires_at == (AT if grant.refresh is None else grant.refresh.expires_at)

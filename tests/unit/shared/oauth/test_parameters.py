@@ -27,12 +27,12 @@ def catch_code(call: object, *arguments: object) -> OAuthErrorCode:
 
 
 def encode_basic(text: str) -> str:
-    """Return a Basic header with a user and a password."""
+    """Return a Basic Authorization header with this user and password."""
     return f"Basic {b64encode(text.encode()).decode()}"
 
 
 def test_a_form_is_parsed() -> None:
-    """In a form, empty parameters except the scope count as missing, and only the resource may be repeated."""
+    """In a form, empty parameters other than the scope count as missing, and only the resource may be repeated."""
     parsed = parse_form(FORM, b"a=1&b=&scope=&resource=x&resource=y&c=%C3%BC+z")
     assert parsed == Parameters({"a": "1", "scope": "", "c": "ü z"}, ("x", "y"))
 
@@ -48,7 +48,7 @@ def test_a_form_is_parsed() -> None:
     ],
 )
 def test_other_bodies_are_invalid(media_type: str, body: bytes) -> None:
-    """A body is rejected if its content type is wrong, parameters are repeated or too many, or it is not UTF-8."""
+    """A body is rejected for a wrong content type, repeated or too many parameters, or invalid UTF-8."""
     assert catch_code(parse_form, media_type, body) is OAuthErrorCode.INVALID_REQUEST
 
 
@@ -63,7 +63,7 @@ def test_other_bodies_are_invalid(media_type: str, body: bytes) -> None:
     ],
 )
 def test_a_client_identifies_itself(authorization: str, form: dict[str, str], expected: ClientIdentification) -> None:
-    """A client's id and secret are read from the form-encoded Authorization header or from the body's form."""
+    """A client's id and secret are read from the Authorization header or from the form."""
     assert identify_client(authorization, Parameters(form)) == expected
 
 
@@ -81,19 +81,19 @@ def test_a_client_identifies_itself(authorization: str, form: dict[str, str], ex
     ],
 )
 def test_wrong_identifications_are_rejected(authorization: str, form: dict[str, str], expected: OAuthErrorCode) -> None:
-    """Missing and malformed credentials give the error ``invalid_client``, repeated ones ``invalid_request``."""
+    """Missing or malformed credentials get ``invalid_client``, repeated credentials ``invalid_request``."""
     assert catch_code(identify_client, authorization, Parameters(form)) is expected
 
 
 def test_a_required_parameter_is_named() -> None:
-    """The error of a missing parameter names the parameter."""
+    """The error about a missing parameter contains the parameter's name."""
     with pytest.raises(OAuthError, match="grant_type") as caught:
         collect_parameters([]).require("grant_type")
     assert caught.value.kind is Kind.INVALID
 
 
 def test_the_resource_is_this_service() -> None:
-    """The resource of a request must be this service or its MCP server."""
+    """The resource of a request must be the URL of this service or of its MCP server."""
     check_resources(Parameters({}, (BASE, f"{BASE}/", f"{BASE}/oi-api/mcp")), BASE)
     check_resources(Parameters({}), BASE)
     for other in ("https://other.example", f"{BASE}/oi-api", f"{BASE}.evil.example", BASE.upper()):

@@ -13,7 +13,7 @@ BASE = "https://plant.example"
 
 @pytest.mark.parametrize("address", ["https://tool.example/cb", "https://tool.example/cb?a=1", "tool:/cb"])
 def test_a_redirect_keeps_the_query_of_its_address(address: str) -> None:
-    """The result, state and issuer (RFC 9207) are appended to the query of the registered redirect URI."""
+    """Result, state and issuer (RFC 9207) are appended to the query of the registered redirect URI."""
     target = append_query(address, Parameters({"state": "x&y=z"}), BASE, {"code": "c d"})
     assert target.startswith(address)
     query = parse_qs(urlsplit(target).query)
@@ -22,7 +22,7 @@ def test_a_redirect_keeps_the_query_of_its_address(address: str) -> None:
 
 
 def test_a_reply_repeats_the_state_of_the_request() -> None:
-    """A redirect contains the state of the request, even an empty one, and no state if the request had none."""
+    """A redirect contains the request's state, even an empty one; without a state, it contains none."""
     assert "state" not in append_query("https://t/", Parameters({}), BASE, {})
     assert "state=&" in append_query("https://t/", Parameters({"state": ""}), BASE, {})
 
@@ -31,7 +31,7 @@ def test_a_reply_repeats_the_state_of_the_request() -> None:
     "error", [denied_error("The member denied access."), OAuthError(OAuthErrorCode.INVALID_SCOPE, "No scope.")]
 )
 def test_an_error_reaches_the_client(error: OAuthError) -> None:
-    """A redirect with an error contains the code and the description of the error."""
+    """A redirect with an error contains the error's code and description."""
     redirect = build_error_redirect("https://t/", Parameters({}), BASE, error)
     query = parse_qs(urlsplit(redirect.address).query)
     assert (query["error"], query["error_description"]) == ([str(error.error)], [error.detail])

@@ -1,4 +1,4 @@
-"""Tests of the revocation of tokens by their clients (RFC 7009)."""
+"""Tests of how clients revoke their tokens (RFC 7009)."""
 
 import pytest
 
@@ -29,14 +29,14 @@ async def is_accepted(server: Server, token: str) -> bool:
 
 
 async def test_a_refresh_token_ends_the_grant(server: Server) -> None:
-    """Revoking a refresh token ends its grant and all access tokens of the grant."""
+    """Revoking a refresh token ends its grant and all its access tokens."""
     access, refresh = await server.redeem(await server.consent())
     await build_service(server).revoke(TOOL, refresh)
     assert not await is_accepted(server, access)
     assert server.list_reasons() == ["endedByClient"]
 
 
-async def test_an_access_token_ends_alone(server: Server) -> None:
+async def test_revoking_an_access_token_does_not_end_the_grant(server: Server) -> None:
     """Revoking an access token ends only this token; the client can still refresh."""
     access, refresh = await server.redeem(await server.consent())
     await build_service(server).revoke(TOOL, access)
@@ -45,13 +45,13 @@ async def test_an_access_token_ends_alone(server: Server) -> None:
 
 
 async def test_an_unknown_token_is_ignored(server: Server) -> None:
-    """Revoking an unknown token succeeds and has no effect (RFC 7009 section 2.2)."""
+    """Revoking an unknown token succeeds without effect (RFC 7009 section 2.2)."""
     await build_service(server).revoke(TOOL, "unknown")
     assert server.trail == []
 
 
 async def test_the_token_of_another_client_is_refused(server: Server) -> None:
-    """A token can be revoked only by the client or API key to which it belongs."""
+    """A token can be revoked only by the client or API key that it belongs to."""
     access, _ = await server.redeem(await server.consent())
     key = await server.api_keys.issue("test", MEMBER, "k")
     others = [ClientIdentification("other", ""), ClientIdentification(key.key.key_id, key.api_key)]
@@ -63,7 +63,7 @@ async def test_the_token_of_another_client_is_refused(server: Server) -> None:
 
 
 async def test_an_api_key_revokes_its_own_tokens(server: Server) -> None:
-    """A service can revoke the token that it received for its API key."""
+    """A service can revoke a token that it got with its API key."""
     key = await server.api_keys.issue("test", MEMBER, "k")
     service = ClientIdentification(key.key.key_id, key.api_key)
     caller = await server.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))

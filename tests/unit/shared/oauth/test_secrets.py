@@ -9,7 +9,7 @@ GRANT = "0" * 32
 
 
 def test_codes_and_refresh_tokens_are_parsed() -> None:
-    """Codes and refresh tokens are parsed to their parts; all tokens of one grant have the same secret."""
+    """Codes and refresh tokens are parsed to their parts; all tokens of a grant have the same secret."""
     code = secrets.generate_code(SYSTEM_RUNTIME, GRANT)
     assert secrets.parse_code(str(code)) == code
     first = secrets.generate_refresh(SYSTEM_RUNTIME, GRANT)
@@ -21,7 +21,7 @@ def test_codes_and_refresh_tokens_are_parsed() -> None:
 
 @pytest.mark.parametrize("text", ["", "oic_", "oir_", f"oic_{GRANT}_short", f"oic_{GRANT}_{'ä' * 43}", "x" * 10_000])
 def test_other_texts_are_not_codes(text: str) -> None:
-    """A text that is not a code or refresh token is parsed to None."""
+    """A text that is no code or refresh token is parsed to None."""
     assert secrets.parse_code(text) is None
     assert secrets.parse_refresh(text) is None
 

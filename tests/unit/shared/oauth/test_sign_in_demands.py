@@ -1,4 +1,4 @@
-"""Tests of the sign-in that OAuth clients demand with ``max_age`` and ``prompt=login``."""
+"""Tests of the sign-in that OAuth clients require with ``max_age`` and ``prompt=login``."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ NEW = SignInDemand(None, is_new=True)
 
 
 def sign_in_with_key(at: datetime) -> SignIn:
-    """Return a sign-in with an API key at the given time."""
+    """Return a sign-in with an API key at this time."""
     return start_key_sign_in(build_token_id(SYSTEM_RUNTIME, at), at)
 
 
@@ -47,21 +47,21 @@ def sign_in_with_key(at: datetime) -> SignIn:
         ({"prompt": "login", "max_age": "5"}, SignInDemand(5, is_new=True)),
     ],
 )
-def test_demand_is_parsed(values: dict[str, str], demand: SignInDemand) -> None:
-    """A new sign-in is required by the word `login` in ``prompt``, or by a ``max_age`` of 0."""
+def test_prompt_login_and_max_age_0_require_a_new_sign_in(values: dict[str, str], demand: SignInDemand) -> None:
+    """A new sign-in is required by the word `login` in ``prompt`` and by a ``max_age`` of 0."""
     assert parse_sign_in_demand(Parameters(values)) == demand
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "soon", " 5", "1" * 10, "٣", "+1"])
 def test_malformed_maximum_age_is_an_error_of_the_client(text: str) -> None:
-    """A ``max_age`` that is not a number of seconds is rejected with `invalid_request`."""
+    """A ``max_age`` that is not a number of seconds gets `invalid_request`."""
     with pytest.raises(OAuthError, match="max_age"):
         parse_sign_in_demand(Parameters({"max_age": text}))
 
 
 @pytest.mark.parametrize("age", [0, 59.9, 60, -119])
 def test_recent_sign_in_meets_maximum_age(age: float) -> None:
-    """A sign-in is accepted if its age is within the maximum age that the client requests."""
+    """A sign-in is accepted if it is not older than the client's maximum age."""
     SignInDemand(60, is_new=False).check(sign_in_with_key(AT - timedelta(seconds=age)), None, AT)
 
 
@@ -69,14 +69,14 @@ def test_recent_sign_in_meets_maximum_age(age: float) -> None:
     "sign_in", [NO_SIGN_IN, *(sign_in_with_key(AT - timedelta(seconds=age)) for age in (60.1, -121))]
 )
 def test_old_and_unknown_sign_ins_do_not_meet_maximum_age(sign_in: SignIn) -> None:
-    """A sign-in that is older, unknown or in the future is rejected, with the client's maximum age."""
+    """A sign-in is rejected if it is older than the client's maximum age, unknown, or in the future."""
     with pytest.raises(WorkspaceError) as caught:
         SignInDemand(60, is_new=False).check(sign_in, None, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 60)
 
 
 def test_new_sign_in_is_later_than_the_request() -> None:
-    """A new sign-in must be later than the request: by microseconds with a key, by seconds with Entra ID."""
+    """A new sign-in must be later than the request: by microseconds for a key, by seconds for Entra ID."""
     NEW.check(sign_in_with_key(AT + timedelta(milliseconds=1)), AT, AT)
     NEW.check(SignIn(AT.replace(microsecond=0), ("pwd",), "entra-1"), AT, AT)
 
@@ -91,14 +91,14 @@ def test_new_sign_in_is_later_than_the_request() -> None:
     ],
 )
 def test_earlier_and_unknown_sign_ins_are_not_new(sign_in: SignIn, requested_at: datetime | None) -> None:
-    """If the client requires a new sign-in, a sign-in that may be older than the request is rejected with maxAge 0."""
+    """If a new sign-in is required, one that may be older than the request is rejected with maxAge 0."""
     with pytest.raises(WorkspaceError) as caught:
         NEW.check(sign_in, requested_at, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 0)
 
 
-def test_times_of_requests_are_remembered_within_limits() -> None:
-    """The service stores the times of a limited number of requests, so that a page cannot state an earlier time."""
+def test_the_service_stores_the_times_of_requests() -> None:
+    """The service stores the times of some requests, so that the consent page cannot claim an earlier time."""
     time = VirtualTime(AT)
     times = RequestTimes(runtime=time.runtime)
 
@@ -126,7 +126,7 @@ def test_times_of_requests_are_remembered_within_limits() -> None:
 
 
 async def consent_to_request(server: Server, sign_in: SignIn, **values: str) -> str:
-    """Consent to a request with the given extra parameters; return the redirect."""
+    """Consent to a request with additional parameters; return the redirect."""
     request: dict[str, Any] = {
         "response_type": "code",
         "client_id": CLIENT.client_id,
@@ -141,7 +141,7 @@ async def consent_to_request(server: Server, sign_in: SignIn, **values: str) -> 
 
 
 async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
-    """All tokens of a consent, also refreshed tokens, have the sign-in with which the person consented."""
+    """All tokens of a consent, also refreshed ones, have the sign-in of the consent."""
     sign_in = sign_in_with_key(server.time.runtime.now())
     code = read_query(await consent_to_request(server, sign_in, max_age="60"))["code"]
     first, refresh = await server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))
@@ -151,7 +151,7 @@ async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
 
 
 async def test_consent_with_an_old_sign_in_is_refused(server: Server) -> None:
-    """A consent with an older sign-in than the client allows is refused, and no grant is stored."""
+    """A consent with a sign-in that is too old is rejected, and no grant is stored."""
     sign_in = sign_in_with_key(server.time.runtime.now() - timedelta(seconds=61))
     with pytest.raises(WorkspaceError):
         await consent_to_request(server, sign_in, max_age="60")

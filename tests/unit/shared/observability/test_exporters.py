@@ -1,4 +1,4 @@
-"""Tests of the ``OTEL_*`` variables that select the exporters."""
+"""Tests of the ``OTEL_*`` variables, which select the exporters."""
 
 from collections.abc import Mapping
 
@@ -29,7 +29,7 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
     ],
 )
 def test_configured_signals_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
-    """A signal is exported if its endpoint or exporter is set, unless the signal or all telemetry is disabled."""
+    """A signal (traces or metrics) is exported if its endpoint or exporter is set and it is not disabled."""
     assert {signal for signal in Signal if is_exported(signal, environment)} == expected
     assert find_unsupported_values(environment) == []
 
@@ -56,7 +56,7 @@ def test_unsupported_values_are_reported(environment: Mapping[str, str], named: 
 
 
 def test_disabled_signals_report_no_values() -> None:
-    """Invalid values in the variables of a disabled signal are not reported."""
+    """For a disabled signal, invalid values of its variables are not reported."""
     environment = {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     assert (
         find_unsupported_values({**environment, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}) == []

@@ -1,4 +1,4 @@
-"""Tests of the service's log in a host that has its own log handlers."""
+"""Tests of the service's log in a host with its own log handlers."""
 
 import io
 import logging
@@ -11,7 +11,7 @@ from shared.observability import logs
 
 @pytest.fixture
 def host_log() -> Iterator[io.StringIO]:
-    """Return the output of a root handler without a formatter, as in the Functions worker."""
+    """Return the output of a root log handler without a formatter, as in the Functions worker."""
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     root, own = logging.getLogger(), logging.getLogger(logs.ROOT)
@@ -23,7 +23,7 @@ def host_log() -> Iterator[io.StringIO]:
 
 
 def test_fields_follow_the_message(host_log: io.StringIO) -> None:
-    """A log line starts with the message, because alerts match this start; fields and request id follow."""
+    """A log line begins with the message, by which alerts find it; fields and request id follow."""
     logs.add_fields_to_handlers("INFO")
     token = logs.request_id.set("r-1")
     logs.get_logger("http").warning("answered %d", 503, extra=logs.fields(route="/a", store="cosmos"))
@@ -43,7 +43,7 @@ def test_records_below_the_level_are_dropped(host_log: io.StringIO) -> None:
 
 
 def test_an_existing_formatter_is_not_replaced(host_log: io.StringIO) -> None:
-    """A handler that already has a formatter is not changed."""
+    """If a handler has a formatter, the handler is not changed."""
     handler = next(each for each in logging.getLogger().handlers if getattr(each, "stream", None) is host_log)
     handler.setFormatter(logs.JsonFormatter())
     logs.add_fields_to_handlers("INFO")

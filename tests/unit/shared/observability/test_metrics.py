@@ -1,4 +1,4 @@
-"""Tests of traces and metrics: disabled without an exporter, otherwise sent to a collector."""
+"""Tests of traces and metrics: disabled without an exporter, and otherwise sent to a collector."""
 
 import re
 import subprocess
@@ -72,7 +72,7 @@ def test_nothing_is_loaded_without_an_exporter() -> None:
 
 
 def test_spans_and_metrics_reach_a_collector(collector: Collector) -> None:
-    """If an endpoint is set, spans and all metrics are sent there under the service name."""
+    """If an endpoint is set, it receives spans and all metrics under the service's name."""
     assert run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address) == "True True True"
     assert sorted(span.name for span in collector.read_spans()) == [
         "batch",
@@ -95,7 +95,7 @@ def test_spans_and_metrics_reach_a_collector(collector: Collector) -> None:
 
 
 def test_spans_have_the_expected_parents(collector: Collector) -> None:
-    """A call's span is a child of the current span; a batch's span has a new trace with links to its callers."""
+    """The span of a call is a child of the current span; the span of a batch has a new trace with links."""
     run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, OTEL_SERVICE_NAME="plant-a")
     spans = {span.name: span for span in collector.read_spans()}
     assert spans["read things"].parent_span_id == spans["outer"].span_id
@@ -106,7 +106,7 @@ def test_spans_have_the_expected_parents(collector: Collector) -> None:
 
 
 def test_a_failed_span_has_no_exception_message(collector: Collector) -> None:
-    """A failed span has only the exception's class name; a rejected request does not mark it as failed."""
+    """A failed span has the exception's class but not its message; a rejected request does not fail its span."""
     run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address)
     spans = {span.name: span for span in collector.read_spans()}
     assert (spans["failing"].status.code, read_attributes(spans["failing"])) == (2, {"error.type": "ValueError"})
@@ -133,13 +133,13 @@ def test_a_failed_span_has_no_exception_message(collector: Collector) -> None:
 def test_standard_variables_disable_signals(
     collector: Collector, variables: dict[str, str], arriving: set[str]
 ) -> None:
-    """A signal that a standard variable disables is not exported; the other signals are."""
+    """A signal (traces or metrics) that a standard variable disables is not exported; others are."""
     run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, **variables)
     assert set(collector.bodies) == arriving
 
 
 def test_signals_can_have_separate_endpoints(collector: Collector) -> None:
-    """The endpoint of a single signal is used unchanged, and only for this signal."""
+    """The endpoint of a single signal is used unchanged, and for this signal only."""
     assert run_program(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
     assert collector.read_spans("/spans")
     assert set(collector.bodies) == {"/spans"}
@@ -148,7 +148,7 @@ def test_signals_can_have_separate_endpoints(collector: Collector) -> None:
 
 
 def test_every_metric_is_used_and_documented() -> None:
-    """The code and the documentation contain exactly the declared metrics."""
+    """Code and documentation contain exactly the declared metrics."""
     page = (ROOT / "docs" / "reference" / "observability.md").read_text()
     used: set[str] = set()
     for folder in ("shared", "functions", "local", "emulators"):

@@ -12,7 +12,7 @@ SECONDS = 0.05
 
 
 class Store:
-    """Fake dependency of the service, with a readiness check.
+    """Fake dependency of the service with a readiness check.
 
     Args:
         work: result of the probe.
@@ -29,16 +29,16 @@ class Store:
 
 
 async def succeed() -> None:
-    """Return at once: this readiness check succeeds."""
+    """Return at once, as a readiness check that succeeds."""
 
 
 async def fail() -> None:
-    """Raise an unexpected exception: this readiness check fails."""
+    """Raise an unexpected exception, as a readiness check that fails."""
     raise LookupError
 
 
 async def test_failing_and_silent_stores_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores whose check fails or does not end in time are listed."""
+    """The result lists stores whose check fails or does not end in time."""
     monkeypatch.setattr(readiness, "READY_SECONDS", SECONDS)
     stores = {"good": Store(succeed), "bad": Store(fail), "silent": Store(asyncio.Event().wait)}
     async with asyncio.timeout(20):
@@ -46,7 +46,7 @@ async def test_failing_and_silent_stores_are_listed(monkeypatch: pytest.MonkeyPa
 
 
 async def test_probes_run_concurrently() -> None:
-    """Readiness checks run concurrently: two checks that wait for each other both succeed."""
+    """Readiness checks run concurrently, so that two checks that wait for each other succeed."""
     meeting = asyncio.Barrier(2)
     stores = {"one": Store(meeting.wait), "other": Store(meeting.wait)}
     async with asyncio.timeout(20):
@@ -54,7 +54,7 @@ async def test_probes_run_concurrently() -> None:
 
 
 async def test_a_result_is_cached_for_a_short_time() -> None:
-    """Callers within a short time share one readiness result; later callers cause new checks."""
+    """Within a short time, callers share one result; later callers cause new checks."""
     store = Store(fail)
     readiness_check = Readiness(lambda: {"store": store}, cache_seconds=3600)
     assert await asyncio.gather(*(readiness_check.find_failing_dependencies() for _ in range(5))) == [["store"]] * 5
@@ -66,7 +66,7 @@ async def test_a_result_is_cached_for_a_short_time() -> None:
 
 
 async def test_probes_of_the_host_are_included(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readiness includes the checks that the host registers."""
+    """The readiness checks that the host registers are included."""
     monkeypatch.setattr(readiness, "_host_probes", {})
     readiness.add_probe("engine", fail)
     assert await Readiness(lambda: {"store": succeed}).find_failing_dependencies() == ["engine"]

@@ -1,4 +1,4 @@
-"""Tests of the spans of blocks, calls and batches, created by the OpenTelemetry SDK in memory."""
+"""Tests of spans of blocks, calls and batches, with the OpenTelemetry SDK."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def _get_spans(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 
 
 def _read_failure(exporter: InMemorySpanExporter, error: Exception, *failures: type[Exception]) -> tuple[object, bool]:
-    """Return the error code or type of a span in which the exception is raised, and whether the span has failed."""
+    """Return the error code or type of the span in which the exception is raised, and whether the span failed."""
     with pytest.raises(type(error)), tracing.span("outer"), tracing.open_call_span("call", {}, failures or tracing.ANY):
         raise error
     span = _get_spans(exporter)["call"]
@@ -44,24 +44,24 @@ def _read_failure(exporter: InMemorySpanExporter, error: Exception, *failures: t
     [(Kind.NOT_FOUND, False), (Kind.UNAVAILABLE, True), (Kind.TIMEOUT, True), (Kind.INTERNAL, True)],
 )
 def test_only_errors_of_the_service_fail_a_span(exporter: InMemorySpanExporter, kind: Kind, *, failed: bool) -> None:
-    """An error that the request causes sets the error code, but does not mark the span as failed."""
+    """If the request causes an error, the span has the error code but is not marked as failed."""
     assert _read_failure(exporter, WorkspaceError(kind, "THE_CODE", "A reason.")) == ("THE_CODE", failed)
 
 
 def test_other_exceptions_have_their_type_but_not_their_message(exporter: InMemorySpanExporter) -> None:
-    """An unexpected exception sets the span's error type, but its message, which may contain values, is omitted."""
+    """An unexpected exception sets the span's error type; its message, which may contain values, is left out."""
     assert _read_failure(exporter, ValueError("secret")) == ("ValueError", True)
     for span in exporter.get_finished_spans():
         assert "secret" not in span.to_json()
 
 
 def test_only_the_named_failures_mark_a_call(exporter: InMemorySpanExporter) -> None:
-    """An exception that the caller does not name as a failure does not mark the call as failed."""
+    """Only exceptions that the caller declares as failures mark a call as failed."""
     assert _read_failure(exporter, KeyError("x"), ValueError) == (None, False)
 
 
 def test_a_call_outside_of_a_span_is_not_traced(exporter: InMemorySpanExporter) -> None:
-    """A call is traced as a child of the current span; without a current span it is not traced."""
+    """A call is traced as a child of the current span, and not traced without one."""
     with tracing.open_call_span("poll", {}):
         pass
     with tracing.span("outer"), tracing.open_call_span("call", {"db.system.name": "x"}):
@@ -73,7 +73,7 @@ def test_a_call_outside_of_a_span_is_not_traced(exporter: InMemorySpanExporter) 
 
 
 def test_a_batch_links_to_its_callers(exporter: InMemorySpanExporter) -> None:
-    """Work for several callers is a new trace with a link to each traced caller; without traced callers, no trace."""
+    """Work for several callers is a new trace with a link to each traced caller; without any, it is not traced."""
     callers: list[SpanContext | None] = [None]
     with tracing.span("caller"):
         callers.append(tracing.get_current_span_context())
@@ -88,7 +88,7 @@ def test_a_batch_links_to_its_callers(exporter: InMemorySpanExporter) -> None:
 
 
 def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExporter) -> None:
-    """A parent in W3C format becomes the parent of the span; with an invalid parent, a new trace starts."""
+    """A valid W3C parent is the parent of the span; with an invalid one, a new trace begins."""
     with tracing.span("child", within={"traceparent": f"00-{TRACE}-{PARENT}-01"}):
         pass
     with tracing.span("orphan", within={"traceparent": "00-nonsense"}):
@@ -101,7 +101,7 @@ def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExp
 
 
 def test_replies_are_recorded_on_the_current_span(exporter: InMemorySpanExporter) -> None:
-    """The status of a dependency's reply is an attribute of the span; for a failed call it is also the error type."""
+    """The status of a dependency's reply is an attribute of the span, and of a failed call also the error type."""
     tracing.record_reply({"db.response.status_code": "500"}, failed=True)
     for name, failed in (("good", False), ("bad", True)):
         with tracing.span(name):
@@ -123,7 +123,7 @@ def test_an_exception_is_recorded_with_its_stack_trace(exporter: InMemorySpanExp
 def test_nothing_is_traced_while_traces_are_disabled(
     exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an exporter, all functions share one span object that does nothing."""
+    """Without an exporter, all functions share one span that does nothing."""
     monkeypatch.setattr(tracing, "is_signal_enabled", lambda _: False)
     assert tracing.span("a") is tracing.open_call_span("b", {}) is tracing.open_batch_span("c", [], {})
     with tracing.span("a"):

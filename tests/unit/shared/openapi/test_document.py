@@ -48,12 +48,12 @@ def build_operation(route: str = "oi-api/test", method: str = "GET", **options: 
 def test_a_caller_sees_permitted_operations(
     options: dict[str, Any], caller: Principal, features: Collection[str], *, expected: bool
 ) -> None:
-    """The document contains only operations that the caller's credential, rights, identity and features permit."""
+    """The document contains only operations that the caller's credential, rights, identity and features allow."""
     assert is_usable(build_operation(**options), caller, features) is expected
 
 
-def test_operations_of_one_path_are_together() -> None:
-    """The document has the tags and responses that its operations use, and the address of the service."""
+def test_the_document_has_the_tags_and_responses_of_its_operations() -> None:
+    """The document has the tags and responses that its operations use, and the service's URL."""
     operations = [build_operation("oi-api/b"), build_operation("oi-api/a"), build_operation("oi-api/a", "DELETE")]
     document = build_document(operations, "Title", "", [], SchemaRegistry(), server="https://plant.example")
     assert list(document["paths"]) == ["/oi-api/a", "/oi-api/b"]
@@ -65,7 +65,7 @@ def test_operations_of_one_path_are_together() -> None:
 
 
 def test_path_items_are_converted_one_by_one() -> None:
-    """Path items are converted one by one, and only the converted form is stored, to limit memory."""
+    """Path items are converted one by one and stored only in converted form, to limit memory."""
     items = PathItems(",".join)
     items.add("/a", {"get": {"tags": ["x"]}, "put": {"tags": ["y"]}})
     items.add("/b", {"get": {"tags": ["x"]}})

@@ -14,7 +14,7 @@ NOT_SENT = {"LIVE_MESSAGE_REFUSED", "BACKGROUND_JOBS_UNAVAILABLE"}
 
 
 def test_codes_and_statuses_match_the_documentation() -> None:
-    """Each code of docs/reference/errors.md with a status is in the table of codes, with the same statuses."""
+    """Each code with a status in docs/reference/errors.md is in the table of codes with the same statuses."""
     listed = ROW.findall(PAGE.read_text(encoding="utf-8"))
     documented = {code: {int(each) for each in re.findall("[0-9]{3}", statuses)} for code, statuses in listed}
     known = {code: set(error.statuses) for code, error in ERROR_CODES.items()}
@@ -23,18 +23,18 @@ def test_codes_and_statuses_match_the_documentation() -> None:
 
 @pytest.mark.parametrize("code", ERROR_CODES)
 def test_each_example_is_a_sentence(code: str) -> None:
-    """The example of a code is one line that starts with a capital letter or a name and ends with a full stop."""
+    """The example of an error code is one line, begins with a capital letter or a name, and ends with a full stop."""
     assert re.fullmatch(r"[A-Z`]\S*( \S+)+\.", ERROR_CODES[code].detail)
 
 
 def test_examples_differ() -> None:
-    """Each error code has its own example, because a copied example describes another error."""
+    """Each error code has its own example, because a copied one would describe another error."""
     details = [error.detail for error in ERROR_CODES.values()]
     assert sorted(details) == sorted(set(details))
 
 
 @pytest.mark.parametrize(("suffix", "status"), [("_NOT_FOUND", 404), ("_UNAVAILABLE", 503), ("_REUSED", 422)])
 def test_codes_with_one_ending_have_one_status(suffix: str, status: int) -> None:
-    """Codes whose names end alike have the same status, so that a client can rely on the ending."""
+    """Codes with the same ending have the same status, so that clients can rely on the ending."""
     found = {code: error.statuses for code, error in ERROR_CODES.items() if code.endswith(suffix)}
     assert found == dict.fromkeys(found, (status,)) != {}

@@ -42,7 +42,7 @@ RIG = build_connection(
 
 
 def test_signals_are_members_of_the_message() -> None:
-    """The body of the connection's path has the members that the signals declare."""
+    """The body of a connection's path has the members that the connection's signals declare."""
     shared = build_operation(GROUP.operations[0], SchemaRegistry())
     created = build_telemetry_operation(shared, RIG)
     assert build_telemetry_path(RIG) == "/oi-api/telemetry/pump-rig"
@@ -65,7 +65,7 @@ def test_signals_are_members_of_the_message() -> None:
 
 
 def test_one_limit_is_described() -> None:
-    """If a signal has only one limit, the description states only this limit."""
+    """If a signal has one limit, the description states only this one."""
     low, high = (
         build_connection("c", signals=[{"name": "n", "pointer": "/n", "type": "long", **limit}]).signals[0]
         for limit in ({"min": 0}, {"max": 100})
@@ -77,7 +77,7 @@ def test_one_limit_is_described() -> None:
 
 
 def test_each_event_type_is_described() -> None:
-    """The document describes the request of each event type to which a receiver may subscribe."""
+    """The document describes the request of each event type that a receiver can subscribe to."""
     built = build_event_webhooks(SchemaRegistry())
     assert set(built) == {kind.value for kind in WebhookEventType}
     names = [item["post"]["operationId"] for item in built.values()]
@@ -86,7 +86,7 @@ def test_each_event_type_is_described() -> None:
 
 
 def test_each_example_fits_its_schema() -> None:
-    """The example of each event type is valid under its schema."""
+    """The example of each event type matches its schema."""
     schemas = SchemaRegistry()
     for kind, item in build_event_webhooks(schemas).items():
         form = item["post"]["requestBody"]["content"]["application/json"]

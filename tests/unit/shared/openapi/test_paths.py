@@ -39,7 +39,7 @@ def declare_operation(route: str, **docs: Any) -> Operation:
     [("oi-api/me", "/oi-api/me"), ("oi-api/data-stores/{store}/{*file}", "/oi-api/data-stores/{store}/{file}")],
 )
 def test_a_template_names_each_parameter_once(route: str, template: str) -> None:
-    """A path template contains each parameter once, even a parameter of several segments."""
+    """A path template has each parameter once, even a parameter of several segments."""
     assert build_path_template(declare_operation(route)) == template
 
 
@@ -50,7 +50,7 @@ def test_an_operation_id_is_in_camel_case(name: str, converted: str) -> None:
 
 
 def test_the_operation_may_restrict_a_parameter() -> None:
-    """An operation can restrict a path parameter; the length of each path parameter is always limited."""
+    """An operation can restrict a path parameter further; each path parameter has a maximum length."""
     [parameter] = build_path_parameters(
         declare_operation("oi-api/connections/{lookup}", path={"lookup": {"type": "string", "maxLength": 64}})
     )
@@ -59,7 +59,7 @@ def test_the_operation_may_restrict_a_parameter() -> None:
 
 
 def test_each_parameter_of_the_service_is_described() -> None:
-    """Each parameter of a route has a description and an example."""
+    """Each route parameter has a description and an example."""
     for group in GROUPS:
         for operation in group.operations:
             parameters = build_path_parameters(operation)
@@ -83,7 +83,7 @@ class Body(BaseModel):
 
 
 class OptionalBody(BaseModel):
-    """Body without required members."""
+    """Body model without required members."""
 
     name: str = ""
 
@@ -111,7 +111,7 @@ def declare(**options: Any) -> Operation:
     ],
 )
 def test_the_access_is_described_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
-    """The description of an operation states in a sentence which right it requires."""
+    """An operation's description says in a sentence which right it requires."""
     assert describe_access(declare(**options)) == sentence
 
 
@@ -129,7 +129,7 @@ def test_an_operation_has_the_parameters_of_its_model() -> None:
 
 @pytest.mark.parametrize(("body", "required"), [(Body, True), (OptionalBody, False)])
 def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: bool) -> None:
-    """A request body is required only if one of its members is required."""
+    """A body is required only if one of its members is required."""
     schemas = SchemaRegistry()
     built = build_operation(declare(body=body), schemas)
     assert built["requestBody"]["required"] is required
@@ -138,12 +138,12 @@ def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: b
 
 
 def test_a_raw_body_has_the_forms_of_its_documentation() -> None:
-    """The body of a raw operation is described by its documentation only, because the handler parses it."""
+    """The body of a raw operation has the schema in its documentation, because its handler parses it."""
     docs = OperationDocs(body_forms={"text/plain": {"type": "string"}})
     built = build_operation(declare(body=RawBody, unknown=UnknownNames.IGNORE, docs=docs), SchemaRegistry())
     assert built["requestBody"] == {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
 def test_a_public_operation_needs_no_credential() -> None:
-    """The document requires no credential for a public operation."""
+    """In the document, a public operation requires no credential."""
     assert build_operation(declare(access=Access.PUBLIC), SchemaRegistry())["security"] == []

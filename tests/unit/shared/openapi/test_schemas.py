@@ -1,4 +1,4 @@
-"""Tests of schemas of types: named enumerations and closed request bodies."""
+"""Tests of schemas of types: named enumerations, and request bodies that allow no further members."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, TypedDict
@@ -18,7 +18,7 @@ class Colour(StrEnum):
 
 
 class Lamp(TypedDict):
-    """A lamp with enumerations in each of their forms."""
+    """Lamp with enumerations in every form."""
 
     state: Literal["on", "off"]
     colour: Colour
@@ -26,7 +26,7 @@ class Lamp(TypedDict):
 
 
 class LampQuery(BaseModel):
-    """Query parameters with enumerations in each of their forms."""
+    """Query parameters with enumerations in every form."""
 
     colour: Colour = Field(Colour.RED, description="The colour.")
     second: Colour | None = Field(None, description="Another colour.")
@@ -35,7 +35,7 @@ class LampQuery(BaseModel):
 
 
 def test_each_enumeration_of_a_type_is_a_named_schema() -> None:
-    """An inline enumeration is named after its type and member; a declared enumeration has its own name."""
+    """An inline enumeration is named after its type and member; a declared one has its own name."""
     schemas = SchemaRegistry()
     assert schemas.register(Lamp, "serialization") == {"$ref": "#/components/schemas/Lamp"}
     members = schemas.named["Lamp"]["properties"]
@@ -59,14 +59,14 @@ def test_parameters_refer_to_the_same_enumeration() -> None:
 
 
 def test_tools_get_inline_enumerations() -> None:
-    """Schemas of tool parameters contain no references, because each schema must be complete by itself."""
+    """Schemas of tools contain no references, because each must be complete in itself."""
     assert "$ref" not in str(list_parameters(LampQuery))
     [colour, *_] = list_parameters(LampQuery)
     assert colour["schema"]["enum"] == ["red", "green"]
 
 
 def test_two_types_cannot_have_one_name() -> None:
-    """Two different schemas with one name raise an error, because one of them would be documented wrongly."""
+    """If two different schemas have one name, an error is raised, because one would be documented wrongly."""
     schemas = SchemaRegistry()
     schemas.name_enums({"type": "string", "enum": ["a"]}, "Lamp", "state")
     with pytest.raises(ValueError, match="LampState"):

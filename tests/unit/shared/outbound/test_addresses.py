@@ -1,4 +1,4 @@
-"""Tests of the rules for addresses that users chose."""
+"""Tests of the rules for addresses that users choose."""
 
 from ipaddress import ip_address
 
@@ -29,7 +29,7 @@ LOOPBACK = AddressRules(parse_networks("127.0.0.0/8, ::1/128"), frozenset({7071}
     ],
 )
 def test_a_url_is_parsed(text: str, origin: str) -> None:
-    """The origin of a URL has scheme, host in lowercase and port, but neither path nor query."""
+    """The origin of a URL has its scheme, host in lower case and port, but no path or query."""
     url = parse_outbound_url(text)
     assert (url.text, url.origin) == (text, origin)
     assert len(url.digest) == 64
@@ -78,7 +78,7 @@ def test_a_url_is_parsed(text: str, origin: str) -> None:
     ],
 )
 def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
-    """A URL with credentials, another scheme or port, or an unusual host is rejected with the name of the rule."""
+    """A URL with credentials, another scheme or port, or an unusual host is rejected with the rule's name."""
     with pytest.raises(AddressRefusedError, match=rule) as refused:
         parse_outbound_url(text)
     assert "secret" not in refused.value.reason
@@ -86,7 +86,7 @@ def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "2a00:1450:4001::1"])
 def test_a_public_address_is_accepted(address: str) -> None:
-    """Global unicast addresses are accepted, because they are public."""
+    """A global unicast address is accepted, because it is public."""
     assert is_public(ip_address(address))
 
 
@@ -133,7 +133,7 @@ def test_a_public_address_is_accepted(address: str) -> None:
     ],
 )
 def test_an_internal_address_is_refused(address: str) -> None:
-    """Private, local, special and IPv4-embedding addresses are refused, because they are not public."""
+    """A private, local or special address, or one that contains an IPv4 address, is rejected as not public."""
     assert not is_public(ip_address(address))
     url = parse_outbound_url("https://hooks.example/")
     with pytest.raises(AddressRefusedError, match="not public"):
@@ -141,7 +141,7 @@ def test_an_internal_address_is_refused(address: str) -> None:
 
 
 def test_every_address_of_a_host_is_checked() -> None:
-    """A host is refused if any of its IP addresses is internal, or if it has no address."""
+    """A host is rejected if one of its IP addresses is internal or if it has none."""
     url = parse_outbound_url("https://hooks.example/")
     AddressRules().check(url, parse_addresses(["8.8.8.8", "2606:4700::1111"]))
     for addresses in (["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], []):
@@ -150,7 +150,7 @@ def test_every_address_of_a_host_is_checked() -> None:
 
 
 def test_allowed_networks_admit_internal_addresses_and_plain_http() -> None:
-    """An address in an allowed network is accepted, also with plain http unless the caller requires https."""
+    """An address in an allowed network is accepted, and plain http with it, unless the caller requires https."""
     local = parse_outbound_url("http://localhost:9000/")
     LOOPBACK.check(local, parse_addresses(["127.0.0.1", "::1"]))
     for rules, addresses in ((LOOPBACK, ["10.0.0.1"]), (AddressRules(), ["127.0.0.1"]), (LOOPBACK, ["8.8.8.8"])):
@@ -162,7 +162,7 @@ def test_allowed_networks_admit_internal_addresses_and_plain_http() -> None:
 
 @pytest.mark.parametrize("address", ["::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"])
 def test_an_embedded_address_of_an_allowed_network_is_refused(address: str) -> None:
-    """An IPv6 address that contains an allowed IPv4 address is refused."""
+    """An IPv6 address that contains an allowed IPv4 address is rejected."""
     with pytest.raises(AddressRefusedError):
         LOOPBACK.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
@@ -188,7 +188,7 @@ def test_an_embedded_address_of_an_allowed_network_is_refused(address: str) -> N
     ],
 )
 def test_no_setting_admits_metadata_addresses(address: str) -> None:
-    """Metadata addresses of clouds are refused in every form, even if an allowed network contains them."""
+    """Metadata addresses of clouds are rejected in every form, even in an allowed network."""
     rules = AddressRules(parse_networks("0.0.0.0/0,::/0"))
     with pytest.raises(AddressRefusedError):
         rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
@@ -196,13 +196,13 @@ def test_no_setting_admits_metadata_addresses(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["::", "::1", "::8.8.8.8", "64:ff9b:1::1", "2001:0:4136:e378:8000:63bf:f7f7:f7f7"])
 def test_allowed_networks_admit_addresses_that_embed_others(address: str) -> None:
-    """An IPv6 address of an allowed network is accepted, unless the address that it contains is a metadata address."""
+    """An IPv6 address in an allowed network is accepted, unless it contains a metadata address."""
     rules = AddressRules(parse_networks("::/0"))
     rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
 
 def test_own_ports_are_refused() -> None:
-    """A port of this service is refused at internal addresses, and accepted at public addresses."""
+    """A port of this service is rejected at internal addresses and accepted at public ones."""
     url = parse_outbound_url("https://hooks.example:7071/")
     with pytest.raises(AddressRefusedError, match="7071"):
         LOOPBACK.check(url, parse_addresses(["127.0.0.1"]))
@@ -210,7 +210,7 @@ def test_own_ports_are_refused() -> None:
 
 
 def test_networks_are_parsed() -> None:
-    """Networks are parsed from a comma-separated list; host bits and other text are rejected."""
+    """Networks are parsed from a list with commas; addresses with host bits and other texts are rejected."""
     assert [str(network) for network in parse_networks(" 10.0.0.0/8,fd00::/8 ,")] == ["10.0.0.0/8", "fd00::/8"]
     for text in ("10.0.0.1/8", "internal", "10.0.0.0/40"):
         with pytest.raises(ValueError, match=r"\S"):

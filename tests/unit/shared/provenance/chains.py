@@ -1,4 +1,4 @@
-"""Helpers that open audit chains in files, for tests."""
+"""Helpers that open audit chains in files."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -36,7 +36,7 @@ def build_parallel_options(records: int) -> ParallelOptions:
 
 
 class ParallelChainStore(SqliteChainStore):
-    """Embedded chain store whose window verifier runs in this process.
+    """Embedded chain store whose window verifier runs in the test process.
 
     Attributes:
         valid_windows: number of windows that were valid.
@@ -68,7 +68,7 @@ def build_event(number: int) -> dict[str, Any]:
 
 @dataclass
 class Ledger:
-    """Audit log in one SQLite file: its store, its services and its clock.
+    """Audit log in one SQLite file, with its store, services and clock.
 
     Attributes:
         folder: folder of the file.
@@ -85,7 +85,7 @@ class Ledger:
     verifier: ChainVerifier
 
     async def fill(self, chain: ChainKey, count: int) -> None:
-        """Append ``count`` events one after the other."""
+        """Append ``count`` events one after another."""
         for number in range(count):
             await self.events.write(chain, "editor", build_event(number))
 
@@ -98,14 +98,14 @@ class Ledger:
         return await self.verifier.verify(chain, named)
 
     def tamper(self, work: Callable[[sqlite3.Connection], Any]) -> None:
-        """Change the database file directly, bypassing the service."""
+        """Change the database file directly, without the service."""
         with closing(sqlite3.connect(self.folder / "provenance.sqlite")) as connection, connection:
             work(connection)
 
 
 @asynccontextmanager
 async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL) -> AsyncIterator[Ledger]:
-    """Open the chains of a folder and close them at the end."""
+    """Open the chains of a folder; close them after the block."""
     store = ParallelChainStore(folder / "provenance.sqlite")
     log = ChainLog(store, get_workspace_id)
     notes = FileCheckpointStore(folder / "checkpoints")
@@ -125,7 +125,7 @@ async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL
 
 @asynccontextmanager
 async def open_filled_ledger(folder: Path, count: int, parallel: ParallelOptions) -> AsyncIterator[Ledger]:
-    """Open two chains of ``count`` events each; further calls open copies of the file that the first call wrote."""
+    """Open two chains of ``count`` events each, in a copy of a file that is written only once."""
     if count not in _FILLED:
         _FILLED[count] = await _write_filled_file(folder, count)
     (folder / "provenance.sqlite").write_bytes(_FILLED[count])

@@ -1,4 +1,4 @@
-"""Chain store in memory with injected faults. It shares no code with the adapters."""
+"""Chain store in memory with faults, which shares no code with the adapters."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ from shared.provenance.records import compute_genesis_hash, draft_event, seal_re
 
 
 class AppendOutcome(Enum):
-    """Outcome that a test chooses for an append to the faulty store."""
+    """Outcome of an append, chosen by a test."""
 
     STORED = auto()
     UNKNOWN_STORED = auto()
@@ -34,7 +34,7 @@ class AppendOutcome(Enum):
 
 @dataclass
 class FaultyStore:
-    """Implementation of ChainStore in memory whose appends have the outcomes that a test chooses.
+    """ChainStore implementation in memory, whose appends have the outcomes that a test chooses.
 
     Attributes:
         outcomes: outcomes of the next appends; later ones are stored.
@@ -61,7 +61,7 @@ class FaultyStore:
         self.gate.set()
 
     def measure_weight(self, canonical: bytes) -> int:
-        """Return the size of a record with quotes counted twice, as in an adapter that escapes quotes."""
+        """Return the size of a record with quotes counted twice, as an adapter that escapes quotes does."""
         return len(canonical) + canonical.count(b'"')
 
     async def provision(self, chain: ChainKey) -> None:
@@ -70,12 +70,12 @@ class FaultyStore:
         await self.gate.wait()
 
     async def read_tip(self, chain: ChainKey) -> Tip:
-        """Return the end of the chain."""
+        """Return the tip (newest record) of the chain."""
         await self._fail_or_go()
         return self._read_tip(chain)
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Append with the next outcome that the test has chosen; if none is left, store the records."""
+        """Append with the next outcome that the test has chosen; by default, store the records."""
         self.started.set()
         await self.gate.wait()
         outcome = self.outcomes.pop(0) if self.outcomes else AppendOutcome.STORED
@@ -112,11 +112,11 @@ class FaultyStore:
         limit: int,
         max_bytes: int,
     ) -> RecordPage:
-        """Raise an error, because tests of the append engine do not scan."""
+        """Raise an error, because no test of the append engine scans."""
         raise NotImplementedError
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find records, and then store delayed appends, because this is the worst moment for a retry."""
+        """Find records, then store delayed appends, because this moment is the worst for a retry."""
         await self._fail_or_go()
         wanted = set(values)
         found = [record for record in self.chains.get(chain, []) if _get_key(record, by) in wanted]
@@ -133,10 +133,10 @@ class FaultyStore:
                 yield chain, self._read_tip(chain)
 
     async def close(self) -> None:
-        """Do nothing: this fake store holds no resources."""
+        """Do nothing, because this fake holds no resources."""
 
     def append_as_another(self, chain: ChainKey) -> None:
-        """Append one record as another process would."""
+        """Append a record as another process does."""
         tip = self._read_tip(chain)
         previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
         draft = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})

@@ -45,7 +45,7 @@ SIGNATURE = {
 
 
 def render(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
-    """Render an amendment whose decision has the given signature; the signature can be altered afterwards."""
+    """Render an amendment whose decision has this signature, which may be altered afterwards."""
     amendment = seal_record(draft_record(AMENDMENT, "AmendedAt"), 1, "2026-05-04T07:00:00.000000Z", "", "a")
     members = DECISION if signature is None else {**DECISION, "Signature": signature}
     decision = seal_record(draft_record(members, "ApprovedAt"), 2, "2026-05-04T08:00:00.000000Z", amendment.hash, "b")
@@ -58,7 +58,7 @@ def render(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
 
 
 def test_a_signature_shows_printed_name_time_with_zone_and_meaning() -> None:
-    """The report shows signer, time with zone, meaning, statement and the signed record of a signature."""
+    """The report shows the signer, time with zone, meaning, statement and signed record of a signature."""
     page = render(SIGNATURE)
     for name, value in (
         ("Signed by", "Bob &lt;Example&gt; (bob@t)"),
@@ -72,7 +72,7 @@ def test_a_signature_shows_printed_name_time_with_zone_and_meaning() -> None:
 
 
 def test_a_signature_without_statement_and_methods_has_no_empty_lines() -> None:
-    """A missing statement is omitted, and unknown sign-in methods are shown as unknown."""
+    """A missing statement is left out, and unknown sign-in methods are shown as unknown."""
     page = render({**SIGNATURE, "Statement": None, "AuthMethods": []})
     assert "<dt>Statement</dt>" not in page
     assert "2026-05-04 07:59:00.000000 UTC, unknown" in page
@@ -87,5 +87,5 @@ def test_a_decision_without_signature_shows_its_meaning() -> None:
 
 @pytest.mark.parametrize("signature", ["text", {}, {**SIGNATURE, "AuthMethods": 7}, {**SIGNATURE, "SignedAt": None}])
 def test_a_damaged_signature_is_reported(signature: Any) -> None:
-    """If a stored signature was altered to an invalid form, its record is marked, and other records are shown."""
+    """If a stored signature was altered to an invalid form, its record is marked, and others are shown."""
     assert "Verify the chain" in render(SIGNATURE, altered=signature)

@@ -1,4 +1,4 @@
-"""Tests of the life cycle of amendments, and of the rights to decide about them."""
+"""Tests of the life cycle of amendments and of who can decide about them."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.fixture
 def amendments(ledger: Ledger) -> Amendments:
-    """Provide amendments in these chains."""
+    """Provide the amendment service for empty chains."""
     return Amendments(ledger.events.log, ledger.store)
 
 
@@ -46,7 +46,7 @@ def build_body(**members: Any) -> AmendmentBody:
 
 
 def read_members(record: ChainRecord) -> dict[str, Any]:
-    """Return the members of a record without hash, links and time."""
+    """Return a record's members except hash, links and time."""
     value: dict[str, Any] = json.loads(record.canonical)
     return {
         name: value[name] for name in value if name not in ("PreviousHash", "AmendedAt", "ApprovedAt", "RejectedAt")
@@ -54,7 +54,7 @@ def read_members(record: ChainRecord) -> dict[str, Any]:
 
 
 async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Amendments) -> None:
-    """The server sets author, status and RecordID of an amendment, and ignores unknown members."""
+    """The server sets author, status and RecordID of an amendment and ignores unknown members."""
     made = await amendments.create(CHAIN, "ann", build_body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
     assert read_members(made.record) == build_body().model_dump(by_alias=True) | {
         "RecordID": "000000000001", "AmendedBy": "ann", "Status": "pending",
@@ -64,7 +64,7 @@ async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Ame
 
 
 async def test_decisions_are_separate_records(amendments: Amendments, ledger: Ledger) -> None:
-    """A decision is a separate record with RecordID, approver, time and meaning; the amendment does not change."""
+    """A decision is a separate record with RecordID, approver, time and meaning; the amendment stays unchanged."""
     for _ in range(2):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
     approved = await amendments.approve(CHAIN, "000000000001", "bob")
@@ -97,7 +97,7 @@ async def test_an_author_cannot_decide(amendments: Amendments) -> None:
 
 @pytest.mark.parametrize("amendment", ["000000000009", "000000000002", "", "1", "0" * 13, "../etc"])
 async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendment: str) -> None:
-    """An unknown or malformed id, or the id of a decision, is not found as an amendment."""
+    """An unknown or malformed id, and the id of a decision, are not found as amendments."""
     await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, "000000000001", "bob")
     assert (await catch_rejection(amendments.approve(CHAIN, amendment, "bob")))[:2] == (
@@ -107,7 +107,7 @@ async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendm
 
 
 async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledger: Ledger, tmp_path: Path) -> None:
-    """Of concurrent decisions about an amendment, one succeeds; the others are rejected with the new status."""
+    """If decisions about an amendment are concurrent, one succeeds and the others get the new status."""
     for number in range(1, 6):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
         async with open_ledger(tmp_path) as second:
@@ -126,7 +126,7 @@ async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledg
 
 
 async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> None:
-    """A decision with an append id that was used before returns the first decision."""
+    """A decision with an append id of an earlier decision returns that decision."""
     await amendments.create(CHAIN, "ann", build_body(), STRICT)
     first = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
     again = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
@@ -144,7 +144,7 @@ async def test_an_unlisted_category_is_rejected(amendments: Amendments, category
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b", "\u2060 \ufeff\u00ad\u3000"])
 async def test_an_empty_required_reason_is_rejected(amendments: Amendments, text: str) -> None:
-    """If the policy requires a reason, a reason of only invisible characters is rejected."""
+    """If the policy requires a reason, a reason of invisible characters is rejected."""
     assert (await catch_rejection(amendments.create(CHAIN, "ann", build_body(ReasonText=text), STRICT)))[
         0
     ] is Kind.INVALID
@@ -153,7 +153,7 @@ async def test_an_empty_required_reason_is_rejected(amendments: Amendments, text
 
 
 async def test_pending_queries_exclude_decided_amendments(amendments: Amendments, ledger: Ledger) -> None:
-    """The status ``pending`` excludes decided amendments; the other states include the decisions."""
+    """The status ``pending`` selects amendments without a decision; other statuses also select decisions."""
     for number in range(6):
         await amendments.create(CHAIN, "ann" if number % 2 else "amy", build_body(EntityID=f"S-{number % 3}"), STRICT)
     await amendments.approve(CHAIN, "000000000002", "bob")
@@ -178,7 +178,7 @@ async def test_pending_queries_exclude_decided_amendments(amendments: Amendments
 
 
 def test_an_event_has_only_its_own_members() -> None:
-    """An event omits unknown members, members that the server sets, and optional members with null."""
+    """Unknown members, members that the server sets, and optional members with null are left out of an event."""
     sent = {
         "ActionType": "A",
         "EntityType": "T",
@@ -192,7 +192,7 @@ def test_an_event_has_only_its_own_members() -> None:
 
 
 async def catch_rejection(work: Any) -> tuple[Kind, str, dict[str, Any]]:
-    """Return kind, code and additional members of the error that a call raises."""
+    """Return kind, code and further members of the error that a call raises."""
     with pytest.raises(WorkspaceError) as caught:
         await work
     return caught.value.kind, caught.value.code, caught.value.members

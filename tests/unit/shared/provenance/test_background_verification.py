@@ -20,7 +20,7 @@ OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
 
 
 class Recorder:
-    """Verifier that records which chains it verifies; each of its steps takes one simulated second.
+    """Verifier that records which chains it verifies; each step takes one simulated second.
 
     Args:
         verifier: the verifier that does the work.
@@ -50,7 +50,7 @@ class Recorder:
 
 
 class Parts:
-    """Chains, their overview and their background verification."""
+    """Chains with their overview and their background verification."""
 
     def __init__(self, ledger: Ledger, overview: SqliteChainOverview, seconds: float = 600) -> None:
         self.ledger = ledger
@@ -59,7 +59,7 @@ class Parts:
         self.background = self.open(seconds)
 
     def open(self, seconds: float = 600) -> BackgroundVerification:
-        """Return a background verification in the state that a new process has."""
+        """Return the background verification of a new process."""
         recorder: Any = self.recorder
         runtime = Runtime(monotonic=lambda: self.recorder.seconds)
         return BackgroundVerification(self.overview, recorder, seconds=seconds, runtime=runtime)
@@ -81,7 +81,7 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
 
 
 async def test_only_chains_that_grew_are_verified(parts: Parts) -> None:
-    """Each chain is verified once and again after it has grown, and the results are stored."""
+    """Each chain is verified once, and again after it has grown; the results are stored."""
     assert await parts.background.run()
     assert sorted(parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
     for verdict in (await parts.verdicts()).values():
@@ -95,7 +95,7 @@ async def test_only_chains_that_grew_are_verified(parts: Parts) -> None:
 
 
 async def test_a_broken_chain_is_stored_and_verified_again(parts: Parts) -> None:
-    """A broken chain is stored with position and reason, and is verified again in each period until it is valid."""
+    """A broken chain is stored with position and reason, and verified in each period until it is valid."""
     parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 3"))
     for _ in range(2):
         parts.recorder.started.clear()
@@ -111,7 +111,7 @@ async def test_a_broken_chain_is_stored_and_verified_again(parts: Parts) -> None
 
 
 async def test_the_longest_unverified_chain_is_first(parts: Parts) -> None:
-    """Chains that were never verified come first, then the other chains by the time of their last verification."""
+    """Chains that were never verified are first, then the others by the time of their last verification."""
     for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
         at = f"2026-01-05T{hour}:00:00.000000Z"
         await parts.overview.save_verdict(chain, StoredVerdict(at, 4, is_valid=True), at)
@@ -120,7 +120,7 @@ async def test_the_longest_unverified_chain_is_first(parts: Parts) -> None:
 
 
 async def test_a_run_that_is_over_is_continued(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run stops at its time limit, even within a chain, and the next run of this process continues there."""
+    """A run stops at its time limit, even within a chain; the next run of the process continues there."""
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
     background = parts.open(seconds=2)
     runs = 1
@@ -137,7 +137,7 @@ async def test_a_run_that_is_over_is_continued(parts: Parts, monkeypatch: pytest
 
 
 async def test_a_chain_that_grows_during_a_period_waits(parts: Parts) -> None:
-    """If a chain grows after its verification, it is verified again only in the next period."""
+    """If a chain grows after its verification, it is verified again in the next period."""
     background = parts.open(seconds=1)
     assert not await background.run()
     (first,) = parts.recorder.started
@@ -150,7 +150,7 @@ async def test_a_chain_that_grows_during_a_period_waits(parts: Parts) -> None:
 
 
 async def test_an_error_does_not_stop_other_chains(parts: Parts) -> None:
-    """If the verification of a chain raises an error, other chains are verified, and this chain is verified later."""
+    """If verifying a chain raises an error, other chains are verified, and this chain is verified later."""
     parts.recorder.failing.add(BATCH)
     assert await parts.background.run()
     verdicts = await parts.verdicts()

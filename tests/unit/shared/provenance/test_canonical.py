@@ -1,4 +1,4 @@
-"""Tests of canonical JSON (RFC 8785), compared with the library rfc8785 and published examples."""
+"""Tests of canonical JSON (RFC 8785), compared with the library rfc8785 and with published examples."""
 
 import json
 import math
@@ -33,25 +33,25 @@ SURROGATE_ORDER = {"\U0001f600": 1, "\ufb33": 2, "a": 3}
 @example(SURROGATE_ORDER)
 @example([1e16, 1e-6, 1e-5, -0.0, 1e15, 1e15 + 0.5, 5e-324, 1.7976931348623157e308, 2.0**53])
 def test_the_fast_path_equals_the_reference(value: Any) -> None:
-    """The fast serialiser and the rfc8785 library write the same bytes for any value."""
+    """For any value, the fast serialiser writes the same bytes as the library rfc8785."""
     assert encode_jcs(value) == rfc8785.dumps(value)
 
 
 @given(FLOATS)
 def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
-    """Numbers have the format of RFC 8785 section 3.2.2.3, which is that of Number::toString in ECMAScript."""
+    """Numbers have the format of RFC 8785 section 3.2.2.3, which is that of ECMAScript."""
     assert encode_jcs([number]).decode() == f"[{_format_as_ecmascript(number)}]"
 
 
 @pytest.mark.parametrize("vector", VECTORS["numbers"], ids=lambda vector: vector["ieee754"])
-def test_published_numbers(vector: dict[str, str]) -> None:
+def test_published_numbers_are_serialised_as_in_the_rfc(vector: dict[str, str]) -> None:
     """Numbers are serialised as in RFC 8785 appendix B."""
     (number,) = struct.unpack(">d", bytes.fromhex(vector["ieee754"]))
     assert encode_jcs(number).decode() == vector["text"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["documents"], ids=lambda vector: vector["name"])
-def test_published_documents(vector: dict[str, Any]) -> None:
+def test_published_documents_are_serialised_as_in_the_rfc(vector: dict[str, Any]) -> None:
     """Objects are serialised as in RFC 8785 section 3.2, with keys in the order of section 3.2.3."""
     value = json.loads(vector["json"])
     assert encode_jcs(value).hex() == rfc8785.dumps(value).hex() == vector["canonicalHex"]
@@ -59,7 +59,7 @@ def test_published_documents(vector: dict[str, Any]) -> None:
 
 @given(JSON)
 def test_canonical_text_reads_back_as_the_same_value(value: Any) -> None:
-    """Canonical bytes parse to an equal value with the same canonical bytes, and are recognised."""
+    """Canonical bytes are parsed to an equal value, which has the same canonical bytes."""
     canonical = encode_jcs(value)
     assert parse_canonical(canonical) == value
     assert encode_jcs(parse_canonical(canonical)) == canonical
@@ -84,7 +84,7 @@ def test_sorted_json_is_not_always_canonical(value: Any) -> None:
      "[9007199254740993]", "[100000000000000000001]", '{"\U0001f600":1,"\ufb33":2,"a":3}', "[NaN]", "", "{", "[1]\n"],
 )  # fmt: skip
 def test_other_forms_are_not_canonical(text: str) -> None:
-    """The same value in another form is not canonical, and neither is invalid JSON."""
+    """Another form of the same value is not canonical, and neither is invalid JSON."""
     assert not is_canonical(text.encode())
 
 
@@ -102,7 +102,7 @@ def test_other_forms_are_not_canonical(text: str) -> None:
     ],
 )
 def test_values_without_canonical_form_are_rejected_by_name(value: Any, field: str) -> None:
-    """The error about a value that has no canonical form names the member."""
+    """The error about a value without a canonical form contains the member's name."""
     with pytest.raises(WorkspaceError) as caught:
         encode_canonical_object(value)
     errors: Any = caught.value.members["errors"]
@@ -111,7 +111,7 @@ def test_values_without_canonical_form_are_rejected_by_name(value: Any, field: s
 
 @pytest.mark.parametrize("innermost", [1, 1.0, "é", 1e300, {"é": 2}])
 def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
-    """Writers and readers accept 128 levels, including the object itself, and reject one more level."""
+    """Writers and readers accept 128 levels, with the object itself as the first, and reject one more."""
     levels = MAX_DEPTH - 1 - isinstance(innermost, dict)
     value: Any = innermost
     for _ in range(levels):
@@ -124,7 +124,7 @@ def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
 
 
 def test_extreme_nesting_is_rejected() -> None:
-    """Extremely deep nesting is rejected as an error of the caller and does not crash the process."""
+    """Extremely deep nesting is an error of the caller and does not crash the process."""
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]
@@ -134,7 +134,7 @@ def test_extreme_nesting_is_rejected() -> None:
 
 
 def _format_as_ecmascript(number: float) -> str:
-    """Return a number's text by ECMA-262 6.1.6.1.20, computed from the shortest digits of Python's repr."""
+    """Return the text of a number by ECMA-262 6.1.6.1.20, from the shortest digits of Python's repr."""
     if number == 0:
         return "0"
     sign = "-" if math.copysign(1, number) < 0 else ""

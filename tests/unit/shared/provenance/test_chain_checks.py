@@ -37,7 +37,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide two chains without a checkpoint; the next append reads the head items again."""
+    """Provide two chains without a checkpoint; the next append reads their head items again."""
     async with open_ledger(tmp_path) as opened:
         for chain in (BATCH, PLATFORM):
             await opened.fill(chain, COUNT)
@@ -46,12 +46,12 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 def change_head(ledger: Ledger, sql: str) -> None:
-    """Change columns of the head item of the second chain."""
+    """Change columns of the second chain's head item."""
     ledger.tamper(lambda file: file.execute(f"{sql} WHERE target = 'PlatformConfig'"))
 
 
 async def read_rejection_detail(ledger: Ledger) -> str:
-    """Return the error detail of an append that is rejected."""
+    """Return the detail of the error that rejects an append."""
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
@@ -60,7 +60,7 @@ async def read_rejection_detail(ledger: Ledger) -> str:
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "2020-01-01T00:00:00.000000Z", "soon", ""])
 async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> None:
-    """Verification fails if the time of the head item differs from that of its record."""
+    """If the time of a head item differs from that of its record, verification fails."""
     change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT))
@@ -68,8 +68,8 @@ async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> 
 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
-async def test_no_record_is_sealed_with_a_forged_time(ledger: Ledger, time: str) -> None:
-    """An append is rejected if the head item has a future time that is not the time of the last record."""
+async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: str) -> None:
+    """An append is rejected if the head item has a future time that differs from the last record's time."""
     change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
     assert "head item" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT
@@ -77,7 +77,7 @@ async def test_no_record_is_sealed_with_a_forged_time(ledger: Ledger, time: str)
 
 @pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
 async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence: int) -> None:
-    """A head item whose number has more than 12 digits is rejected without an error of the database."""
+    """A head item with a number over 12 digits is rejected, without an error of the database."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     assert "head item" in await read_rejection_detail(ledger)
     assert not (await ledger.verify(PLATFORM)).chain_valid
@@ -85,7 +85,7 @@ async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence
 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
 async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, sequence: int) -> None:
-    """If the head item has a sequence number below 1, the first record is reported as past the end."""
+    """If the head item's sequence number is below 1, the first record is reported as past the end."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -95,8 +95,8 @@ HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELE
 
 
 @pytest.mark.parametrize("said", ["'x'", "''", f"'{'0' * 64}'", HASH_OF_FIRST])
-async def test_no_record_is_sealed_with_a_forged_hash(ledger: Ledger, said: str) -> None:
-    """Appends are rejected if the head item's hash is not that of the last record, and succeed after its repair."""
+async def test_an_append_after_a_forged_hash_is_rejected(ledger: Ledger, said: str) -> None:
+    """If the head item's hash differs from that of the last record, appends are rejected until its repair."""
     true = (await ledger.records(PLATFORM))[-1].hash
     change_head(ledger, f"UPDATE chains SET hash = {said}")
     assert "head item" in await read_rejection_detail(ledger)
@@ -114,7 +114,7 @@ async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> None:
-    """A record after the head item causes an immediate error, because a retry cannot succeed."""
+    """A record after the head item causes an error at once, because a retry cannot succeed."""
     last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
     change_head(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
     assert "past the end" in await read_rejection_detail(ledger)
@@ -122,7 +122,7 @@ async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> Non
 
 @pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
 async def test_records_without_head_are_found(ledger: Ledger, tampering: str) -> None:
-    """If the head item of a chain was deleted, the chain is reported as broken, not as empty."""
+    """If a chain's head item was deleted, the chain is reported as broken instead of empty."""
     change_head(ledger, tampering)
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -132,7 +132,7 @@ async def test_records_without_head_are_found(ledger: Ledger, tampering: str) ->
 
 
 async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> None:
-    """After a head item was deleted, its number is not reused, so that new scopes have separate records."""
+    """The number of a deleted head item is not used again, so that new scopes have separate records."""
     await ledger.fill(OTHER, 2)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"begun later {number}") for number in range(3)]
@@ -144,7 +144,7 @@ async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> Non
 
 
 async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger) -> None:
-    """If two engines create chains in one file concurrently, the chains get different numbers."""
+    """If two engines create chains in one file at once, the chains get different numbers."""
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"at once {number}") for number in range(12)]
     async with open_ledger(ledger.folder) as second:
@@ -155,7 +155,7 @@ async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger
 
 @pytest.mark.parametrize("number", ["'text'", "9223372036854775807", "-5", "x'00'"])
 async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, number: str) -> None:
-    """Forged records under the highest number, or without a number, do not prevent new scopes."""
+    """Forged records with the highest number, or without a number, do not prevent new scopes."""
     ledger.tamper(
         lambda file: file.execute(
             f"UPDATE records SET chain = {number} WHERE chain = (SELECT chain FROM chains {OF_PLATFORM})"
@@ -167,7 +167,7 @@ async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, numbe
 
 @pytest.mark.parametrize("gone", range(1, COUNT))
 async def test_records_without_head_and_first_record_are_found(ledger: Ledger, gone: int) -> None:
-    """A chain without a head item is not reported as empty if stored records may belong to the chain."""
+    """A chain without a head item is not reported as empty if stored records may belong to it."""
     deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
     ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
     for chain in (PLATFORM, OTHER):
@@ -211,7 +211,7 @@ async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -
 
 
 async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> None:
-    """Amendments without a head item make only the chain of the scope in their content invalid."""
+    """Amendments without a head item make only the chain of their own scope invalid."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
         made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
@@ -226,7 +226,7 @@ async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> N
 
 
 async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
-    """An operator can remove records with a future time and reset the head item; then appends succeed again."""
+    """After an operator removes records with a future time and resets the head item, appends succeed."""
     await ledger.checkpoints.create(PLATFORM)
     tip = await ledger.store.read_tip(PLATFORM)
     made = seal_record(draft_event("u", build_event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
@@ -241,7 +241,7 @@ async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
 
 
 async def test_a_restarted_chain_is_a_fork(ledger: Ledger) -> None:
-    """Two first records that both link to the genesis hash are reported as a fork."""
+    """Two first records that link to the genesis hash are reported as a fork."""
     [first, *_] = await ledger.records(BATCH)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
     await ledger.events.write(BATCH, "editor", build_event(9))
@@ -255,7 +255,7 @@ SIGNATURE = DecisionSignature("bob", "Bob", "approval", None, SIGNED_IN, ("key",
 
 @dataclass
 class OneSigner:
-    """Fake signer of decisions that returns one signature, or raises the error that the test has set."""
+    """Fake signer that returns one signature, or raises the test's error."""
 
     refusal: WorkspaceError | None = None
 
@@ -269,7 +269,7 @@ class OneSigner:
 
 
 async def append_decisions(ledger: Ledger, count: int) -> None:
-    """Append amendments and a signed approval of each."""
+    """Append amendments, each with a signed approval."""
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(count):
         made = await amendments.create(CHAIN, "ann", build_body(), STRICT)
@@ -277,7 +277,7 @@ async def append_decisions(ledger: Ledger, count: int) -> None:
 
 
 async def append_decision(ledger: Ledger, amendment: str, signature: Any) -> None:
-    """Append a decision with any signature and correct hashes, as an attacker could."""
+    """Append a decision with any signature and correct hashes, as an attacker can."""
     decision = {
         "ScopeKey": CHAIN.scope_key,
         "EntityType": "Sample",
@@ -297,7 +297,7 @@ async def read_export(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 async def test_signed_decisions_are_valid(tmp_path: Path) -> None:
-    """A signature has the time of its decision and the Hash of its amendment, and the chain is valid."""
+    """A signature has its decision's time and its amendment's Hash, and the chain is valid."""
     async with open_ledger(tmp_path) as ledger:
         await append_decisions(ledger, 2)
         records = await read_export(ledger)
@@ -324,10 +324,10 @@ async def test_signed_decisions_are_valid(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("window", [1_000, 2])
-async def test_a_signature_of_another_record(
+async def test_a_signature_of_another_record_fails_verification(
     tmp_path: Path, falsify: Callable[[dict[str, Any]], Any], window: int
 ) -> None:
-    """If a signature names another record than the decided amendment, verification fails at the decision."""
+    """If a signature is for another record than the decided amendment, verification fails at the decision."""
     async with open_ledger(tmp_path, build_parallel_options(window)) as ledger:
         await append_decisions(ledger, 2)
         made = await Amendments(ledger.events.log, ledger.store).create(CHAIN, "ann", build_body(), STRICT)
@@ -341,8 +341,8 @@ async def test_a_signature_of_another_record(
         assert broken.value.broken_at == "000000000006"
 
 
-async def test_a_signature_of_a_missing_amendment(tmp_path: Path) -> None:
-    """If a signed decision concerns a missing amendment, verification fails at the decision."""
+async def test_a_signature_of_a_missing_amendment_fails_verification(tmp_path: Path) -> None:
+    """If a signed decision is about a missing amendment, verification fails at the decision."""
     async with open_ledger(tmp_path) as ledger:
         await append_decision(ledger, "000000000009", SIGNATURE.to_members("0" * 64))
         assert (await ledger.verify(CHAIN)).broken_at == "000000000001"
@@ -351,7 +351,7 @@ async def test_a_signature_of_a_missing_amendment(tmp_path: Path) -> None:
 
 
 async def test_other_faults_come_first(tmp_path: Path) -> None:
-    """A fault of a record or of a link is reported before a signature that names another record."""
+    """A fault of a record or link is reported before a signature for another record."""
     async with open_ledger(tmp_path) as ledger:
         await append_decision(ledger, "000000000009", {})
         await append_decisions(ledger, 2)
@@ -359,8 +359,8 @@ async def test_other_faults_come_first(tmp_path: Path) -> None:
         assert (await ledger.verify(CHAIN)).broken_at == "000000000004"
 
 
-async def test_filtered_exports(tmp_path: Path) -> None:
-    """In a filtered export, a signature is checked only if the export contains the signed amendment."""
+async def test_filtered_exports_check_only_contained_amendments(tmp_path: Path) -> None:
+    """In a filtered export, a signature is checked only if the export contains its amendment."""
     async with open_ledger(tmp_path) as ledger:
         await append_decisions(ledger, 1)
         made, decision = await read_export(ledger)
@@ -370,8 +370,8 @@ async def test_filtered_exports(tmp_path: Path) -> None:
             check_signatures([{**made, "Hash": "0" * 64}, decision], is_complete=False)
 
 
-async def test_repeated_decisions(tmp_path: Path) -> None:
-    """Repeating a decision returns the first record without another check; a refused decision appends nothing."""
+async def test_a_repeated_decision_returns_the_first(tmp_path: Path) -> None:
+    """A repeated decision returns the first record without another check; a rejected decision appends nothing."""
     async with open_ledger(tmp_path) as ledger:
         amendments = Amendments(ledger.events.log, ledger.store)
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
@@ -384,8 +384,8 @@ async def test_repeated_decisions(tmp_path: Path) -> None:
         assert len(await ledger.records(CHAIN)) == 2
 
 
-async def test_unconfirmed_signatures(tmp_path: Path) -> None:
-    """If a signature is not confirmed just before its append, only this decision is rejected."""
+async def test_an_unconfirmed_signature_rejects_its_decision_only(tmp_path: Path) -> None:
+    """If a signature is not confirmed directly before its append, only this decision is rejected."""
 
     @dataclass
     class UnconfirmedSigner:

@@ -1,4 +1,4 @@
-"""Tests that the append engine stores every append once and in order, in spite of faults of the store."""
+"""Tests that the append engine stores each append once and in order, in spite of store faults."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ async def get_workspace_id() -> str:
 
 
 def build_engine(store: FaultyStore, **options: Any) -> ChainLog:
-    """Return an event log that retries without delays."""
+    """Return an event log that repeats appends without delays."""
     return ChainLog(store, get_workspace_id, runtime=Runtime(uniform=lambda low, _high: low), **options)
 
 
@@ -41,7 +41,7 @@ def append_event(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> 
 
 
 def read_names(store: FaultyStore) -> list[str]:
-    """Return the names in the chain after verifying it."""
+    """Verify the chain, and return the names of its events."""
     records = [parse_record(record.canonical, record.hash) for record in store.chains.get(CHAIN, [])]
     assert find_first_fault(records, compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
@@ -50,7 +50,7 @@ def read_names(store: FaultyStore) -> list[str]:
 
 
 async def test_waiting_appends_are_batched() -> None:
-    """Appends that arrive during a commit are stored together in batches of up to the maximum size."""
+    """Appends that arrive during a commit are stored together, in batches up to the maximum size."""
     store = FaultyStore()
     log = build_engine(store)
     await append_event(log, "first")
@@ -65,7 +65,7 @@ async def test_waiting_appends_are_batched() -> None:
 
 
 async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
-    """The weight of a batch, which may be more than the length of its records, has a maximum."""
+    """A batch has a maximum weight, which may be more than the length of its records."""
     store = FaultyStore(max_batch_weight=4_000)
     log = build_engine(store)
     await asyncio.gather(*(append_event(log, str(number), size=300) for number in range(9)))
@@ -86,7 +86,7 @@ async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcom
 
 
 async def test_an_unavailable_store_is_retried_after_an_unknown_outcome() -> None:
-    """If the outcome of an append is unknown and the store becomes unavailable, the append is retried."""
+    """If the outcome of an append is unknown and the store then becomes unavailable, the append is repeated."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_STORED])
     log = build_engine(store)
     waiting = asyncio.ensure_future(append_event(log, "mine"))
@@ -112,7 +112,7 @@ async def test_a_silent_store_is_reported_as_unknown_outcome() -> None:
 
 
 async def test_an_unavailable_store_is_reported_at_once() -> None:
-    """An unavailable store causes an immediate error; nothing was written, and later appends succeed."""
+    """If the store is unavailable, an error is raised at once, nothing is written, and later appends succeed."""
     store = FaultyStore(outcomes=[AppendOutcome.UNAVAILABLE])
     log = build_engine(store)
     with pytest.raises(WorkspaceError) as caught:
@@ -123,7 +123,7 @@ async def test_an_unavailable_store_is_reported_at_once() -> None:
 
 
 async def test_the_same_append_id_is_stored_once() -> None:
-    """Repeating an append id returns the first record, also while the first append is in progress."""
+    """Repeating an append id returns the first record, also while the first append is running."""
     store = FaultyStore()
     log = build_engine(store)
     together = await asyncio.gather(*(append_event(log, "mine", append_id="a") for _ in range(4)))
@@ -134,7 +134,7 @@ async def test_the_same_append_id_is_stored_once() -> None:
 
 
 async def test_cancellation_during_provisioning_stores_nothing() -> None:
-    """An append that is cancelled before it was sent to the store is not stored."""
+    """If an append is cancelled before it is sent to the store, it is not stored."""
     store = FaultyStore()
     store.gate.clear()
     log = build_engine(store)
@@ -148,7 +148,7 @@ async def test_cancellation_during_provisioning_stores_nothing() -> None:
 
 
 async def test_cancellation_after_sending_loses_nothing() -> None:
-    """An append that is cancelled after it was sent to the store is still completed, with any outcome."""
+    """If an append is cancelled after it was sent to the store, it is still completed, with any outcome."""
     store = FaultyStore()
     log = build_engine(store)
     await append_event(log, "first")
@@ -165,7 +165,7 @@ async def test_cancellation_after_sending_loses_nothing() -> None:
 
 
 async def test_the_queue_is_bounded() -> None:
-    """Appends beyond the queue limit are rejected with a retry time, and later appends succeed again."""
+    """Appends beyond the limit of the queue are rejected with a time to retry; later appends succeed."""
     store = FaultyStore()
     store.gate.clear()
     log = build_engine(store, max_queued_bytes=2 * draft_event("u", build_event("0")).size)
@@ -181,7 +181,7 @@ async def test_the_queue_is_bounded() -> None:
 
 
 async def test_a_check_is_repeated_after_a_conflict() -> None:
-    """After a conflict, the check of an exclusive append runs again, so that it has read all stored records."""
+    """After a conflict, the check of an exclusive append runs again on all stored records."""
     store = FaultyStore(outcomes=[AppendOutcome.MOVED])
     seen: list[int] = []
 
@@ -197,7 +197,7 @@ async def test_a_check_is_repeated_after_a_conflict() -> None:
 
 
 async def test_exclusive_appends_see_each_other() -> None:
-    """Of two concurrent exclusive appends, the check of the second append reads the record of the first."""
+    """If two exclusive appends are concurrent, the check of the second one reads the first one's record."""
     store = FaultyStore()
 
     async def check() -> None:
@@ -224,7 +224,7 @@ CALLER = st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 6), st.integ
 async def test_no_sequence_of_events_loses_or_repeats_records(
     outcomes: list[AppendOutcome], callers: list[tuple[int, bool, int, int]], others: list[int]
 ) -> None:
-    """With any faults and cancellations, a successful append is stored once, and any other append at most once."""
+    """With any faults and cancellations, a successful append is stored once, and any other at most once."""
     store = FaultyStore(outcomes=list(outcomes), max_batch_weight=6_000)
     log = build_engine(store)
     steps = iter(range(10**6))

@@ -1,4 +1,4 @@
-"""Tests of the Merkle trees of chains: proofs for signed roots, and cached and stored subtree roots."""
+"""Tests of the Merkle trees of chains: proofs for signed roots, and cached and stored roots of subtrees."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
 
 
 async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
-    """Proofs verify for the signed roots: of each record in a checkpoint, and between two checkpoints."""
+    """Each record's inclusion proof and each consistency proof between checkpoints is valid for the signed roots."""
     first = await ledger.checkpoints.create(PLATFORM)
     await ledger.fill(PLATFORM, 6)
     second = await ledger.checkpoints.create(PLATFORM)
@@ -32,7 +32,7 @@ async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
 
 
 async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roots of complete subtrees are cached, so that a second proof reads fewer hashes and is still the same."""
+    """Roots of complete subtrees are cached, so that a second proof is equal but reads fewer hashes."""
     monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
     await ledger.fill(PLATFORM, 30)
     proofs, reads = Proofs(ledger.store, ChainTrees(ledger.store)), []
@@ -57,7 +57,7 @@ async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.Monke
 
 
 async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Subtree roots are stored with the checkpoints; damaged or missing roots are computed and stored again."""
+    """Roots of subtrees are stored with checkpoints; damaged or missing roots are computed and stored again."""
     for name, size in (("SUBTREE_LEAVES", 4), ("TILE_ROOTS", 4), ("TILE_LEAVES", 16)):
         monkeypatch.setattr(chain_trees, name, size)
     notes = FileCheckpointStore(ledger.folder / "checkpoints")
@@ -99,7 +99,7 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
 
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
 async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: int, size: int) -> None:
-    """A proof for a size or sequence number beyond the end of the chain is an error of the caller."""
+    """A proof for a size or sequence number beyond the chain's end is an error of the caller."""
     with pytest.raises(WorkspaceError):
         await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(PLATFORM, sequence, size)
     with pytest.raises(WorkspaceError):

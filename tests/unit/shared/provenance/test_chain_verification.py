@@ -1,4 +1,4 @@
-"""Tests of damaged records: verification reports them, and all other records remain readable."""
+"""Tests that verification reports damaged records and all other records can be read."""
 
 import json
 import sqlite3
@@ -37,7 +37,7 @@ AMENDMENT = AmendmentBody.model_validate(
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide a chain of six records in a table without constraints, and a chain of another scope."""
+    """Provide a chain of six records in a table without constraints, and another chain."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
@@ -92,7 +92,7 @@ DAMAGE = {
 
 
 def parse_records(answer: AuditQueryResult) -> list[dict[str, Any]]:
-    """Return the records of a chain as replies contain them."""
+    """Return the records of a chain in the form of replies."""
     found: list[dict[str, Any]] = json.loads(answer.to_json_array())
     return found
 
@@ -139,7 +139,7 @@ MENDED = {
 
 @pytest.mark.parametrize("name", MENDED)
 async def test_ambiguous_content_is_damaged(ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Content with duplicate member names counts as damaged, even if its digest matches."""
+    """Content with duplicate names counts as damaged, even if its digest matches."""
     content = MENDED[name]
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
@@ -162,7 +162,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> None:
-    """Content whose column type was changed in the database is shown, and verification reports it."""
+    """If the type of stored content was changed in the database, the content is shown and verification reports it."""
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     ledger.tamper(damage_column("canonical", "CAST(canonical AS TEXT)"))
     verdict = await ledger.verify(PLATFORM, 4)
@@ -175,7 +175,7 @@ async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> N
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
 async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) -> None:
-    """If the head item differs from the records, also in the time, verification fails; other chains are signed."""
+    """If the chain's head item contradicts the records, also in the time, verification fails."""
     ledger.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
     verdict = await ledger.verify(PLATFORM)
     assert not verdict.chain_valid
@@ -185,14 +185,14 @@ async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) 
     assert (await ledger.checkpoints.load_current(BATCH)).checkpoint.size == 2
 
 
-async def test_a_head_without_valid_target_is_ignored(ledger: Ledger) -> None:
-    """A head item without a valid container is not treated as a chain."""
+async def test_a_head_without_a_valid_target_is_ignored(ledger: Ledger) -> None:
+    """A head item without a valid target does not count as a chain."""
     ledger.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
     assert {chain async for chain, _ in ledger.store.list_tips()} == {PLATFORM, BATCH}
 
 
 def forge_past_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:
-    """Return a function that forges a record past the head item, linked to the last record by default."""
+    """Return a function that stores a forged record after the head item, linked to the last record."""
 
     def work(connection: sqlite3.Connection) -> None:
         sql = f"SELECT canonical, hash FROM records WHERE chain = {CHAIN} AND sequence = {COUNT}"
@@ -221,7 +221,7 @@ async def test_a_record_past_the_head_is_found(ledger: Ledger) -> None:
 
 
 async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
-    """A record after the head item whose PreviousHash another record has, too, is reported by its Hash."""
+    """A record after the head item is reported by its Hash if another record has the same PreviousHash."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
     ledger.tamper(forge_past_head(COUNT + 3, PreviousHash=claimed))
     forged = (await ledger.records(PLATFORM))[-1]
@@ -231,7 +231,7 @@ async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> None:
-    """If there are a record after the head item and a fork, the record is reported, and the fork is detected."""
+    """If there is both a record after the head item and a fork, the record is reported first."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(forge_past_head(COUNT + 2, PreviousHash=claimed))
@@ -240,7 +240,7 @@ async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> 
 
 
 async def test_garbage_past_the_head_is_found(ledger: Ledger) -> None:
-    """Invalid data after the head item makes the chain invalid, and is shown as a placeholder."""
+    """Invalid data after the head item make the chain invalid and are shown as a placeholder."""
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
     assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(COUNT + 1)
@@ -248,7 +248,7 @@ async def test_garbage_past_the_head_is_found(ledger: Ledger) -> None:
 
 
 async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
-    """If a stored Hash is invalid, no proof is returned and no checkpoint is signed."""
+    """If a stored Hash is invalid, there is no proof and no new checkpoint."""
     ledger.tamper(damage_column("hash", "'none'"))
     with pytest.raises(WorkspaceError) as caught:
         await Proofs(ledger.store, ledger.checkpoints.trees).prove_inclusion(PLATFORM, 1, COUNT)
@@ -266,7 +266,7 @@ async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
     ],
 )
 async def test_a_damaged_amendment_cannot_be_decided(ledger: Ledger, sql: str) -> None:
-    """A damaged amendment can be neither approved nor rejected, because its author is uncertain."""
+    """A damaged amendment cannot be decided, because its author is uncertain."""
     amendments = Amendments(ledger.events.log, ledger.store)
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     made = await amendments.create(chain, "maker", AMENDMENT, POLICY)

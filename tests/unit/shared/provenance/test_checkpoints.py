@@ -1,4 +1,4 @@
-"""Tests that checkpoints are signed once per size, extended incrementally, and never created for a broken chain."""
+"""Tests that checkpoints are signed once per size, built step by step, and never for a broken chain."""
 
 import base64
 import json
@@ -42,7 +42,7 @@ def list_notes(folder: Path) -> list[Path]:
 
 
 async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
-    """The newest of many checkpoints is found, even if a crash left an empty folder for one size."""
+    """The newest of many checkpoints is found, even if a crash left an empty folder."""
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
         assert await store.create(build_checkpoint_name(PLATFORM, size), str(size).encode())
@@ -78,7 +78,7 @@ async def test_a_checkpoint_is_a_signed_note(ledger: Ledger) -> None:
 
 
 async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
-    """Each chain is signed once for each size, and again after it has grown."""
+    """A chain is signed once for each size, and again after it has grown."""
     assert await ledger.checkpoints.create_all() == 2
     assert await ledger.checkpoints.create_all() == 0
     await ledger.fill(PLATFORM, 1)
@@ -89,7 +89,7 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
 
 
 async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
-    """If the working state is changed, truncated or missing, it is computed again before the next checkpoint."""
+    """If the working state was changed, truncated or lost, it is computed again before the next checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
     state = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
@@ -108,7 +108,7 @@ async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("appended", [1, 4, 7])
 async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, appended: int) -> None:
-    """If an older copy of the chain was restored and has grown since then, no checkpoint is signed."""
+    """If an older copy of a chain was restored and has grown since, no checkpoint is signed."""
     older = await ledger.records(PLATFORM)
     await ledger.fill(PLATFORM, 4)
     await ledger.checkpoints.create(PLATFORM)
@@ -128,7 +128,7 @@ async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
 async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, mended: str) -> None:
-    """If the last record under the newest checkpoint was changed, no further checkpoint is signed."""
+    """If the last record of the newest checkpoint was changed, no further checkpoint is signed."""
     await ledger.checkpoints.create(PLATFORM)
     last = (await ledger.records(PLATFORM))[-1]
     text = encode_jcs(json.loads(last.canonical) | {"Description": "edited"})
@@ -152,7 +152,7 @@ async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, m
 
 
 def damage_state(ledger: Ledger, how: str) -> None:
-    """Delete the working state, or replace it by the older format without the last leaf."""
+    """Delete the working state, or replace it with the older format."""
     file = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
     if how == "lost":
         file.unlink()
@@ -164,7 +164,7 @@ def damage_state(ledger: Ledger, how: str) -> None:
 
 
 async def assert_not_signed(ledger: Ledger) -> None:
-    """Check that no checkpoint is created, and that the newest checkpoint is unchanged."""
+    """Check that no checkpoint is created and the newest one is unchanged."""
     before = await ledger.checkpoints.find_newest(PLATFORM)
     with pytest.raises(WorkspaceError) as caught:
         await ledger.checkpoints.create(PLATFORM)
@@ -207,7 +207,7 @@ async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
 
 
 async def test_notes_are_created_once(tmp_path: Path) -> None:
-    """An existing checkpoint is not replaced, and its file is read-only."""
+    """An existing checkpoint is not replaced, and its file cannot be written."""
     store = FileCheckpointStore(tmp_path)
     name = build_checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
     assert ".." not in name
@@ -222,7 +222,7 @@ async def test_notes_are_created_once(tmp_path: Path) -> None:
 
 
 class CallRecorder:
-    """Store wrapper that records all calls."""
+    """Wrapper of a store that records all calls."""
 
     def __init__(self, store: ChainStore) -> None:
         self._store = store
@@ -256,7 +256,7 @@ async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
 
 
 async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) -> None:
-    """A broken chain is retried after 1, 2, 4, 8 and at most 64 runs; after its repair it is signed."""
+    """A broken chain is tried again after 1, 2, 4, 8 and at most 64 runs; after its repair, it is signed."""
     failures, tried = RetrySchedule(), []
     failures.add(PLATFORM)
     for sweep in range(1, 300):
@@ -270,7 +270,7 @@ async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) ->
 
 
 async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> None:
-    """Changed chains are listed from an index, page by page, and each of them once."""
+    """Changed chains are listed page by page from an index, each once."""
     plan: list[str] = []
     ledger.tamper(lambda file: plan.extend(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {CHANGED}", ("", 0, 9))))
     assert len(plan) == 1
@@ -282,7 +282,7 @@ async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> No
 
 
 async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> None:
-    """The size of a new checkpoint is stored in the overview at once; if this fails, the next call repeats it."""
+    """A new checkpoint's size is stored in the overview at once; if this fails, the next call repeats it."""
     async with open_ledger(tmp_path) as ledger:
         await ledger.fill(PLATFORM, 3)
         stored: dict[ChainKey, int] = {}

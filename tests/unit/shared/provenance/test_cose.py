@@ -15,7 +15,7 @@ SIGNATURE = RootSignature(HEADER, b"\1" * 64)
 
 
 def test_the_encoding_is_deterministic() -> None:
-    """Map labels are in the order of RFC 8949 section 4.2, and a parsed signature is encoded to the same bytes."""
+    """Map labels are in the order of RFC 8949 section 4.2; a parsed signature is encoded to the same bytes."""
     assert HEADER.hex().startswith("a40126" + "0444" + KEY.key_id.hex() + "0fa2")
     assert HEADER.endswith(bytes.fromhex("19018b01"))
     assert RootSignature.parse(SIGNATURE.encode()) == SIGNATURE
@@ -32,7 +32,7 @@ def test_the_encoding_is_deterministic() -> None:
     ],
 )
 def test_other_content_is_not_a_signature(content: bytes) -> None:
-    """Damaged content, another tag, or an attached payload or proof is not accepted as a root signature."""
+    """Damaged content, another tag, or an attached payload or proof is rejected as a root signature."""
     with pytest.raises(NoteError):
         RootSignature.parse(content)
 
@@ -47,7 +47,7 @@ def test_a_signature_without_key_is_rejected() -> None:
 
 
 def test_a_key_set_has_fixed_lengths() -> None:
-    """Coordinates of public keys have 32 bytes, with leading zeros where needed."""
+    """Coordinates of public keys have 32 bytes, if necessary with leading zeros."""
     for number in range(1, 400, 57):
         public = ec.derive_private_key(number, ec.SECP256R1()).public_key()
         key = VerifierKey("", public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))

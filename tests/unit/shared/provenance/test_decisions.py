@@ -1,4 +1,4 @@
-"""Tests that decisions are found by the content of records, even if filter fields were edited in the store."""
+"""Tests that decisions are found by their content, even if filter fields were edited in the store."""
 
 import itertools
 import threading
@@ -27,7 +27,7 @@ LOST = ["amendment_id", "status", "entity_id", "entity_type", "user_id", "timest
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide an approved amendment, and a pending one."""
+    """Provide one approved and one pending amendment."""
     async with open_ledger(tmp_path) as opened:
         yield await create_amendments(opened)
 
@@ -42,13 +42,13 @@ async def create_amendments(ledger: Ledger) -> Ledger:
 
 
 def edit_record(ledger: Ledger, change: str, sequence: int) -> None:
-    """Change columns of a record directly in the database file."""
+    """Change columns of a record in the database file."""
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET {change} WHERE sequence = {sequence}"))
 
 
 @pytest.mark.parametrize("column", LOST)
 async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column: str) -> None:
-    """A second decision is rejected even if the filter fields of the first decision were removed."""
+    """A second decision is rejected, even if the filter fields of the first were removed."""
     edit_record(ledger, f"{column} = NULL", 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     for decide in (amendments.reject(CHAIN, FIRST, "bob", None), amendments.approve(CHAIN, FIRST, "bob")):
@@ -62,7 +62,7 @@ async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column:
     ["status = 'approved'", "status = NULL", "amendment_id = '000000000009'", "user_id = 'eve'", "entity_id = NULL"],
 )
 async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: Ledger, change: str) -> None:
-    """An amendment with edited filter fields counts as damaged, even if it then looks decided."""
+    """An amendment with edited filter fields counts as damaged, even if it looks decided."""
     edit_record(ledger, change, 2)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -79,7 +79,7 @@ async def test_a_damaged_decision_prevents_another(ledger: Ledger, change: str) 
 
 
 async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
-    """A decision whose filter field was changed to another amendment does not decide it, but prevents its decision."""
+    """If a decision's filter field was changed to another amendment, it does not decide that amendment."""
     edit_record(ledger, "amendment_id = '000000000002', status = 'rejected'", 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -101,7 +101,7 @@ async def test_a_list_without_filters_has_every_record(ledger: Ledger, column: s
 
 @pytest.mark.parametrize("change", ["entity_id = NULL", "entity_id = 'S-2'", "canonical = 'x', entity_id = NULL"])
 async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledger, change: str) -> None:
-    """Decisions with edited filter fields are found through their amendments, and damaged decisions are reported."""
+    """Decisions with edited filter fields are found by their amendments, and damaged decisions are reported."""
     edit_record(ledger, change, 3)
     entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3], False)
@@ -109,7 +109,7 @@ async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledg
 
 
 async def test_a_truncated_entity_chain_is_a_prefix(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If an entity has more records than the maximum, the result is a prefix without later decisions."""
+    """If an entity has more records than the maximum, the result has the first ones, without later decisions."""
     edit_record(ledger, "entity_id = NULL", 3)
     for most, expected in ((1, [1]), (2, [1, 2]), (3, [1, 2, 3])):
         monkeypatch.setattr(queries, "MAX_CHAIN", most)
@@ -135,7 +135,7 @@ async def test_records_of_an_entity_are_parsed_outside_the_event_loop(
 
 
 async def test_amendments_without_status_are_found(ledger: Ledger) -> None:
-    """A record counts as an amendment by its content, even without a status or action."""
+    """A record counts as an amendment by its content, even without status and action."""
     edit_record(ledger, "status = NULL, action_type = 'x'", 3)
     entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == [1, 2, 3]
@@ -145,7 +145,7 @@ class FilterFieldStore(FaultyStore):
     """Chain store in memory that finds decisions only by their filter fields."""
 
     def lose(self, sequence: int, *names: str) -> None:
-        """Remove filter fields from a stored record."""
+        """Remove the filter fields of a stored record."""
         records = self.chains[CHAIN]
         left = {name: value for name, value in records[sequence - 1].projection.items() if name not in names}
         records[sequence - 1] = records[sequence - 1]._replace(projection=left)
@@ -153,7 +153,7 @@ class FilterFieldStore(FaultyStore):
 
 @pytest.fixture
 async def plain() -> FilterFieldStore:
-    """Provide the same amendments in a FilterFieldStore, followed by further amendments."""
+    """Provide the same amendments, followed by others, in a FilterFieldStore."""
     store = FilterFieldStore(max_batch_records=1)
     amendments = Amendments(ChainLog(store, get_workspace_id), store)
     for _ in range(2):
@@ -165,7 +165,7 @@ async def plain() -> FilterFieldStore:
 
 
 async def read_rejection_code(store: ChainStore) -> str:
-    """Return the error code of a decision about the first amendment, or an empty string."""
+    """Return the error code of a decision about the first amendment, or an empty text."""
     try:
         await Amendments(ChainLog(store, get_workspace_id), store).reject(CHAIN, FIRST, "bob", None)
     except WorkspaceError as error:
@@ -174,7 +174,7 @@ async def read_rejection_code(store: ChainStore) -> str:
 
 
 async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStore) -> None:
-    """A decision without filter fields is found by reading the records after its amendment."""
+    """Without an index, a decision without filter fields is found by reading the records after its amendment."""
     plain.lose(3, "AmendmentID", "Status")
     assert await read_rejection_code(plain) == "AMENDMENT_NOT_PENDING"
 
@@ -183,7 +183,7 @@ async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStor
 async def test_reading_is_limited_and_returns_its_end(
     plain: FilterFieldStore, monkeypatch: pytest.MonkeyPatch, most: int, *, found: bool
 ) -> None:
-    """Only a limited number of records is searched by content; later decisions are found by filter fields only."""
+    """A limited number of records is searched by content; later decisions are found only by filter fields."""
     monkeypatch.setattr(decisions, "READ_AT_MOST", most)
     plain.lose(3, "AmendmentID")
     result = await find_decisions(plain, CHAIN, [FIRST])
@@ -196,7 +196,7 @@ async def test_reading_is_limited_and_returns_its_end(
 @pytest.mark.parametrize("forged", ["NULL", "'9999'", "''", "5"])
 @pytest.mark.parametrize("edited", [1, 4, 5, 8])
 async def test_an_edited_time_affects_only_its_record(tmp_path: Path, edited: int, forged: str) -> None:
-    """If the time of a record was edited, queries by date omit only this record."""
+    """If the time of a record was edited, only this record is missing from queries by date."""
     start = datetime(2026, 1, 5, tzinfo=UTC)
     ticks = itertools.count()
     async with open_ledger(tmp_path) as ledger:

@@ -1,4 +1,4 @@
-"""Tests that verification names the record of any changed byte in any column."""
+"""Tests that verification finds a change of any byte in any column, and names the record."""
 
 import asyncio
 import sqlite3
@@ -28,7 +28,7 @@ COLUMNS = ("canonical", "hash", "timestamp", "user_id", "action_type", "entity_t
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Provide a file with a chain of many kinds of events."""
+    """Provide a file with a chain that has many kinds of events."""
     made = tmp_path_factory.mktemp("edits")
 
     async def fill_chain() -> None:
@@ -63,7 +63,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
 def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: int, column: str) -> None:
-    """A value that was stored with another column type fails verification, because filters would miss its record."""
+    """A value with a changed column type fails verification, because filters would miss its record."""
     stored = read_value(folder, sequence, column)
     if stored is None:
         edited: Any = b""
@@ -74,14 +74,14 @@ def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: i
 
 
 def read_value(folder: Path, sequence: int, column: str) -> Any:
-    """Return the stored value of a column of a record."""
+    """Return the stored value of a record's column."""
     with closing(sqlite3.connect(folder / "provenance.sqlite")) as connection:
         sql = f"SELECT {column} FROM records WHERE sequence = ?"
         return connection.execute(sql, (sequence,)).fetchone()[0]
 
 
 def verify_edited(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> ChainVerdict:
-    """Return the result of verifying the chain with one changed value, which is then restored."""
+    """Verify the chain with one changed value, restore the value, and return the result."""
     stored = read_value(folder, sequence, column)
 
     async def verify() -> ChainVerdict:
@@ -95,7 +95,7 @@ def verify_edited(folder: Path, sequence: int, column: str, edited: Any, express
                 ledger.tamper(lambda file: write_value(file, stored, "?"))
 
     def write_value(file: sqlite3.Connection, value: Any, expression: str) -> None:
-        """Write a value into the tested column of the tested record, converted by an SQL expression."""
+        """Write a value, converted by an SQL expression, into a column of a record."""
         file.execute(f"UPDATE records SET {column} = {expression} WHERE sequence = ?", (value, sequence))
 
     return asyncio.run(verify())

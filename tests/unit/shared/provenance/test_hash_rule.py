@@ -14,13 +14,13 @@ TIME = "2026-01-05T08:00:00.000000Z"
 
 @given(st.datetimes())
 def test_times_of_the_service_are_valid(instant: datetime) -> None:
-    """All times that the service can write into records are valid."""
+    """Each time that the service can write into a record is valid."""
     assert is_time(rfc3339(instant.replace(tzinfo=UTC)))
 
 
 @pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 9999])
 def test_only_calendar_days_are_valid(year: int) -> None:
-    """A time must be on a day that exists in the calendar, also in leap years."""
+    """A time must be on a day of the calendar, also in leap years."""
     for month in range(14):
         for day in range(33):
             try:

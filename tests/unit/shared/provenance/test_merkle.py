@@ -1,4 +1,4 @@
-"""Tests of Merkle trees, compared with published test vectors and the recursive definition of RFC 6962."""
+"""Tests of Merkle trees with published test vectors and the recursive definition of RFC 6962."""
 
 import hashlib
 
@@ -33,7 +33,7 @@ SIZES = st.integers(1, 70)
 
 
 def compute_reference_root(leaves: list[bytes]) -> bytes:
-    """Return the root of a Merkle tree by the literal definition of RFC 6962 section 2.1."""
+    """Return the root of a Merkle tree by the definition of RFC 6962 section 2.1."""
     if not leaves:
         return hashlib.sha256(b"").digest()
     if len(leaves) == 1:
@@ -45,7 +45,7 @@ def compute_reference_root(leaves: list[bytes]) -> bytes:
 
 
 def compute_root(leaves: list[bytes]) -> bytes:
-    """Return the Merkle root of the compact range."""
+    """Return the Merkle root computed from a compact range."""
     tree = CompactRange()
     tree.append(leaves)
     assert tree.is_valid()
@@ -53,17 +53,17 @@ def compute_root(leaves: list[bytes]) -> bytes:
 
 
 def build_leaves(size: int) -> list[bytes]:
-    """Return ``count`` different leaves of a Merkle tree."""
+    """Return this number of different leaves for a Merkle tree."""
     return [number.to_bytes(32) for number in range(size)]
 
 
 @pytest.mark.parametrize("size", range(1, 9))
-def test_published_roots(size: int) -> None:
-    """The roots of the published reference trees are correct."""
+def test_published_roots_are_computed(size: int) -> None:
+    """The roots of the published reference trees are computed correctly."""
     assert compute_root(LEAVES[:size]).hex() == ROOTS[size - 1]
 
 
-def test_the_empty_tree() -> None:
+def test_the_root_of_the_empty_tree_is_a_hash_of_nothing() -> None:
     """The root of an empty Merkle tree is the SHA-256 of an empty text (RFC 6962)."""
     assert compute_root([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -79,8 +79,8 @@ def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
 
 
 @given(SIZES, st.data())
-def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """An inclusion proof verifies only for the leaf, index, size, root and path for which it was created."""
+def test_an_inclusion_proof_is_valid_only_for_its_leaf(size: int, data: st.DataObject) -> None:
+    """An inclusion proof is valid only for its leaf, index, size, root and path."""
     index = data.draw(st.integers(0, size - 1))
     leaves = build_leaves(size)
     path = [compute_reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
@@ -97,8 +97,8 @@ def test_inclusion_is_proved_and_nothing_else(size: int, data: st.DataObject) ->
 
 
 @given(SIZES, st.data())
-def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) -> None:
-    """A consistency proof verifies only for the roots and hashes for which it was created."""
+def test_a_consistency_proof_is_valid_only_for_its_roots(size: int, data: st.DataObject) -> None:
+    """A consistency proof is valid only for its roots and hashes."""
     old = data.draw(st.integers(1, size))
     leaves = build_leaves(size)
     proof = [compute_reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]
@@ -113,8 +113,8 @@ def test_consistency_is_proved_and_nothing_else(size: int, data: st.DataObject) 
         assert not is_consistent(old, size, older, whole, [*proof[:place], hash_leaf(b"x"), *proof[place + 1 :]])
 
 
-def test_a_published_proof() -> None:
-    """Proofs for the published reference tree equal the published proofs."""
+def test_published_proofs_are_computed() -> None:
+    """The proofs for the published reference tree equal the published proofs."""
     leaves = LEAVES
     path = [compute_reference_root(leaves[first:last]).hex() for first, last in list_inclusion_ranges(5, 8)]
     assert path == [

@@ -1,4 +1,4 @@
-"""Tests of records at invalid sequences: verification reports them, reads omit them, appends fail."""
+"""Tests of records at invalid sequence numbers: verification reports them, reads omit them, appends fail."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_
     params=[DEFAULT_PARALLEL, build_parallel_options(1), build_parallel_options(4)], ids=["whole", "by1", "by4"]
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """Provide a chain of six records and a chain of another scope, for serial and parallel verification."""
+    """Provide a chain of six records and another chain, for serial and for parallel verification."""
     async with open_ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
@@ -40,7 +40,7 @@ async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 def copy_to_place(place: str, chain: ChainKey = PLATFORM, **fields: str) -> Callable[[sqlite3.Connection], Any]:
-    """Return a function that copies the first record to the given invalid sequence."""
+    """Return a function that copies the first record to an invalid sequence number."""
     forged = {"status": "status", "amendment_id": "amendment_id"} | fields
     sql = (
         f"INSERT INTO records (chain, sequence, append_id, {OTHERS}, status, amendment_id) SELECT chain, {place}, "
@@ -63,7 +63,7 @@ PLACES = WITHIN | dict.fromkeys(PAST, COUNT + 1)
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
-    """A record at an invalid sequence is reported by the RecordID that follows it, and excluded from reads."""
+    """A record at an invalid sequence number is reported by the next RecordID and left out of reads."""
     sound = await ledger.records(PLATFORM)
     ledger.tamper(copy_to_place(place))
     for named in (None, 1):
@@ -83,7 +83,7 @@ async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
 async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, place: str) -> None:
-    """Appends are rejected while a record is at an invalid sequence, whether the tip is cached or read."""
+    """While a record has an invalid sequence number, appends are rejected, with a cached tip and without."""
     ledger.tamper(copy_to_place(place))
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
@@ -94,7 +94,7 @@ async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, pla
 
 
 async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
-    """If a chain has several faults, the first one is reported."""
+    """If a chain has several faults, the first is reported."""
     ledger.tamper(copy_to_place("3.5"))
     chain = "chain = (SELECT chain FROM chains WHERE target = 'PlatformConfig')"
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))
@@ -104,7 +104,7 @@ async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
-    """A record after the head item is reported before a record at an invalid sequence."""
+    """A record after the head item is reported before a record at an invalid sequence number."""
     ledger.tamper(copy_to_place("7"))
     ledger.tamper(lambda file: file.execute("UPDATE records SET append_id = 'past' WHERE append_id = 'forged'"))
     ledger.tamper(copy_to_place("'zzz'"))
@@ -114,7 +114,7 @@ async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "1.5", "2.5", "'zzz'"])
 async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) -> None:
-    """A decision at an invalid sequence is reported and has no effect, and a valid decision is rejected at once."""
+    """A decision at an invalid sequence number is reported and has no effect, and a valid decision is rejected."""
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(2):
         await amendments.create(AMENDMENTS, "maker", AMENDMENT, POLICY)
@@ -131,6 +131,6 @@ async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) ->
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "3.5", "'zzz'", "x'00'"])
 def test_a_new_file_rejects_invalid_sequences(ledger: Ledger, place: str) -> None:
-    """In a new file, a table constraint rejects records at invalid sequences."""
+    """In a new file, a table constraint rejects records at invalid sequence numbers."""
     with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
         ledger.tamper(lambda file: file.execute(f"UPDATE records SET sequence = {place} WHERE sequence = 1"))

@@ -30,13 +30,13 @@ def test_an_event_has_only_its_own_properties() -> None:
 
 @pytest.mark.parametrize("changes", [{"EntityID": ""}, {"EntityID": 7}, {"AfterState": []}, {"ActionType": None}])
 def test_values_of_another_type_are_rejected(changes: dict[str, Any]) -> None:
-    """A value of the wrong type is rejected instead of converted, because records contain the sent values."""
+    """A value of a wrong type is rejected and not converted, because records contain the sent values."""
     with pytest.raises(ValidationError):
         EventBody.model_validate({**EVENT, **changes})
 
 
 def test_an_ignored_property_has_a_canonical_form() -> None:
-    """Even in an ignored property, a number that JSON parsers read differently is rejected."""
+    """A number that JSON parsers read differently is rejected, even in an ignored property."""
     with pytest.raises(WorkspaceError) as raised:
         EventBody.model_validate({**EVENT, "Extra": [2**60]})
     assert "Extra" in raised.value.detail
@@ -44,14 +44,14 @@ def test_an_ignored_property_has_a_canonical_form() -> None:
 
 @pytest.mark.parametrize("changes", [{"ChangedFields": []}, {"ChangedFields": [""]}, {"OriginalRecord": None}])
 def test_an_amendment_requires_records_and_changed_fields(changes: dict[str, Any]) -> None:
-    """An amendment needs the record before, the record after and at least one changed field."""
+    """An amendment needs the record before, the record after, and a changed field."""
     assert AmendmentBody.model_validate(AMENDMENT).changed_fields == ["a"]
     with pytest.raises(ValidationError):
         AmendmentBody.model_validate({**AMENDMENT, **changes})
 
 
 def test_a_signature_is_checked_later() -> None:
-    """The body model of a decision accepts any signature value, because the signature is checked in a later step."""
+    """The body model of a decision accepts any signature, because a later step checks it."""
     assert RejectionBody.model_validate({"signature": 7}).signature == 7
     with pytest.raises(ValidationError):
         SignatureBody.model_validate({"meaning": "approval", "other": 1})

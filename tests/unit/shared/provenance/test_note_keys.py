@@ -1,4 +1,4 @@
-"""Tests of replacing the key that signs checkpoints: chains stay valid, and a lost key is not replaced."""
+"""Tests of replacing the checkpoint key: chains stay valid, and a lost key is not replaced."""
 
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ START = 1_767_600_000
 
 @dataclass
 class RotatableKey:
-    """Signing key in a file or a key vault, which the test can replace by a new one.
+    """Signing key, in a file or a key vault, that the test can replace.
 
     Attributes:
         old: signer of a process that was started before the rotation.
@@ -48,7 +48,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.fixture(params=["file", "key vault double"])
 async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RotatableKey]:
-    """Provide the signing key of checkpoints, once in a file and once in a fake key vault."""
+    """Provide the checkpoint key, once in a file and once in the Key Vault emulator."""
     async with AsyncExitStack() as stack:
         if request.param == "file":
             path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"
@@ -70,18 +70,18 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 def open_checkpoints(ledger: Ledger, signer: NoteSigner) -> Checkpoints:
-    """Return the checkpoint service of a process with the given signer."""
+    """Return the checkpoint service of a process with this signer."""
     return Checkpoints(ledger.store, FileCheckpointStore(ledger.folder / "checkpoints"), signer, get_workspace_id)
 
 
 async def is_sound(ledger: Ledger, checkpoints: Checkpoints) -> bool:
-    """Return whether a process with the given checkpoint service reports both chains and checkpoints as valid."""
+    """Return whether a process with this checkpoint service reports both chains and their checkpoints as valid."""
     verifier = ChainVerifier(ledger.store, get_workspace_id, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
 
 async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys: RotatableKey) -> None:
-    """After a rotation, old signatures stay trusted, and running and new processes sign with the new key."""
+    """After a rotation, signatures of the old key stay trusted, and all processes sign with the new key."""
     before = open_checkpoints(ledger, keys.old)
     assert await before.create_all() == 2
     old = await before.load_verifier_key()
@@ -114,7 +114,7 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys:
 
 
 async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path) -> None:
-    """If the key file is replaced manually, the new key signs at once, and the earlier key stays trusted."""
+    """If an operator replaces the key file, the new key signs at once, and the old key stays trusted."""
     assert await ledger.checkpoints.create_all() == 2
     async with open_ledger(tmp_path / "elsewhere") as other:
         await other.checkpoints.load_verifier_key()
@@ -128,7 +128,7 @@ async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path
 
 @pytest.mark.parametrize("left", ["nothing", "rubbish"])
 async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: str) -> None:
-    """If the signing key is lost, no checkpoint is signed, and existing checkpoints can still be verified."""
+    """If the signing key is lost, no checkpoint is signed, and existing checkpoints can be verified."""
     assert await ledger.checkpoints.create_all() == 2
     path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
     path.rename(aside)
@@ -150,7 +150,7 @@ async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: 
 
 
 async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Path) -> None:
-    """Without any trusted key, verification returns no verdict, because the chain may have been rewritten."""
+    """Without a trusted key, verification returns no verdict, because the chain may have been rewritten."""
     assert await ledger.checkpoints.create(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
     shutil.rmtree(tmp_path / "checkpoint-keys")
@@ -161,14 +161,14 @@ async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Pat
 
 
 async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None:
-    """If no checkpoint exists, a missing signing key is created again."""
+    """If there is no checkpoint, a missing signing key is created again."""
     first = await ledger.checkpoints.load_verifier_key()
     (tmp_path / "checkpoint-key.pem").unlink()
     assert await ledger.checkpoints.load_verifier_key() != first
 
 
 async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
-    """Signatures of a disabled key are not trusted, and the verification result states this reason."""
+    """Signatures of a disabled key are not trusted, and the verification result says so."""
     with KeyVaultDouble() as double:
         leaked = double.keys.create("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
@@ -187,7 +187,7 @@ async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
 
 
 class RotatingSigner(FileNoteSigner):
-    """Signer whose key is replaced between the read of its public key and the signature."""
+    """Signer whose key is replaced after its public key is read and before it signs."""
 
     async def sign(self, message: bytes) -> bytes:
         """Sign with the next key."""
@@ -205,7 +205,7 @@ async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tm
 
 
 async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints the new public key; without a data directory or with an invalid key it changes nothing."""
+    """The command prints the new public key; with an invalid key or without a data directory, it changes nothing."""
     assert await ledger.checkpoints.create_all() == 2
     old = await ledger.checkpoints.load_verifier_key()
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 0
@@ -221,7 +221,7 @@ async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys
 
 
 async def test_roots_of_a_retired_key_are_trusted(ledger: Ledger, keys: RotatableKey) -> None:
-    """After a rotation, old and new processes verify roots of both keys, and publish both keys."""
+    """After a rotation, all processes verify roots of both keys and publish both keys."""
     before = open_checkpoints(ledger, keys.old)
     old = await before.load_verifier_key()
     found = {}

@@ -9,7 +9,7 @@ from tests.unit.shared.provenance.chains import PLATFORM, WORKSPACE, Ledger, ope
 
 
 async def test_invalid_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> None:
-    """Notes with another key, another chain, changed text or an invalid format are rejected."""
+    """A note is rejected for another key, another chain, a changed text or an invalid format."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     key = await ledger.checkpoints.load_verifier_key()
@@ -39,6 +39,6 @@ async def test_signatures_of_others_are_ignored(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "a+b+c", "a+00000000+AQID", "n+00000000+Ag=="])
 def test_invalid_verifier_keys_are_rejected(text: str) -> None:
-    """A verifier key with an invalid form, signature type, public key or id is rejected."""
+    """A verifier key is rejected for an invalid form, signature type, public key or id."""
     with pytest.raises(NoteError):
         VerifierKey.parse(text)

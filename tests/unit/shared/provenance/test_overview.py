@@ -11,7 +11,7 @@ VALID = StoredVerdict(AT, 12, is_valid=True)
 SUMMARY = ChainSummary(ChainKey(Target.DOMAIN_EVENTS, "line-1"), 12, AT, AT, 2, 10, VALID)
 
 
-def test_a_row_has_all_values() -> None:
+def test_an_entry_has_all_values_of_its_chain() -> None:
     """An entry has all values of its chain; the last RecordID is computed from the number of records."""
     assert summary_to_row(SUMMARY) == {
         "scopeKey": "line-1",
@@ -28,7 +28,7 @@ def test_a_row_has_all_values() -> None:
 
 
 def test_missing_and_damaged_values_are_null() -> None:
-    """Missing and damaged values of a record, such as an invalid time, are shown as null."""
+    """A missing or damaged value of a record, such as an invalid time, is shown as null."""
     chain = ChainKey(Target.PLATFORM_CONFIG)
     row = summary_to_row(ChainSummary(chain, 1, "yesterday", "", None, None))
     assert (row["scopeKey"], row["firstAt"], row["lastAt"], row["lastVerdict"]) == (None, None, None, None)
@@ -36,6 +36,6 @@ def test_missing_and_damaged_values_are_null() -> None:
 
 
 def test_a_broken_chain_is_marked() -> None:
-    """A chain is marked as broken if its newest complete verification has failed."""
+    """If the newest complete verification of a chain has failed, the chain is marked as broken."""
     broken = replace(SUMMARY, verdict=StoredVerdict(AT, 12, is_valid=False, broken_at="000000000003"))
     assert summary_to_row(broken)["lastVerdict"] == "broken"

@@ -5,12 +5,12 @@ from shared.provenance.ports import ChainKey, Target
 
 
 def test_positions_sort_by_time() -> None:
-    """The oldest amendment comes first; amendments of the same time are sorted by scope and number."""
+    """The oldest amendment is first; amendments of the same time are sorted by scope and number."""
     first = PendingPlace("2026-01-05T08:00:00.000000Z", "b", 9)
     later = [PendingPlace("2026-01-05T08:00:00.000001Z", "a", 1), PendingPlace("2026-01-05T08:00:00.000000Z", "b", 10)]
     assert min(*later, first) == first
 
 
 def test_a_position_names_the_chain_of_its_scope() -> None:
-    """The position of a pending amendment determines the amendment chain of its scope."""
+    """The position of a pending amendment contains the chain of its scope."""
     assert PendingPlace("t", "line-1", 1).chain == ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")

@@ -1,4 +1,4 @@
-"""Tests of parallel verification of long chains: faults of the window verifier do not change the verdict."""
+"""Tests of parallel verification: faults of the window verifier do not change the verdict."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -38,7 +38,7 @@ type Helper = Callable[[ParallelChainStore, WindowRequest], Awaitable[WindowResu
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide a chain of events with a checkpoint that ends within a window (range of records)."""
+    """Provide a chain with a checkpoint that ends within a window (range of records)."""
     async with open_ledger(tmp_path, build_parallel_options(4)) as opened:
         await opened.fill(PLATFORM, COUNT - 5)
         members = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B", "Status": "pending"}
@@ -49,7 +49,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows that the window verifier found valid are not verified again, except the first; the checkpoint matches."""
+    """If the window verifier finds a window valid, it is not verified again, except the first one."""
     verified: list[int] = []
     stream = ledger.store.stream
 
@@ -69,7 +69,7 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
 @pytest.mark.parametrize("window", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("leaves", range(0, COUNT + 1, 3))
 async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: int) -> None:
-    """Windows that are verified in parallel give the same Merkle tree, for a checkpoint of any size."""
+    """Windows that are verified in parallel give the same Merkle tree, for any checkpoint size."""
     genesis = compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
     await verify_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
@@ -79,7 +79,7 @@ async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: 
 
 
 async def fail_at_once(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
-    """Raise the error of a verification process that ended at once."""
+    """Raise an error, as a verification process that ends at once."""
     raise VerifierUnavailableError("injected end")
 
 
@@ -102,7 +102,7 @@ async def fail_later(store: ParallelChainStore, question: WindowRequest) -> Wind
 
 
 async def return_previous_window(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
-    """Return the result of the previous window, which is wrong for the current one."""
+    """Return the result of the window before, which is wrong for this one."""
     first = max(2, question.first - 4)
     return await verify_window(store, WindowRequest(question.chain, first, question.last - 4, question.leaves))
 
@@ -126,7 +126,7 @@ async def test_the_verdict_does_not_depend_on_the_window_verifier(
 
 
 class StoreWithHelper(ParallelChainStore):
-    """Embedded chain store with the window verifier of the test."""
+    """Embedded chain store with the test's window verifier."""
 
     def __init__(self, path: Path, helper: Helper) -> None:
         super().__init__(path)

@@ -1,4 +1,4 @@
-"""Tests that verification, queries, record checks and the offline verifier agree on any stored content."""
+"""Tests that verification, queries, record checks and offline verifier agree about any stored content."""
 
 import json
 from typing import Any
@@ -31,12 +31,12 @@ REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{format_record_id(2)}","Times
 
 
 def build_second_record(state: str, *, before: str = "", behind: str = "") -> bytes:
-    """Return the JSON text of the second record, with one member in the given textual form."""
+    """Return the JSON text of the second record with one member in a given notation."""
     return f'{before}{{"AfterState":{state},{REST}}}{behind}'.encode("utf-8", "surrogatepass")
 
 
 def build_nested_record(count: int) -> bytes:
-    """Return the JSON text of a record that is nested to the given depth."""
+    """Return the JSON text of a record with this depth."""
     return build_second_record("[" * (count - 1) + "]" * (count - 1))
 
 
@@ -86,7 +86,7 @@ WRITTEN = st.sampled_from(
 
 @pytest.mark.parametrize("name", FORMS)
 def test_all_readers_agree(name: str) -> None:
-    """Each stored form of a record is either valid for all readers or invalid for all readers, with any forged Hash."""
+    """Each stored notation of a record is valid for all readers or invalid for all readers, with any forged Hash."""
     for hashed in compute_possible_hashes(FORMS[name]):
         assert_readers_agree(FORMS[name], hashed)
 
@@ -94,19 +94,19 @@ def test_all_readers_agree(name: str) -> None:
 @given(VALUES, WRITTEN, st.integers(0, 140))
 @example(1e16, json.dumps, 0)
 def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> None:
-    """The readers agree on a record with any value in any textual form at any depth."""
+    """All readers agree about a record with any value in any notation at any depth."""
     text = build_second_record("[" * depth + written(value) + "]" * depth)
     for hashed in compute_possible_hashes(text):
         assert_readers_agree(text, hashed)
 
 
 def compute_possible_hashes(text: bytes) -> set[str]:
-    """Return the Hashes that a forger could store for a text: of its bytes, and of its parsed record."""
+    """Return the Hashes that a forger could store: of the text's bytes, and of the parsed record."""
     return {compute_digest(text), compute_digest(canonicalise_record(text) or b"")}
 
 
 def assert_readers_agree(text: bytes, hashed: str) -> None:
-    """Check that each reader gives the verdict that the published rule gives."""
+    """Check that each reader returns the verdict of the published rule."""
     form = canonicalise_record(text)
     is_valid, verdict, shown = read_with_all(text, hashed)
     # The rule: a record is valid if it is stored in canonical form with the digest of that form.
@@ -123,7 +123,7 @@ def assert_readers_agree(text: bytes, hashed: str) -> None:
 
 
 def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
-    """Return the chain's verdict, the verdict on its second record, and the export."""
+    """Return the chain's verdict, the second record's verdict, and the export."""
     try:
         fields = project_record(json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -137,7 +137,7 @@ def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
 
 
 def is_valid_offline(export: str) -> bool:
-    """Return whether the offline verifier finds an export valid."""
+    """Return whether the offline verifier accepts an export."""
     try:
         return verify_export(parse_export(export), "plant-a", "PlatformConfig") == 2
     except BrokenError as error:
@@ -147,5 +147,5 @@ def is_valid_offline(export: str) -> bool:
 
 
 def test_requests_and_records_have_the_same_depth_limit() -> None:
-    """A request with the maximum depth becomes a record that every reader accepts."""
+    """A request with the maximum depth becomes a record that each reader accepts."""
     assert MOST_OF_A_REQUEST < MAX_DEPTH

@@ -5,7 +5,7 @@ from shared.provenance.receipt_names import build_receipt_name
 
 
 def test_a_name_contains_no_scope() -> None:
-    """The file name of a receipt omits the scope, because a scope may contain any character."""
+    """The file name of a receipt does not contain the scope, because a scope may have any characters."""
     chain = ChainKey(Target.DOMAIN_EVENTS, "../line 1")
     assert build_receipt_name(chain, "000000000007") == "DomainEvents-000000000007.receipt.cbor"
     assert build_receipt_name(chain, "7-20") == "DomainEvents-7-20.receipt.cbor"

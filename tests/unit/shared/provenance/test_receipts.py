@@ -1,4 +1,4 @@
-"""Tests of receipts of records and of growth, verified by the independent library scitt-cose."""
+"""Tests of receipts for records and for growth with the independent library scitt-cose."""
 
 import asyncio
 import sqlite3
@@ -41,7 +41,7 @@ class CountingSigner(FileNoteSigner):
 
 
 class Issuer:
-    """Receipt service over the chains of a ledger, with all its parts."""
+    """Receipt service for the chains of a ledger, with all its parts."""
 
     def __init__(self, ledger: Ledger) -> None:
         path = ledger.folder / "checkpoint-key.pem"
@@ -56,7 +56,7 @@ class Issuer:
         self.receipts = Receipts(ledger.store, self.checkpoints, proofs, self.overview)
 
     def restart(self) -> Receipts:
-        """Return the receipt service of a new process, which has no cached roots."""
+        """Return the receipt service of a new process without cached roots."""
         proofs = Proofs(self.ledger.store, ChainTrees(self.ledger.store))
         return Receipts(self.ledger.store, self.checkpoints, proofs, self.overview)
 
@@ -72,7 +72,7 @@ async def append_events(ledger: Ledger, chain: ChainKey, count: int) -> None:
 
 @pytest.fixture
 async def issuer(tmp_path: Path) -> AsyncIterator[Issuer]:
-    """Provide a chain of 13 records with four checkpoints, and one with a record after its checkpoint."""
+    """Provide a chain of 13 records with four checkpoints, and a chain with a record after its checkpoint."""
     async with open_ledger(tmp_path) as ledger:
         made = Issuer(ledger)
         for old, size in pairwise((0, *SIZES)):
@@ -91,7 +91,7 @@ def to_pem(key: VerifierKey) -> bytes:
 
 
 async def check_error(code: str, receipts: Receipts, sequence: int, size: int | None = None) -> WorkspaceError:
-    """Check that the request for a receipt fails with an error code, and return the error."""
+    """Check that a request for a receipt fails with this error code; return the error."""
     with pytest.raises(WorkspaceError) as raised:
         await receipts.prove_inclusion(BATCH, sequence, size)
     assert raised.value.code == code
@@ -99,7 +99,7 @@ async def check_error(code: str, receipts: Receipts, sequence: int, size: int | 
 
 
 async def test_scitt_cose_verifies_every_record_in_every_checkpoint(issuer: Issuer) -> None:
-    """The library scitt-cose verifies the receipt of each record for each checkpoint that covers the record."""
+    """scitt-cose accepts the receipt of each record for each checkpoint that covers it."""
     key = to_pem(await issuer.checkpoints.load_verifier_key())
     records = await issuer.ledger.records(BATCH)
     for size in SIZES:
@@ -115,7 +115,7 @@ async def test_scitt_cose_verifies_every_record_in_every_checkpoint(issuer: Issu
 
 
 async def test_scitt_cose_verifies_growth(issuer: Issuer) -> None:
-    """The library scitt-cose verifies that a receipt of growth proves a newer tree to extend an older one."""
+    """scitt-cose accepts a consistency receipt as proof that a newer tree extends an older one."""
     key = to_pem(await issuer.checkpoints.load_verifier_key())
     entries = [record.hash for record in await issuer.ledger.records(BATCH)]
     for old in SIZES[:-1]:
@@ -130,8 +130,8 @@ async def test_scitt_cose_verifies_growth(issuer: Issuer) -> None:
         assert scitt_cose.verify_consistency(*roots, old, size, [each.hex() for each in path])
 
 
-async def test_the_form_of_a_receipt(issuer: Issuer) -> None:
-    """A receipt is a COSE_Sign1 with tag 18, four protected headers, one proof, and a detached payload."""
+async def test_a_receipt_has_the_documented_form(issuer: Issuer) -> None:
+    """A receipt is a COSE_Sign1 with tag 18, four protected headers, one proof and a detached payload."""
     key = await issuer.checkpoints.load_verifier_key()
     message = cbor2.loads(await issuer.receipts.prove_inclusion(BATCH, 1, 1))
     protected, unprotected, payload, signature = message.value
@@ -143,7 +143,7 @@ async def test_the_form_of_a_receipt(issuer: Issuer) -> None:
 
 
 async def test_a_receipt_costs_no_key_operation(issuer: Issuer) -> None:
-    """Issuing receipts needs no signature, because each checkpoint is signed twice when it is created."""
+    """Issuing a receipt needs no signature, because each checkpoint is signed twice when it is created."""
     assert issuer.signer.count == 2 * (len(SIZES) + 1)
     for receipts in (issuer.receipts, issuer.restart()):
         first = await receipts.prove_inclusion(BATCH, 3, None)
@@ -167,7 +167,7 @@ async def test_checkpoints_of_an_earlier_version_get_signatures(issuer: Issuer) 
 
 
 async def test_a_checkpoint_without_signature_is_signed_on_request(issuer: Issuer) -> None:
-    """A receipt is issued while the signature of the newest checkpoint is not stored yet."""
+    """A receipt is issued even if the newest checkpoint has no stored signature for receipts yet."""
     for file in issuer.find_signatures():
         file.unlink()
     assert await issuer.restart().prove_inclusion(BATCH, 13, None)
@@ -202,7 +202,7 @@ async def test_a_size_between_checkpoints_is_not_found(issuer: Issuer) -> None:
 
 
 async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
-    """After a verification found a chain broken, its records get no receipts until a verification finds it valid."""
+    """After a verification finds a chain broken, no receipts are issued until one finds it valid."""
     verifier = ChainVerifier(issuer.ledger.store, get_workspace_id, issuer.checkpoints, issuer.overview)
     record = (await issuer.ledger.records(BATCH))[8]
     edit = "UPDATE records SET canonical = ? WHERE hash = ?"
@@ -227,7 +227,7 @@ async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
 
 @pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
 async def test_an_altered_tree_gets_no_receipts(issuer: Issuer, forged: str) -> None:
-    """If a stored hash was changed and the proof therefore does not give the signed root, no receipt is issued."""
+    """If a stored hash was changed, the proof does not give the signed root, and no receipt is issued."""
     record = (await issuer.ledger.records(BATCH))[1]
     issuer.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = ? WHERE hash = ?", (forged, record.hash)))
     receipts = issuer.restart()
@@ -237,8 +237,8 @@ async def test_an_altered_tree_gets_no_receipts(issuer: Issuer, forged: str) -> 
     assert raised.value.code == "CHAIN_BROKEN"
 
 
-async def test_receipts_after_a_rotation_of_the_key(issuer: Issuer) -> None:
-    """Receipts of earlier checkpoints keep their signature; new checkpoints are signed with the new key."""
+async def test_a_rotation_keeps_the_signatures_of_receipts(issuer: Issuer) -> None:
+    """After a rotation, receipts of earlier checkpoints keep their signature, and new ones have the new key's."""
     old = await issuer.checkpoints.load_verifier_key()
     before = await issuer.receipts.prove_inclusion(BATCH, 1, 13)
     rotate_key(issuer.ledger.folder / "checkpoint-key.pem")
@@ -253,7 +253,7 @@ async def test_receipts_after_a_rotation_of_the_key(issuer: Issuer) -> None:
 
 
 async def test_an_untrusted_key_prevents_receipts(issuer: Issuer) -> None:
-    """If a retired key is no longer trusted, the checkpoints that it signed give no receipts."""
+    """If a retired key is no longer trusted, no receipts are issued for the checkpoints that it signed."""
     folder = issuer.ledger.folder
     rotate_key(folder / "checkpoint-key.pem")
     await issuer.checkpoints.load_verifier_key()
@@ -268,7 +268,7 @@ async def test_an_untrusted_key_prevents_receipts(issuer: Issuer) -> None:
     "content", [b"", b"\xff", b"\x01", b"\xd2\x80", b"\xd2\x84\x40\xa0\xf6\x40", b"longer", b"root"]
 )
 async def test_a_damaged_signature_prevents_receipts(issuer: Issuer, content: bytes) -> None:
-    """A stored signature that is damaged, or belongs to another checkpoint, is not used."""
+    """A stored signature is not used if it is damaged or belongs to another checkpoint."""
     name = build_checkpoint_name(BATCH, 13)
     file, other = (next(one for one in issuer.find_signatures() if int(one.stem) == size) for size in (13, 5))
     content = {b"longer": file.read_bytes() + b"\0", b"root": other.read_bytes()}.get(content, content)
@@ -278,8 +278,8 @@ async def test_a_damaged_signature_prevents_receipts(issuer: Issuer, content: by
     await check_error("CHECKPOINT_REFUSED", issuer.restart(), 1)
 
 
-async def test_receipts_of_a_page(issuer: Issuer) -> None:
-    """The receipts for a page of records equal receipts that are requested one by one for the newest checkpoint."""
+async def test_receipts_of_a_page_equal_single_receipts(issuer: Issuer) -> None:
+    """The receipts of a page of records equal those that are requested one by one."""
     records = await issuer.ledger.records(BATCH)
     found = await issuer.receipts.prove_covered(BATCH, records[3:6])
     assert found == {

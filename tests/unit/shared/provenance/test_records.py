@@ -1,4 +1,4 @@
-"""Tests of creating, linking and verifying records."""
+"""Tests of building, linking and verifying records."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ def build_chain(length: int) -> list[dict[str, Any]]:
 
 
 def test_a_chain_starts_from_workspace_target_and_scope() -> None:
-    """The genesis hash is the SHA-256 of version, workspace, target and scope, each on one line."""
+    """The genesis hash is the SHA-256 of version, workspace, target and scope, one per line."""
     text = b"oi-provenance/v1\nplant-a\nDomainEvents\nbatch 7"
     assert compute_genesis_hash("plant-a", "DomainEvents", "batch 7") == hashlib.sha256(text).hexdigest()
     bare = hashlib.sha256(b"oi-provenance/v1\nplant-a\nDomainEvents\n").hexdigest()
@@ -64,7 +64,7 @@ def test_a_chain_starts_from_workspace_target_and_scope() -> None:
 
 
 def test_a_record_is_hashed_over_its_canonical_form() -> None:
-    """The Hash is the digest of the members in UTF-16 order without spaces, with PreviousHash and without Hash."""
+    """A Hash is the digest of the record's members in UTF-16 order, with PreviousHash and without Hash."""
     record = seal_record(draft_record({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
     expected = (
         '{"AfterState":{"a":1e-7,"b":1},"PreviousHash":"00","RecordID":"000000000001",'
@@ -75,7 +75,7 @@ def test_a_record_is_hashed_over_its_canonical_form() -> None:
 
 
 def test_a_sealed_record_is_canonical() -> None:
-    """A record that is built from serialised fragments has the bytes that the library rfc8785 gives."""
+    """A record that is built from serialised parts has the same bytes as with the library rfc8785."""
     states = {"BeforeState": {"é": 1, "a": [1e20, None]}, "AfterState": {"\u20ac": {}, "\U0001f600": "\x1f"}}
     record = seal_record(draft_event("u", EVENT | states), 7, AT, "ff", "x")
     whole = build_event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}
@@ -85,7 +85,7 @@ def test_a_sealed_record_is_canonical() -> None:
 @given(TEXT, st.fixed_dictionaries({}, optional=FIELDS), st.integers(1, 10**12 - 1))
 @example("", {}, 1)
 def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequence: int) -> None:
-    """The record of any event has the bytes of the library rfc8785, their digest, and matching filter fields."""
+    """The record of any event has the bytes of rfc8785, their digest, and matching filter fields."""
     made = draft_event(user_id, event)
     record = seal_record(made, sequence, AT, GENESIS, "x")
     whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
@@ -98,7 +98,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
 @pytest.mark.parametrize("time_field", ["AmendedAt", "ApprovedAt", "RejectedAt"])
 @given(STATE)
 def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any]) -> None:
-    """The record of any amendment has the bytes of the library rfc8785, although its time is at another place."""
+    """The record of any amendment has the bytes of rfc8785, although its time is in another member."""
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
     made = draft_record(body, time_field)
     record = seal_record(made, 7, AT, GENESIS, "x")
@@ -115,7 +115,7 @@ def test_the_json_text_of_a_record_has_its_hash() -> None:
 
 
 def test_large_floats_keep_their_value() -> None:
-    """A float that canonical JSON writes as a long integer is parsed back to the same value."""
+    """A float that canonical JSON writes as a long integer is parsed to the same value."""
     record = seal_record(draft_event("u", EVENT | {"AfterState": {"n": 1e20, "m": 2.0**60}}), 1, AT, GENESIS, "x")
     state = parse_record(record.canonical, record.hash)["AfterState"]
     assert (state, type(state["n"]), type(state["m"])) == ({"n": 1e20, "m": 2.0**60}, float, float)
@@ -123,7 +123,7 @@ def test_large_floats_keep_their_value() -> None:
 
 
 def test_an_event_has_only_its_own_fields() -> None:
-    """Fields that the server sets, unknown fields, and optional fields with null are removed from an event."""
+    """Fields that the server sets, unknown fields and optional fields with null are removed from an event."""
     event = EVENT | {"UserID": "eve", "RecordID": "9", "Hash": "x", "Extra": 1, "Name": None, "NodeID": "n"}
     assert build_event_record(3, "now", "admin", event) == {
         "RecordID": "000000000003", "Timestamp": "now", "UserID": "admin", **EVENT, "NodeID": "n",
@@ -136,7 +136,7 @@ def test_an_event_has_only_its_own_fields() -> None:
 
 @pytest.mark.parametrize("state", [2**53, {"deep": [1, -(2**53)]}, float("nan"), "\ud800", {"\udfff": 1}])
 def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
-    """The error about a record state without a canonical JSON form names the member."""
+    """The error about a state without a canonical form contains the member's name."""
     with pytest.raises(WorkspaceError) as caught:
         draft_event("u", EVENT | {"AfterState": {"here": state}})
     errors: Any = caught.value.members["errors"]
@@ -145,27 +145,27 @@ def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
 
 
 def test_a_too_large_record_is_rejected() -> None:
-    """Numbers that grow in canonical form count towards the size limit of a record."""
+    """Numbers that become longer in canonical form count towards the size limit of a record."""
     with pytest.raises(WorkspaceError) as caught:
         draft_event("u", EVENT | {"AfterState": {"n": [1e20] * (MAX_RECORD_BYTES // 22)}})
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "RECORD_TOO_LARGE")
 
 
 def test_filter_fields_have_actor_and_time() -> None:
-    """Filter fields have the actor and time of events, amendments and decisions."""
+    """The filter fields of events, amendments and decisions contain their actor and time."""
     for actor, time in (("UserID", "Timestamp"), ("AmendedBy", "AmendedAt"), ("RejectedBy", "RejectedAt")):
         assert project_record({actor: "u", time: "t", "Other": 1}) == {"UserID": "u", "Timestamp": "t"}
 
 
 @pytest.mark.parametrize("text", ["", None, 0, "1", "0" * 11, "0" * 13, "\u0660" * 12, "00000000000a", 12 * "1" + "\n"])
 def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
-    """A text other than 12 ASCII digits is not a RecordID and has no sequence number."""
+    """A text that is not 12 ASCII digits is no RecordID and has no sequence number."""
     assert sequence_from_record_id(text) is None
     assert sequence_from_record_id(format_record_id(42)) == 42
 
 
 def test_a_sound_chain_has_no_fault() -> None:
-    """Verification finds no fault in a sealed chain or an empty chain."""
+    """A sealed chain and an empty chain are valid."""
     assert find_first_fault(build_chain(5), GENESIS) is None
     assert find_first_fault([], GENESIS) is None
 

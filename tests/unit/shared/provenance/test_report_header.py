@@ -14,13 +14,13 @@ CHECKPOINT = StoredCheckpoint("DomainAmendments/1/000000000002", b"", AT)
 
 
 def render(evidence: ChainEvidence | None, entity_types: tuple[str, ...] = ("Batch",)) -> str:
-    """Render the header of a report with this state of the chain."""
+    """Render a report's header for this state of the chain."""
     header = ReportHeader("plant-a", "Plant <A>", AT, "viewer@t", "Auditor", evidence)
     return render_header(header, "line-1", "B-1", entity_types)
 
 
 def test_a_report_names_its_origin() -> None:
-    """A report states workspace, scope, entity, entity type, author and time in UTC; values are escaped."""
+    """A report states workspace, scope, entity, entity type, author and UTC time; values are escaped."""
     text = render(None)
     for expected in (
         *("Plant &lt;A&gt; (plant-a)", "<dd>line-1</dd>", "<dd>B-1</dd>", "<dd>Batch</dd>"),
@@ -33,7 +33,7 @@ def test_a_report_names_its_origin() -> None:
 
 
 def test_a_report_states_the_verdict_and_the_checkpoint() -> None:
-    """The report of a valid chain has its size, the time of verification and the checkpoint's root hash."""
+    """The report of a valid chain has the chain's size, the time of its verification and the checkpoint's root hash."""
     signed = CheckpointContent("origin", 2, bytes(32))
     text = render(ChainEvidence(StoredVerdict(AT, 1, is_valid=True), CHECKPOINT, signed))
     assert "The chain is intact: 1 record, verified 2026-05-04 08:00:00.000000 UTC." in text
@@ -42,7 +42,7 @@ def test_a_report_states_the_verdict_and_the_checkpoint() -> None:
 
 
 def test_a_report_of_a_broken_chain_has_a_warning() -> None:
-    """The report of a broken chain has a warning, the position and the reason; an untrusted checkpoint is named."""
+    """The report of a broken chain has a warning with position and reason; an untrusted checkpoint is named."""
     verdict = StoredVerdict(AT, 4, is_valid=False, broken_at="000000000002", reason="it does not link")
     text = render(ChainEvidence(verdict, CHECKPOINT, None))
     assert text.startswith('<p class="notice">Altered after it was recorded. Do not rely on these values.</p>')
@@ -51,7 +51,7 @@ def test_a_report_of_a_broken_chain_has_a_warning() -> None:
 
 
 def test_a_new_chain_has_no_verdict_and_no_checkpoint() -> None:
-    """The report of a chain without a verification or checkpoint states that it has none yet."""
+    """Without a verification or checkpoint of the chain, the report says that there is none yet."""
     text = render(ChainEvidence(None, None, None))
     assert "The chain was not verified yet." in text
     assert "No checkpoint was signed yet." in text

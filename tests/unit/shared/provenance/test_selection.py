@@ -37,7 +37,7 @@ def get_code(target: str | None, scope_key: str | None) -> str:
     ],
 )
 def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: str | None, chain: ChainKey) -> None:
-    """A request with only a scope selects the scope's DomainEvents chain; without both, PlatformConfig is selected."""
+    """With a scope alone, the scope's DomainEvents chain is selected; without scope and target, PlatformConfig."""
     assert get_code(target, scope_key) == ""
     assert resolve_chain_to_read(target, scope_key) == chain
 
@@ -55,12 +55,12 @@ def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: 
     ],
 )
 def test_target_and_scope_must_match(target: str | None, scope_key: str | None, code: str) -> None:
-    """Targets of the workspace must have no scope, and all other targets need one; an empty scope has its own code."""
+    """Targets of the workspace have no scope, all other targets need one; an empty scope has its own error code."""
     assert get_code(target, scope_key) == code
 
 
 def test_amendments_are_written_through_their_own_routes() -> None:
-    """The route for events cannot write to the chain of amendments."""
+    """The route for events rejects the target of amendments."""
     assert resolve_chain_to_write("DomainEvents", "s") == ChainKey(Target.DOMAIN_EVENTS, "s")
     with pytest.raises(WorkspaceError) as raised:
         resolve_chain_to_write("DomainAmendments", "s")
@@ -69,7 +69,7 @@ def test_amendments_are_written_through_their_own_routes() -> None:
 
 @pytest.mark.parametrize("scope_key", [None, ""])
 def test_amendments_have_a_scope(scope_key: str | None) -> None:
-    """Amendments require a scope, because the workspace itself has no chain of amendments."""
+    """Amendments require a scope, because the workspace has no amendments chain of its own."""
     with pytest.raises(WorkspaceError) as raised:
         resolve_amendments_chain(scope_key)
     assert raised.value.code == "SCOPE_KEY_REQUIRED"
@@ -83,7 +83,7 @@ def test_a_record_id_is_optional(body: dict[str, Any], sequence: int | None) -> 
 
 @pytest.mark.parametrize("value", [None, 7, "7", "00000000000x", "0000000000007", ""])
 def test_a_malformed_record_id_is_rejected(value: Any) -> None:
-    """A malformed RecordID is rejected, and so is null, which does not count as missing."""
+    """A malformed RecordID is rejected; null counts as malformed, not as missing."""
     with pytest.raises(WorkspaceError) as raised:
         parse_record_id({"RecordID": value})
     assert "12 digits" in raised.value.detail

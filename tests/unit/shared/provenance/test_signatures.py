@@ -13,7 +13,7 @@ SIGNATURE = DecisionSignature(
 
 
 def test_a_signature_names_person_meaning_and_record() -> None:
-    """A decision's record contains the person, the meaning, the signed record, and the sign-in."""
+    """The record of a decision contains the person, the meaning, the signed record, and the sign-in."""
     assert SIGNATURE.to_members("ab" * 32) == {
         "UserID": "ann",
         "PrintedName": "Ann Example",
@@ -30,11 +30,11 @@ def test_a_signature_names_person_meaning_and_record() -> None:
     [({}, None), ({"Signature": None}, None), ({"Signature": "x"}, None), ({"Signature": {"a": 1}}, {"a": 1})],
 )
 def test_only_an_object_is_a_signature(content: dict[str, Any], signature: dict[str, Any] | None) -> None:
-    """A record without a signature object, for example of an earlier version, has no signature."""
+    """A record without a signature object has no signature, for example a record of an earlier version."""
     assert read_signature(content) == signature
 
 
-async def test_a_session_is_undecided_until_the_append() -> None:
+async def test_a_sign_in_is_used_after_the_append() -> None:
     """A sign-in counts as used only after its decision was appended, so that it can sign again after a failure."""
     session = SigningSession(SIGNATURE)
     await session.confirm()

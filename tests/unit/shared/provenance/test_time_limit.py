@@ -13,16 +13,16 @@ from tests.unit.shared.provenance.chains import BATCH, get_workspace_id
 
 
 class SilentStore(SqliteChainStore):
-    """Chain store that never responds."""
+    """Chain store that never replies."""
 
     async def read_tip(self, chain: ChainKey) -> Tip:
-        """Wait forever: this store never responds."""
+        """Wait forever."""
         await asyncio.Event().wait()
         return await super().read_tip(chain)
 
 
 async def test_a_verification_beyond_the_time_limit_has_no_verdict(tmp_path: Path) -> None:
-    """If verification exceeds its time limit, it raises TIMEOUT with advice and returns no verdict."""
+    """If verification exceeds its time limit, it raises TIMEOUT with advice, and returns no verdict."""
     store = SilentStore(tmp_path / "provenance.sqlite")
     with pytest.raises(WorkspaceError) as caught:
         await ChainVerifier(store, get_workspace_id, seconds=0.05).verify(BATCH)

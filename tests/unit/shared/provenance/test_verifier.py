@@ -1,4 +1,4 @@
-"""Tests that each kind of tampering with the file is reported at the correct record, with a reason."""
+"""Tests that verification reports each kind of tampering at the right record, with a reason."""
 
 import json
 import sqlite3
@@ -36,13 +36,13 @@ type Tampering = Callable[[sqlite3.Connection], Any]
     ids=["whole", "by1", "by2", "by4"],
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """Provide a chain of nine records and a chain of another scope, for serial and parallel verification."""
+    """Provide a chain of nine records and another chain, for serial and for parallel verification."""
     async with open_filled_ledger(tmp_path, COUNT, request.param) as opened:
         yield opened
 
 
 def execute_sql(*statements: str) -> Tampering:
-    """Return a function that tampers with the file by SQL, in which ``@`` stands for the number of the chain."""
+    """Return a function that changes the file by SQL; ``@`` is replaced with the number of the chain."""
 
     def work(connection: sqlite3.Connection) -> None:
         for statement in statements:
@@ -54,7 +54,7 @@ def execute_sql(*statements: str) -> Tampering:
 def reseal_records(
     first: int, change: Callable[[dict[str, Any]], None], *, last: int = COUNT, head: bool = True
 ) -> Tampering:
-    """Return a function that changes a record and then repairs hashes, links and filter fields."""
+    """Return a function that changes a record and then corrects hashes, links and filter fields."""
 
     def work(connection: sqlite3.Connection) -> None:
         rows = dict(connection.execute(f"SELECT sequence, canonical FROM records WHERE chain = {CHAIN}"))
@@ -74,7 +74,7 @@ def reseal_records(
 def replace_row(
     connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None
 ) -> str:
-    """Replace a row by a record that is valid when checked alone."""
+    """Replace a row with a record that is valid alone."""
     # Also deeper than the service's limit.
     text = canonical or rfc8785.dumps(value)
     fields = filter_columns(value)
@@ -93,7 +93,7 @@ def swap_records(one: int, other: int) -> Tampering:
 
 
 def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
-    """Return a function that nests a record to a number of levels."""
+    """Return a function that nests a record to this depth."""
     state: Any = {}
     for _ in range(depth - 2):
         state = [state]
@@ -101,19 +101,19 @@ def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
 
 
 def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
-    """Return a function that sets a member to an invalid value and repairs hashes and filter fields."""
+    """Return a function that sets a member to an invalid value and corrects hashes and filter fields."""
     return reseal_records(first, lambda record: record.update({name: value}))
 
 
 def copy_over(source: str, sequence: int) -> Tampering:
-    """Return a function that copies the content of another row into a record."""
+    """Return a function that replaces a record's content with that of another row."""
     names = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id"
     columns = f"({names}) = (SELECT {names} FROM records WHERE {source})"
     return execute_sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
 
 
 def insert_fork_beside(connection: sqlite3.Connection) -> None:
-    """Insert a second record with the sequence and predecessor of the fifth record."""
+    """Insert a second record with the sequence number and predecessor of the fifth record."""
     connection.execute("CREATE TABLE forged AS SELECT * FROM records")
     connection.execute("DROP TABLE records")
     connection.execute("ALTER TABLE forged RENAME TO records")
@@ -126,13 +126,13 @@ def insert_fork_beside(connection: sqlite3.Connection) -> None:
 
 
 def insert_fork_in_place(connection: sqlite3.Connection) -> None:
-    """Change the sixth record to link to the predecessor of the fifth."""
+    """Link the sixth record to the predecessor of the fifth."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
     replace_row(connection, 6, json.loads(text) | {"RecordID": format_record_id(6)})
 
 
 def add_space(connection: sqlite3.Connection) -> None:
-    """Add a space to the last record's text, and repair its hash and the head item."""
+    """Add a space to the text of the last record, and correct its hash and the head item."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 9").fetchone()
     hashed = replace_row(connection, 9, json.loads(text), text.replace(b":", b": ", 1))
     connection.execute("UPDATE chains SET hash = ? WHERE target = 'PlatformConfig'", (hashed,))
@@ -287,7 +287,10 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
 
 @pytest.mark.parametrize("name", MATRIX)
 async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
-    """For each kind of tampering, the first invalid record is reported with a reason, and the other chain is valid."""
+    """Verification reports the first invalid record with a reason, for each kind of tampering.
+
+    The other chain is valid.
+    """
     tampering, broken_at, reason = MATRIX[name]
     assert (await ledger.verify(PLATFORM)).chain_valid
     ledger.tamper(tampering)
@@ -300,7 +303,7 @@ async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
 
 
 async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
-    """Verify a chain in steps of two records, as the background verification does."""
+    """Verify a chain in steps of two records, as the background does."""
     run = await ledger.verifier.start(PLATFORM)
     while not await ledger.verifier.advance(run, 2):
         pass
@@ -319,7 +322,7 @@ async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
 
 
 def copy_past_the_end(connection: sqlite3.Connection) -> None:
-    """Copy the third record to the place after the last record."""
+    """Copy the third record to the position after the last record."""
     names = [row[1] for row in connection.execute("PRAGMA table_info(records)")]
     copied = ", ".join({"sequence": "10", "append_id": "'copy'"}.get(name, name) for name in names)
     connection.execute(f"INSERT INTO records SELECT {copied} FROM records WHERE chain = {CHAIN} AND sequence = 3")
@@ -333,7 +336,7 @@ def insert_fork_past_the_end(connection: sqlite3.Connection) -> None:
 
 
 def count_in_head(connection: sqlite3.Connection) -> None:
-    """Return a function that also updates the head item, so that it counts the record after the end."""
+    """Return a function that also counts the record after the end in the head item."""
     row = f"FROM records WHERE chain = chains.chain AND sequence = 10) {OF_PLATFORM}"
     connection.execute(f"UPDATE chains SET sequence = 10, hash = (SELECT hash {row}")
 
@@ -362,7 +365,7 @@ async def test_a_copy_is_not_a_fork(
 
 
 async def test_a_broken_record_is_named_before_a_fork(ledger: Ledger) -> None:
-    """If a fork precedes an edited record, BrokenAt names the edited record, and ForkDetected is true."""
+    """If a fork is before an edited record, BrokenAt is the edited record, and ForkDetected is true."""
     ledger.tamper(insert_fork_beside)
     ledger.tamper(execute_sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
     verdict = await ledger.verify(PLATFORM)
@@ -399,7 +402,7 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
 
 @pytest.mark.parametrize("name", CONSISTENT)
 async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, name: str) -> None:
-    """A chain that was rewritten with valid hashes is reported, because its newest checkpoint differs."""
+    """If a chain was rewritten with valid hashes, it contradicts its newest checkpoint and is reported."""
     tampering, broken_at, reason = CONSISTENT[name]
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
@@ -412,7 +415,7 @@ async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, n
 
 
 async def test_a_forged_checkpoint_is_found(ledger: Ledger) -> None:
-    """A checkpoint that was not signed by the workspace's key is not trusted."""
+    """A checkpoint without a signature of the workspace's key is not trusted."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (file,) = (ledger.folder / "checkpoints").rglob(made.name[-12:])
@@ -427,7 +430,7 @@ async def test_a_forged_checkpoint_is_found(ledger: Ledger) -> None:
 async def test_the_offline_verifier_finds_faults_of_an_export(
     ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In an export the offline verifier finds the same faults, and a checkpoint shows that the end was removed."""
+    """The offline verifier finds the same faults in an export; a checkpoint shows that records were removed."""
     await ledger.checkpoints.create(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
     ledger.tamper(tampering)
@@ -439,7 +442,7 @@ async def test_the_offline_verifier_finds_faults_of_an_export(
 async def test_the_offline_verifier_finds_forks_and_rewrites(
     ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The offline verifier reports forks by Hash, and finds a rewritten chain by its checkpoint."""
+    """The offline verifier reports a fork by its Hash, and a rewritten chain by its checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
     assert await verify_offline(ledger) == 0
     assert capsys.readouterr().out == "sound: 9 records, checkpoint of 9 agrees\n"
@@ -465,6 +468,6 @@ async def verify_offline(ledger: Ledger) -> int:
 
 
 async def test_a_chain_starts_with_its_genesis_hash(ledger: Ledger) -> None:
-    """The first record's PreviousHash must be the chain's own genesis hash."""
+    """The PreviousHash of the first record must be the chain's own genesis hash."""
     first = json.loads((await ledger.records(BATCH))[0].canonical)
     assert first["PreviousHash"] == compute_genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)

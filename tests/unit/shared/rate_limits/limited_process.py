@@ -1,4 +1,4 @@
-"""Instance in a test process: one principal sends requests at a constant rate, on an accelerated clock.
+"""Service instance in a test process, in which one principal sends requests on an accelerated clock.
 
 Arguments: ``sqlite`` or ``cosmos``, the file or the address, the factor of the clock, requests per minute of that
 clock, the budget, and the duration in seconds of that clock. The process prints ``ready`` and reads the start time of
@@ -20,7 +20,7 @@ from shared.runtime import Runtime
 
 
 class CountingStore:
-    """Store that counts its calls."""
+    """Store that counts calls."""
 
     def __init__(self, store: LeaseStore) -> None:
         self._store = store
@@ -47,7 +47,7 @@ def _open_store(kind: str, address: str) -> LeaseStore:
 
 
 async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:
-    """Send requests until the duration of the run is over."""
+    """Send requests until the end of the run."""
     store = CountingStore(_open_store(kind, address))
     await store.lease(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time())
     store.calls = 0

@@ -30,13 +30,13 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteLeaseStore]:
 
 
 async def is_request_admitted(limiter: RateLimiter, budget: Budget = FREE, principal: str = "p") -> bool:
-    """Send a request through the limiter; return whether it was admitted."""
+    """Send a request to the limiter; return whether it was admitted."""
     async with limiter.admit(principal, budget) as decision:
         return decision.rejection is None
 
 
 async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
-    """Exactly as many requests as the budget allows are admitted; the next is rejected with the time to wait."""
+    """Exactly as many requests as the budget are admitted; the next one is rejected with the time to wait."""
     clock = VirtualTime()
     limiter = RateLimiter(store, runtime=clock.runtime)
     remaining = []
@@ -59,7 +59,7 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
 async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
     store: SqliteLeaseStore, before: float, pause: float
 ) -> None:
-    """A caller that waits for the stated number of seconds, at most 60, is then admitted by every instance."""
+    """After the stated number of seconds, at most 60, a rejected caller is admitted by each instance."""
     clock = VirtualTime()
     first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     assert await is_request_admitted(first)
@@ -82,7 +82,7 @@ async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
 
 
 async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) -> None:
-    """Concurrent requests on all instances are counted together; a completed request frees its place."""
+    """Concurrent requests are counted over all instances; a completed request frees its place."""
     clock = VirtualTime()
     first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     async with AsyncExitStack() as open_requests:
@@ -130,7 +130,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 2
 async def test_no_window_exceeds_the_budget(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, float]], requests: int
 ) -> None:
-    """For any load on three instances, each 60 seconds have at most as many admitted requests as the budget."""
+    """Whatever the load on three instances is, any 60 seconds have at most as many admitted requests as the budget."""
     database = SqliteDatabase(tmp_path_factory.mktemp("limits") / "limits.sqlite", SCHEMA)
     clock, budget = VirtualTime(), Budget(requests, 1000)
     limiters = [RateLimiter(SqliteLeaseStore(database), runtime=clock.runtime) for _ in range(3)]
@@ -147,7 +147,7 @@ async def test_no_window_exceeds_the_budget(
 
 
 async def test_a_shared_budget_is_used_to_97_percent(store: SqliteLeaseStore) -> None:
-    """Under double load, four instances together admit 97 to 100 % of the budget."""
+    """At twice the budget's load, four instances together admit 97 to 100 % of the budget."""
     clock, budget = VirtualTime(), Budget(1000, 1000)
     limiters = [RateLimiter(store, runtime=clock.runtime) for _ in range(4)]
     let_in: list[Any] = []
@@ -159,7 +159,7 @@ async def test_a_shared_budget_is_used_to_97_percent(store: SqliteLeaseStore) ->
 
 
 async def test_a_caller_is_admitted_a_minute_after_the_clock_was_set_back(store: SqliteLeaseStore) -> None:
-    """If the clock is set back by an hour, a rejected caller is admitted after a minute at most."""
+    """If the clock is set back by an hour, a rejected caller is admitted after at most a minute."""
     clock, set_back = VirtualTime(), timedelta()
     runtime = Runtime(now=lambda: clock.now - set_back, monotonic=lambda: clock.seconds)
     limiter = RateLimiter(store, runtime=runtime)

@@ -21,12 +21,12 @@ OWN = TierLimits.model_validate({"requestsPerMinute": 7, "concurrent": 3})
     ],
 )
 def test_the_tier_determines_the_budget(tier: Tier, limits: TierLimits | None, budget: Budget) -> None:
-    """Only Enterprise workspaces can set rate limits; without them they have the budget of the tier Pro."""
+    """Only Enterprise workspaces can set rate limits; without own limits they have the budget of Pro."""
     assert get_budget(Catalog(tier=tier, limits=limits)) == budget
 
 
 def test_headers_follow_the_draft() -> None:
-    """The headers have the quota, the window, the remaining requests, and the seconds until more are available."""
+    """The headers state the quota, the window, the remaining requests, and the seconds until more are available."""
     assert RateLimitState(Budget(600, 20), 599, 60).build_headers() == {
         "RateLimit-Policy": '"default";q=600;w=60',
         "RateLimit": '"default";r=599;t=60',

@@ -23,7 +23,7 @@ PROCESSES, BUDGET, SPEED = 4, 1000, 8.0
 
 @dataclass(frozen=True)
 class ProcessReport:
-    """Report of an instance: the times of admitted requests on the common clock, and the number of store calls."""
+    """Times of the admitted requests of an instance, and its number of store calls."""
 
     admitted: Sequence[float]
     rejected: int
@@ -32,7 +32,7 @@ class ProcessReport:
 
 @pytest.fixture(params=["sqlite", "cosmos"])
 async def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[str, str]]:
-    """Return kind and address of a store."""
+    """Return the kind and address of a store."""
     if request.param == "sqlite":
         yield "sqlite", str(tmp_path / "limits.sqlite")
         return
@@ -42,7 +42,7 @@ async def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Async
 
 
 async def run_instances(store_address: tuple[str, str], rate: float, seconds: float) -> list[ProcessReport]:
-    """Let four instances send requests at a rate for some seconds of their accelerated clock."""
+    """Let four instances send requests at a rate for some seconds of the accelerated clock."""
     command = [sys.executable, str(SCRIPT), *store_address, *map(str, (SPEED, rate, BUDGET, seconds))]
     processes = [
         await asyncio.create_subprocess_exec(*command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdin=PIPE, stdout=PIPE)
@@ -57,7 +57,7 @@ async def run_instances(store_address: tuple[str, str], rate: float, seconds: fl
 
 
 async def test_four_processes_use_97_percent_of_the_budget(store_address: tuple[str, str]) -> None:
-    """Under double load, no minute exceeds the budget by more than 3 %, and the first uses at least 97 % of it."""
+    """At twice the budget's load, no minute exceeds the budget by over 3 %, and the first one uses at least 97 %."""
     reports = await run_instances(store_address, 2 * BUDGET / PROCESSES, 70)
     admitted = sorted(at for one in reports for at in one.admitted)
     assert len([at for at in admitted if at < 60]) >= 0.97 * BUDGET

@@ -29,7 +29,7 @@ SIGNER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "token-
 
 @dataclass
 class Environment:
-    """Services that sign decisions, and the events that they have recorded.
+    """Services that sign decisions, with the events that they recorded.
 
     Attributes:
         store: storage of attempts and sign-ins.
@@ -54,12 +54,12 @@ class Environment:
 
     @property
     def attempts(self) -> AttemptCounter:
-        """Service that counts refused attempts to sign."""
+        """Service that counts rejected attempts to sign."""
         return AttemptCounter(self.store, self, self._is_audited, self._announce, runtime=self.runtime)
 
     @property
     def sign_ins(self) -> SignInRegistry:
-        """Service that records the use of sign-ins."""
+        """Service that records which sign-ins were used."""
         return SignInRegistry(self.store, self._is_appended, runtime=self.runtime)
 
     async def append(
@@ -73,7 +73,7 @@ class Environment:
         return {}
 
     async def sign(self, sent: Any = APPROVAL, **changes: Any) -> str:
-        """Sign a decision; return an empty string, or the code of the refusal.
+        """Sign a decision; return an empty text, or the error code of the rejection.
 
         Args:
             sent: body property ``signature``.

@@ -1,4 +1,4 @@
-"""Tests of counting refused attempts to sign."""
+"""Tests of counting rejected attempts to sign."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def record_attempts(count: int) -> MemberAttempts:
-    """Return the attempts after some refusals, one each minute."""
+    """Return the attempts after some rejections, one each minute."""
     attempts = NONE
     for number in range(count):
         attempts = add_attempt(attempts, START + number * MINUTE, f"e{number}") or attempts
@@ -30,7 +30,7 @@ def record_attempts(count: int) -> MemberAttempts:
 
 
 def test_a_lock_out_is_stored_with_its_event() -> None:
-    """A lock-out and its event are stored together; earlier attempts are removed and do not count again."""
+    """A lock-out is stored together with its event; earlier attempts are removed and do not count again."""
     locked = record_attempts(MAX_ATTEMPTS)
     at = START + (MAX_ATTEMPTS - 1) * MINUTE
     assert locked.pending == (SuspiciousEvent(f"e{MAX_ATTEMPTS - 1}", at, MAX_ATTEMPTS, START),)
@@ -39,14 +39,14 @@ def test_a_lock_out_is_stored_with_its_event() -> None:
 
 
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
-    """Attempts during a lock-out do not extend it, so that a program that retries cannot lock a member out forever."""
+    """Attempts during a lock-out do not extend it, so that a repeating program cannot lock a member out forever."""
     locked = record_attempts(MAX_ATTEMPTS)
     assert add_attempt(locked, START + 10 * MINUTE, "x") is None
 
 
 @pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
 def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: int | None) -> None:
-    """The error of a locked member states the seconds until the lock-out ends, rounded up."""
+    """The error of a locked member states the seconds until the end of the lock-out, rounded up."""
     locked, at = record_attempts(MAX_ATTEMPTS), START + minutes * MINUTE
     if retry_after is None:
         check_lock(locked, at)
@@ -57,7 +57,7 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
 
 
 def test_the_first_challenge_of_a_token_does_not_count() -> None:
-    """The first refusal of a token because of an old sign-in is no attempt, because the member did not know its age."""
+    """A token's first rejection because of an old sign-in is no attempt, because its age was unknown to the member."""
     challenged = add_challenge(NONE, "t0", START, "e")
     assert challenged is not None
     assert (challenged.times, challenged.challenged) == ((), ("t0",))
@@ -70,7 +70,7 @@ def test_the_first_challenge_of_a_token_does_not_count() -> None:
 
 
 def test_a_reported_event_is_removed_once() -> None:
-    """Removing a reported lock-out event again changes nothing."""
+    """Removing a reported lock-out event a second time changes nothing."""
     locked = record_attempts(MAX_ATTEMPTS)
     reported = remove_reported(locked, locked.pending[0].append_id)
     assert reported is not None
@@ -79,7 +79,7 @@ def test_a_reported_event_is_removed_once() -> None:
 
 
 def test_stored_attempts_are_read_back() -> None:
-    """Storing and reading attempts restores all attributes, before and after a lock-out."""
+    """Attempts that are stored and read again are equal, before and after a lock-out."""
     for attempts in (
         NONE,
         record_attempts(2),

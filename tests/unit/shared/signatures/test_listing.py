@@ -1,4 +1,4 @@
-"""Tests of the list of all signatures, which an index over the audit chains provides."""
+"""Tests of the list of all signatures, which comes from an index over the audit chains."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -29,7 +29,7 @@ QUERY = {"kql": "Telemetry | count", "parameters": []}
 
 @dataclass
 class Lists:
-    """Chains in a folder, and the list of their signatures.
+    """Chains in a folder, with the list of their signatures.
 
     Attributes:
         ledger: the chains.
@@ -40,7 +40,7 @@ class Lists:
     index: SqliteSignatureIndex
 
     def open(self) -> SignatureList:
-        """Return the list of signatures as another process opens it."""
+        """Return the list of signatures of another process."""
         return SignatureList(self.index, self.ledger.store)
 
     async def read(self, limit: int = 10) -> list[tuple[Any, ...]]:
@@ -80,7 +80,7 @@ def build_event(user: str, **changes: Any) -> dict[str, Any]:
 
 
 async def test_existing_records_are_listed(lists: Lists) -> None:
-    """The list has the signatures of all existing records and new signatures at once, newest first."""
+    """The list has the signatures of all existing records, and new ones at once, newest first."""
     await append_decisions(lists.ledger, 2)
     target = "DomainAmendments"
     assert await lists.read() == [(target, CHAIN.scope_key, "000000000004"), (target, CHAIN.scope_key, "000000000002")]
@@ -96,7 +96,7 @@ async def test_existing_records_are_listed(lists: Lists) -> None:
 
 @pytest.mark.parametrize("is_forward", [False, True], ids=["back", "back and forward"])
 async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists, *, is_forward: bool) -> None:
-    """A signature in a new chain is listed even if its time is before the time of the last indexing run."""
+    """A signature in a new chain is listed, even if its time is before the last run of the indexing."""
     ahead = SignatureList(lists.index, lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30)))
     assert await ahead.complete(9)
     await append_decisions(lists.ledger, 1)
@@ -104,8 +104,8 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists
     assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 1
 
 
-async def test_signatures_of_queries(lists: Lists) -> None:
-    """A signed approval of a query is listed, with the property names that records use."""
+async def test_signatures_of_queries_are_listed(lists: Lists) -> None:
+    """A signed approval of a query is listed with the property names of records."""
     await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=EVENT_ID)
     [entry] = (await lists.open().list_signatures(ALL, "", 10)).signatures
     assert entry.content == {
@@ -126,29 +126,29 @@ async def test_signatures_of_queries(lists: Lists) -> None:
 @pytest.mark.parametrize(
     "changes", [{"userId": "bob"}, {"recordHash": "0" * 64}, {"signedAt": "now"}, {"signedAt": 1}, {"extra": 1}]
 )
-async def test_forged_events(lists: Lists, changes: dict[str, Any]) -> None:
-    """An event with the signature of another member, or whose signature does not match the query, is not listed."""
+async def test_forged_signatures_are_not_listed(lists: Lists, changes: dict[str, Any]) -> None:
+    """An event is not listed if its signature belongs to another member or does not match the query."""
     await lists.ledger.events.write(PLATFORM, "ann", build_event("ann", **changes), append_id=EVENT_ID)
     assert await lists.read() == []
 
 
 @pytest.mark.parametrize("append_id", ["", "0123456789abcdef0123456789abcdef"])
-async def test_events_that_members_write(lists: Lists, append_id: str) -> None:
-    """An event that a member wrote through the API is not listed, even in the form of a signed decision."""
+async def test_events_of_members_are_not_listed(lists: Lists, append_id: str) -> None:
+    """An event that a member wrote over the API is not listed, even if it looks like a signed decision."""
     await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=append_id)
     assert await lists.read() == []
 
 
-async def test_records_without_a_valid_signature(lists: Lists) -> None:
-    """Decisions without a complete signature, amendments, and damaged records are not listed."""
+async def test_records_without_a_valid_signature_are_not_listed(lists: Lists) -> None:
+    """Amendments, damaged records, and decisions without a complete signature are not listed."""
     await append_decision(lists.ledger, "000000000009", {})
     await append_decision(lists.ledger, "000000000008", SIGNATURE.to_members("0" * 64))
     lists.ledger.tamper(lambda connection: connection.execute("UPDATE records SET hash = 'x' WHERE sequence = 2"))
     assert await lists.read() == []
 
 
-async def test_the_time_limit(lists: Lists) -> None:
-    """Until the first indexing run is complete, the list is unavailable; each next run continues the indexing."""
+async def test_the_list_is_unavailable_until_it_is_indexed(lists: Lists) -> None:
+    """Until the first indexing is complete, the list is unavailable; each run continues the indexing."""
     await append_decisions(lists.ledger, 1)
     listing = lists.open()
     assert await listing.complete(-1) is False
@@ -156,7 +156,7 @@ async def test_the_time_limit(lists: Lists) -> None:
     assert len(await lists.read()) == 1
 
 
-async def test_the_list_while_it_is_indexed(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_cannot_complete_the_index_gets_503(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a request cannot complete the index within its time limit, it gets 503 with Retry-After."""
     await append_decisions(lists.ledger, 1)
     monkeypatch.setattr("shared.signatures.listing.INDEX_SECONDS", -1.0)

@@ -1,4 +1,4 @@
-"""Tests of the rule that a sign-in can sign only one decision."""
+"""Tests of the rule that a sign-in signs only one decision."""
 
 from datetime import timedelta
 
@@ -13,21 +13,21 @@ USED = "sign in again for each signature"
 
 
 async def test_a_sign_in_signs_once(environment: Environment) -> None:
-    """A sign-in that has signed a decision cannot sign another decision, also after its lease has ended."""
+    """After a sign-in has signed a decision, it cannot sign another one, also after its lease has ended."""
     assert await environment.sign(max_age=0) == ""
     environment.at += LEASE + SECOND
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
 
 
-async def test_a_sign_in_that_signed_under_another_policy(environment: Environment) -> None:
-    """If the policy changes to one signature for each sign-in, a sign-in that has already signed cannot sign again."""
+async def test_a_used_sign_in_cannot_sign_after_a_policy_change(environment: Environment) -> None:
+    """If the policy changes to one signature per sign-in, a sign-in that has signed before cannot sign again."""
     assert await environment.sign() == ""
     assert await environment.sign() == ""
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
 
 
-async def test_an_unfinished_use(environment: Environment) -> None:
-    """While a decision is being appended, its sign-in can sign a retry of the decision, but no other decision."""
+async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> None:
+    """While a decision is being appended, its sign-in can sign a retry of this decision, but no other decision."""
     await environment.sign_ins.claim("name", "a", CHAIN)
     await environment.sign_ins.claim("name", "a", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
@@ -39,8 +39,8 @@ async def test_an_unfinished_use(environment: Environment) -> None:
         await environment.sign_ins.confirm("name", "a")
 
 
-async def test_a_process_that_ended_before_the_decision(environment: Environment) -> None:
-    """If a process ended before the decision was appended, its sign-in can sign again."""
+async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environment: Environment) -> None:
+    """If a process ends before the decision is appended, its sign-in can sign again."""
     await environment.sign_ins.claim("name", "a", CHAIN)
     environment.at += LEASE + SECOND
     await environment.sign_ins.claim("name", "b", CHAIN)
@@ -48,8 +48,8 @@ async def test_a_process_that_ended_before_the_decision(environment: Environment
         await environment.sign_ins.confirm("name", "a")
 
 
-async def test_a_process_that_ended_after_the_decision(environment: Environment) -> None:
-    """If a process ended after the decision was appended, its sign-in cannot sign again."""
+async def test_a_process_that_ends_after_the_append_uses_its_sign_in(environment: Environment) -> None:
+    """If a process ends after the decision is appended, its sign-in cannot sign again."""
     await environment.sign_ins.claim("name", "a", CHAIN)
     environment.appended.add("a")
     environment.at += LEASE + SECOND

@@ -1,4 +1,4 @@
-"""Tests of the checks of a signature, and of the lock-out after refused attempts."""
+"""Tests of the checks of signatures and of the lock-out after rejected attempts."""
 
 from datetime import timedelta
 from typing import Any
@@ -27,8 +27,10 @@ from tests.unit.shared.signatures.environment import Environment
         ({"meaning": "approval"}, {"client_id": "tool", "via": CredentialKind.API_KEY}, ""),
     ],
 )
-async def test_order_of_refusals(environment: Environment, sent: Any, changes: dict[str, Any], code: str) -> None:
-    """The form of a signature is checked first, then the sign-in, then the person."""
+async def test_form_sign_in_and_person_are_checked_in_order(
+    environment: Environment, sent: Any, changes: dict[str, Any], code: str
+) -> None:
+    """The form of a signature is checked first, then the sign-in, and then the person."""
     assert await environment.sign(sent, **changes) == code
 
 
@@ -40,23 +42,23 @@ async def test_order_of_refusals(environment: Environment, sent: Any, changes: d
 async def test_attempts_of_others_do_not_lock_a_member(
     environment: Environment, changes: dict[str, Any], code: str, age: int
 ) -> None:
-    """Refused attempts with delegated tokens, or with keys that other people created, do not count for the member."""
+    """Rejected attempts with delegated tokens, or with keys that others created, do not count for the member."""
     expected = code if age == 10 else "REAUTHENTICATION_REQUIRED"
     for _ in range(10):
         assert await environment.sign(age=age, **changes) == expected
     assert await environment.sign() == ""
 
 
-async def test_refusals_of_used_sign_ins_count(environment: Environment) -> None:
-    """A refusal because the sign-in was already used counts as an attempt, even if it is the first of a token."""
+async def test_rejections_of_used_sign_ins_count(environment: Environment) -> None:
+    """A rejection because the sign-in was used before counts as an attempt, even if it is a token's first."""
     assert await environment.sign(max_age=0) == ""
     for _ in range(5):
         assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
 
 
-async def test_a_sign_in_that_another_decision_took_over(environment: Environment) -> None:
-    """If another decision uses the sign-in before the append, the refusal counts as an attempt."""
+async def test_a_sign_in_used_by_another_decision_counts(environment: Environment) -> None:
+    """If another decision uses the sign-in before the append, the rejection counts as an attempt."""
 
     async def take_over_sign_in() -> None:
         environment.at += LEASE + timedelta(seconds=1)
@@ -68,8 +70,8 @@ async def test_a_sign_in_that_another_decision_took_over(environment: Environmen
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
 
 
-async def test_other_refusals_of_a_decision_do_not_count(environment: Environment) -> None:
-    """If a decision is rejected for another reason than its signature, no attempt counts, and its sign-in is free."""
+async def test_other_rejections_do_not_count(environment: Environment) -> None:
+    """If a decision is rejected for a reason other than its signature, no attempt counts and its sign-in is free."""
 
     async def reject() -> None:
         raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", "Another person has decided.")

@@ -1,4 +1,4 @@
-"""Tests of the lock-out after too many refused attempts to sign."""
+"""Tests of the lock-out after too many rejected attempts to sign."""
 
 from datetime import timedelta
 
@@ -7,8 +7,8 @@ from tests.unit.shared.signatures.environment import START, Environment
 MINUTE = timedelta(minutes=1)
 
 
-async def test_the_fifth_attempt_locks(environment: Environment) -> None:
-    """The fifth refused attempt within 15 minutes locks the member, and the lock-out is reported once."""
+async def test_the_fifth_attempt_locks_the_member_out(environment: Environment) -> None:
+    """The fifth rejected attempt within 15 minutes locks the member out, and this is reported once."""
     for number in range(6):
         environment.at = START + number * MINUTE
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"
@@ -30,22 +30,22 @@ async def test_the_fifth_attempt_locks(environment: Environment) -> None:
 
 
 async def test_old_attempts_do_not_count(environment: Environment) -> None:
-    """Refused attempts to sign count for 15 minutes."""
+    """Rejected attempts count for 15 minutes."""
     for number in range(10):
         environment.at = START + 4 * number * MINUTE
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"
     assert await environment.sign() == ""
 
 
-async def test_first_challenges_of_tokens(environment: Environment) -> None:
-    """The first refusal of each token because of an old sign-in does not count as an attempt."""
+async def test_first_rejections_of_tokens_do_not_count(environment: Environment) -> None:
+    """The first rejection of each token because of an old sign-in does not count as an attempt."""
     for number in range(10):
         assert await environment.sign(age=400, credential_id=f"token-{number}") == "REAUTHENTICATION_REQUIRED"
     assert await environment.sign() == ""
 
 
-async def test_interrupted_reports(environment: Environment) -> None:
-    """If the report of a lock-out fails, it is repeated later and succeeds once."""
+async def test_an_interrupted_report_is_repeated(environment: Environment) -> None:
+    """If the report of a lock-out fails, it is repeated until it has succeeded once."""
     environment.is_available = False
     for _ in range(6):
         assert await environment.sign(age=400) == "REAUTHENTICATION_REQUIRED"

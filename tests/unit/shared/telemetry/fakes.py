@@ -15,7 +15,7 @@ MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 def build_connection(lookup: str, **members: Any) -> Connection:
-    """Return a connection from members of the workspace document."""
+    """Return a connection with these members of the workspace document."""
     return Connection.model_validate({"lookup": lookup, "name": lookup, "type": "CLOUD_EVENT_HUB", **members})
 
 
@@ -34,7 +34,7 @@ def build_catalog(
 
 
 def build_catalog_getter(stored_catalog: Catalog) -> CurrentCatalog:
-    """Return an asynchronous function that always returns the catalog."""
+    """Return an asynchronous function that returns this catalog."""
 
     async def get_catalog() -> Catalog:
         return stored_catalog
@@ -43,13 +43,13 @@ def build_catalog_getter(stored_catalog: Catalog) -> CurrentCatalog:
 
 
 def build_event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:
-    """Return an event of partition 0, enqueued one second later than the event with the previous number."""
+    """Return an event in partition 0, enqueued a second after the event with the number before."""
     enqueued_at = datetime.fromtimestamp(MOMENT.timestamp() + sequence_number, UTC)
     return HubEvent(body, "0", sequence_number, enqueued_at, properties, device)
 
 
 class Hub:
-    """Fake hub that stores messages, and rejects all sends while ``down`` is set."""
+    """Fake hub that stores messages, and rejects them while ``down`` is set."""
 
     def __init__(self) -> None:
         self.sends: list[tuple[str, list[HubMessage]]] = []
@@ -77,7 +77,7 @@ class States:
         self.statuses: list[tuple[str, str]] = []
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count the messages after the highest sequence number that was counted before."""
+        """Count the messages after the highest sequence number counted so far."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))
             highest = self.highest.get((each.connection, each.source), -1)

@@ -51,8 +51,8 @@ def _catch_fields(body: object, source: Connection = RIG) -> list[str]:
     return [error["field"] for error in errors]
 
 
-def test_extracted_members() -> None:
-    """Timestamp, message id and device id are removed from the payload and sent as event properties."""
+def test_time_and_ids_become_event_properties() -> None:
+    """Timestamp, message id and device id are removed from the payload and become event properties."""
     (message,) = to_hub_messages(
         RIG,
         {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
@@ -71,8 +71,8 @@ def test_extracted_members() -> None:
     )
 
 
-def test_defaults() -> None:
-    """A missing time, id or device is replaced by the time of receipt, a new id and the connection's lookup."""
+def test_missing_values_get_defaults() -> None:
+    """A missing time, id or device becomes the time of receipt, a new id and the connection's lookup."""
     first, second = to_hub_messages(RIG, [{}, {}], RECEIVED)
     assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
     assert first.properties["deviceId"] == "pump-rig"
@@ -85,10 +85,10 @@ def test_defaults() -> None:
     st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=256),
     st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=256),
 )
-def test_payload(
+def test_the_payload_has_no_time_and_ids(
     message: dict[str, Any], timestamp: datetime | None, message_id: str | None, device_id: str | None
 ) -> None:
-    """The payload is the received object without the extracted members (time and ids)."""
+    """The payload is the received object without its time and ids."""
     written = {
         "timestamp": timestamp.isoformat() if timestamp else None,
         "messageId": message_id,
@@ -106,7 +106,7 @@ def test_payload(
 
 
 def test_all_invalid_fields_are_listed() -> None:
-    """All invalid fields of all messages are listed with index and name."""
+    """Each invalid field of each message is listed with index and name."""
     assert _catch_fields([{}, {"timestamp": "2026-01-05T08:00:00", "messageId": 7}, 5, {"deviceId": ""}]) == [
         "[1].timestamp",
         "[1].messageId",
@@ -130,12 +130,12 @@ def test_all_invalid_fields_are_listed() -> None:
     ],
 )
 def test_invalid_bodies_are_rejected(body: object, fields: list[str]) -> None:
-    """A body that is not a message or has an invalid member is rejected with the name of the field."""
+    """A body that is not a message, or has an invalid member, is rejected with the field's name."""
     assert _catch_fields(body) == fields
 
 
-def test_pointers_of_the_connection() -> None:
-    """If the connection has pointers, they select the extracted members, and members with default names are payload."""
+def test_pointers_select_time_and_ids() -> None:
+    """If the connection has pointers, they select time and ids, and members with the default names are payload."""
     body = {
         "ts": 1767600000250,
         "meta": {"device": "d", "line": 3},
@@ -156,7 +156,7 @@ def test_pointers_of_the_connection() -> None:
 
 
 def test_missing_pointers_give_defaults() -> None:
-    """If a pointer is empty, or its member is missing, the default value is used."""
+    """If a pointer is empty, or leads to no member, the default value is used."""
     empty = build_connection(
         "empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], "")
     )
@@ -170,7 +170,7 @@ def test_missing_pointers_give_defaults() -> None:
 
 
 def test_invalid_extracted_values_are_reported() -> None:
-    """An invalid value is reported with its index, its path and the pointer."""
+    """An invalid time or id is reported with index, path and pointer."""
     body = [{}, {"ts": "2026-01-05T08:00:00Z", "meta": {"device": None}, "a/b": ""}]
     assert _catch_fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
     with pytest.raises(WorkspaceError, match=r"^ts: must be a number .* \(pointer /ts\); a/b: .* \(pointer /a~1b\)$"):
@@ -179,7 +179,7 @@ def test_invalid_extracted_values_are_reported() -> None:
 
 @pytest.mark.parametrize("name", ["metrics", "", "x" * 100])
 def test_a_batch_within_an_object_is_rejected(name: str) -> None:
-    """An object whose only member is an array of objects is rejected, and the error shows the expected form."""
+    """An object whose only member is an array of objects is rejected with the expected form."""
     with pytest.raises(WorkspaceError, match="send only the array") as caught:
         to_hub_messages(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
     assert caught.value.members["errors"][0]["field"] == (name[:64] or "body")  # type: ignore[index]
@@ -196,27 +196,27 @@ def test_a_batch_within_an_object_is_rejected(name: str) -> None:
     ],
 )
 def test_objects_with_other_content_are_messages(body: object) -> None:
-    """An object that also has other members, or whose array has other elements than objects, is a message."""
+    """An object with further members, or whose array has other elements than objects, is a message."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 
 
-def test_pointer_into_a_batch() -> None:
-    """If a pointer of the connection selects a value within the object's array, the object is one message."""
+def test_a_pointer_into_an_array_makes_a_message() -> None:
+    """If a pointer of the connection leads into the object's array, the object is one message."""
     source = build_connection("readings", source={"deviceIdPointer": "/readings/0/id"})
     (message,) = to_hub_messages(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"
     assert parse(message.body) == {"readings": [{}, {"id": "e"}]}
 
 
-def test_largest_array() -> None:
-    """An array with the maximum of 500 messages is accepted, in order."""
+def test_500_messages_are_accepted() -> None:
+    """An array of 500 messages, which is the maximum, is accepted in order."""
     messages = to_hub_messages(RIG, [{"n": number} for number in range(500)], RECEIVED)
     assert [parse(message.body)["n"] for message in messages] == list(range(500))
 
 
-def test_message_size() -> None:
-    """A message of 256 KiB is accepted; a message with one more byte is rejected with its index."""
+def test_a_message_over_256_kib_is_rejected() -> None:
+    """A message of 256 KiB is accepted; one byte more is rejected with the message's index."""
     empty = len(b'{"a":""}')
     fits = {"a": "x" * (256 * 1024 - empty)}
     assert len(to_hub_messages(RIG, [fits, fits], RECEIVED)) == 2
@@ -226,7 +226,7 @@ def test_message_size() -> None:
     assert [error["field"] for error in caught.value.members["errors"]] == ["[1]"]  # type: ignore[attr-defined]
 
 
-def test_disabled_connection() -> None:
+def test_a_disabled_connection_accepts_no_telemetry() -> None:
     """A disabled connection accepts no telemetry."""
     with pytest.raises(WorkspaceError) as caught:
         to_hub_messages(OFF, {}, RECEIVED)
@@ -234,11 +234,11 @@ def test_disabled_connection() -> None:
 
 
 async def has_space() -> None:
-    """Do nothing: new data is always accepted."""
+    """Return at once, because there is always space."""
 
 
 async def test_a_full_disk_rejects_valid_telemetry_only() -> None:
-    """A full disk rejects valid telemetry and sends nothing; errors of the request have priority."""
+    """If the disk is full, valid telemetry is rejected and not sent; errors of the request have priority."""
     disk, hub = DiskGuard(SmallDisk()), Hub()
     service = TelemetryService(CURRENT, hub, require_space=disk.require_space)
     codes = []
@@ -259,7 +259,7 @@ class SmallDisk:
 
 
 async def test_service_sends_to_the_hub() -> None:
-    """When the call returns, the messages are in the hub ``telemetry``; the call returns their number."""
+    """When the call returns, the messages are in the hub ``telemetry``, and it returns their number."""
     hub = Hub()
     assert await TelemetryService(CURRENT, hub, require_space=has_space).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
     assert [name for name, _ in hub.sends] == ["telemetry"]
@@ -279,8 +279,8 @@ async def test_service_sends_to_the_hub() -> None:
         ("off", {}, "CONNECTION_DISABLED"),
     ],
 )
-async def test_order_of_checks(lookup: str, body: object, code: str) -> None:
-    """An invalid body is reported before an unknown connection, and an unknown connection before a disabled one."""
+async def test_invalid_bodies_are_reported_before_the_connection(lookup: str, body: object, code: str) -> None:
+    """An invalid body is reported before an unknown connection, and this before a disabled one."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
         await TelemetryService(CURRENT, hub, require_space=has_space).accept(lookup, body)
@@ -294,12 +294,12 @@ DEFAULT = TelemetryPolicy()
 
 
 def build_message(place: str = "", *, ahead: float = 0, device: str | None = None) -> AcceptedMessage:
-    """Return a message whose timestamp is the given seconds in the future."""
+    """Return a message whose timestamp is this number of seconds in the future."""
     return AcceptedMessage(NOW + timedelta(seconds=ahead), None, device, b"{}", place)
 
 
 def test_the_policy_can_require_bound_credentials() -> None:
-    """If the policy requires bound credentials, an unbound one is rejected; a bound one may use its connections."""
+    """If the policy requires bound credentials, unbound ones are rejected; a bound one can use its connections."""
     strict = TelemetryPolicy.model_validate({"requireBoundKeys": True})
     check_binding(DEFAULT, None, "rig")
     check_binding(strict, TelemetryBinding(("rig",)), "rig")
@@ -311,7 +311,7 @@ def test_the_policy_can_require_bound_credentials() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 300])
 def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
-    """A timestamp can be in the future by at most the number of seconds in the policy."""
+    """A timestamp may be in the future by at most the seconds in the policy."""
     policy = TelemetryPolicy.model_validate({"maxAheadSeconds": seconds})
     check_messages([build_message(ahead=seconds), build_message(ahead=-1e9)], STRICT_RIG, policy, None, NOW)
     late = [build_message("[0]"), build_message("[1]", ahead=seconds + 0.001)]
@@ -322,7 +322,7 @@ def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
 
 
 def test_the_policy_can_require_declared_devices() -> None:
-    """If the policy requires declared devices, a device must be declared, unless the connection declares no devices."""
+    """If the policy requires declared devices, others are rejected, unless the connection declares none."""
     strict = TelemetryPolicy.model_validate({"requireDeclaredDevices": True})
     check_messages([build_message(device="other")], STRICT_RIG, DEFAULT, None, NOW)
     check_messages([build_message(device="rig-1")], STRICT_RIG, strict, None, NOW)
@@ -332,7 +332,7 @@ def test_the_policy_can_require_declared_devices() -> None:
 
 
 def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
-    """If a message has no device id, the devices of the binding must match the lookup of the connection."""
+    """For a message without a device id, the binding's devices must match the connection's lookup."""
     check_messages([build_message()], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("rig",)), NOW)
     with pytest.raises(WorkspaceError) as caught:
         check_messages([build_message("line 7")], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("x",)), NOW)
@@ -348,7 +348,7 @@ def test_the_number_of_errors_is_limited() -> None:
 
 
 def test_errors_of_other_messages_are_listed_too() -> None:
-    """One reply lists both the messages that cannot be parsed and the messages that break a rule."""
+    """One reply lists messages that cannot be parsed and messages that break a rule."""
     with pytest.raises(WorkspaceError) as caught:
         check_messages(
             [build_message("[0]", ahead=1e6)], STRICT_RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")]
@@ -371,7 +371,7 @@ class ClosableHub(Hub):
 
 
 async def test_messages_and_errors_pass_through() -> None:
-    """The traced sender returns the results and raises the errors of the wrapped sender."""
+    """The traced sender returns the results and raises the errors of the sender that it wraps."""
     hub = ClosableHub()
     sender = InstrumentedSender(hub, "eventhubs")
     await sender.send("telemetry", MESSAGES)

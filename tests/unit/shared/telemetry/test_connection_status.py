@@ -27,8 +27,8 @@ STATUSES = ConnectionStatuses(parse_event_hub_sources("press/oi,oven/$Default"))
         ({"source": {"eventHub": "other"}, "enabled": False}, None, "DISCONNECTED"),
     ],
 )
-def test_status_of_a_connection(fields: dict[str, object], state: ConnectionState | None, status: str) -> None:
-    """A connection whose Event Hub the deployment does not read has the status error and a reason."""
+def test_an_unread_event_hub_is_an_error(fields: dict[str, object], state: ConnectionState | None, status: str) -> None:
+    """If the deployment does not read a connection's Event Hub, the connection has the status error with a reason."""
     named = {"lookup": "a", "name": "A", "type": "CLOUD_EVENT_HUB", **fields}
     derived = STATUSES.derive(Connection.model_validate(named), state)
     assert derived.status == status
@@ -36,8 +36,8 @@ def test_status_of_a_connection(fields: dict[str, object], state: ConnectionStat
     assert derived.reason is None or "EVENT_HUB_SOURCES" in derived.reason
 
 
-def test_statistics_of_a_connection() -> None:
-    """The statistics have the number of received messages, which is 0 without a stored state."""
+def test_statistics_count_received_messages() -> None:
+    """The statistics of a connection have the number of received messages, which is 0 without a stored state."""
     assert describe_statistics(None) == {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}
     assert describe_statistics(CONNECTED) == {
         "messagesReceived": 7,

@@ -6,23 +6,23 @@ from shared.telemetry.event_hub_sources import EventHubSource, parse_event_hub_s
 
 
 def test_each_entry_is_a_source() -> None:
-    """Each entry of the setting is a hub with a consumer group; spaces and duplicates are ignored."""
+    """Each entry of the setting is a hub with a consumer group; blanks and duplicates are ignored."""
     sources = parse_event_hub_sources(" plant/$Default, line-1/oi ,,plant/$Default")
     assert sources == (EventHubSource("plant", "$Default"), EventHubSource("line-1", "oi"))
     assert [one.name for one in sources] == ["plant/$Default", "line-1/oi"]
 
 
 def test_function_names_have_only_valid_characters() -> None:
-    """In function names, characters that are not allowed are replaced by underscores."""
+    """In function names, underscores replace forbidden characters."""
     assert EventHubSource("line-1", "$Default").function_name == "ingest_line_1__Default"
 
 
 @pytest.mark.parametrize("entry", ["plant", "/oi", "plant/", "plant/oi/x", "-plant/oi", "pl ant/oi"])
 def test_an_invalid_entry_is_skipped(entry: str) -> None:
-    """An invalid entry of the setting does not prevent the other entries from being read."""
+    """If an entry of the setting is invalid, the other entries are still read."""
     assert parse_event_hub_sources(f"{entry},good/oi") == (EventHubSource("good", "oi"),)
 
 
 def test_function_names_are_unique() -> None:
-    """An entry whose function name is already used is skipped."""
+    """If the function name of an entry is in use, the entry is skipped."""
     assert parse_event_hub_sources("a-b/oi,a.b/oi") == (EventHubSource("a-b", "oi"),)

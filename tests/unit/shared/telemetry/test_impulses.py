@@ -24,8 +24,8 @@ EXAMPLE = Impulse(
 )
 
 
-def test_wire_format() -> None:
-    """The serialised impulse has exactly the documented members."""
+def test_an_impulse_has_the_documented_members() -> None:
+    """A serialised impulse has exactly the documented members."""
     assert orjson.loads(encode_impulse(EXAMPLE)) == {
         "ID": "m-1",
         "Timestamp": "2026-01-05T08:00:00.250000Z",
@@ -53,19 +53,19 @@ IMPULSES = st.builds(
 
 
 @given(IMPULSES)
-def test_round_trip(impulse: Impulse) -> None:
-    """Encoding and decoding an impulse restores it, for any year and any number."""
+def test_an_impulse_is_decoded_unchanged(impulse: Impulse) -> None:
+    """An impulse that is encoded and decoded is unchanged, for any year and number."""
     assert decode_impulse(encode_impulse(impulse)) == impulse
 
 
 @given(IMPULSES)
 def test_a_known_text_of_the_payload_is_copied(impulse: Impulse) -> None:
-    """If the JSON text of the payload is known, it is copied, and the encoded impulse is the same as without it."""
+    """If the JSON text of a payload is known, it is copied; the encoded impulse is the same."""
     assert encode_impulse(impulse, serialise(impulse.payload)) == encode_impulse(impulse)
 
 
 def test_the_depth_of_a_known_text_is_checked() -> None:
-    """A payload that is nested too deeply is rejected, also if its JSON text is known."""
+    """A payload with too many levels is rejected, also if its JSON text is known."""
     deep: list[object] = []
     for _ in range(1_023):
         deep = [deep]
@@ -77,13 +77,13 @@ def test_the_depth_of_a_known_text_is_checked() -> None:
 
 @given(IMPULSES)
 def test_texts_are_copied_from_an_impulse(impulse: Impulse) -> None:
-    """Texts that are copied from an encoded impulse equal the texts of the decoded impulse."""
+    """Texts that are copied from an encoded impulse equal those of the decoded impulse."""
     assert read_impulse_texts(encode_impulse(impulse)) == to_impulse_texts(impulse)
 
 
 @given(IMPULSES, st.permutations(["ID", "Timestamp", "Source", "Subject", "Headers", "Metadata", "Payload"]))
 def test_texts_of_other_senders_are_decoded(impulse: Impulse, order: list[str]) -> None:
-    """An impulse with another order of members or with white space gives the same texts."""
+    """An impulse with white space or another order of members gives the same texts."""
     members = orjson.loads(encode_impulse(impulse))
     text = json.dumps({name: members[name] for name in order}, indent=1).encode()
     assert read_impulse_texts(text) == to_impulse_texts(decode_impulse(text))
@@ -104,7 +104,7 @@ def test_texts_of_other_senders_are_decoded(impulse: Impulse, order: list[str]) 
     ],
 )
 def test_invalid_members_are_reported(change: dict[str, object], named: str) -> None:
-    """An object that is not an impulse is rejected with the name of the invalid member."""
+    """An object that is not an impulse is rejected with the name of an invalid member."""
     wrong = orjson.loads(encode_impulse(EXAMPLE)) | change
     with pytest.raises(ValueError, match=f"^{named}: "):
         decode_impulse(orjson.dumps(wrong))
@@ -113,7 +113,7 @@ def test_invalid_members_are_reported(change: dict[str, object], named: str) -> 
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"1", b"{"])
-def test_not_an_impulse(text: bytes) -> None:
+def test_a_text_that_is_no_object_is_rejected(text: bytes) -> None:
     """A text that is not a JSON object raises a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  two parsers' words
         decode_impulse(text)

@@ -42,7 +42,7 @@ CATALOG = build_catalog(
 
 
 class Plant:
-    """Ingestor with a fake hub and a fake state store."""
+    """Ingestion with a fake hub and a fake state store."""
 
     def __init__(self) -> None:
         self.hub = Hub()
@@ -50,14 +50,14 @@ class Plant:
         self.ingestor = TelemetryIngestor(build_catalog_getter(CATALOG), self.hub, self.states)
 
     async def ingest(self, *events: HubEvent, source: str = "telemetry") -> list[Impulse]:
-        """Ingest a batch and return the impulses that were sent."""
+        """Ingest a batch and return the impulses that it sent."""
         before = len(self.hub.messages)
         await self.ingestor.run(source, events)
         return [decode_impulse(message.body) for message in self.hub.messages[before:]]
 
 
-async def test_normalisation() -> None:
-    """Values that pointers select are extracted, the rest is the payload, and properties become headers."""
+async def test_an_event_becomes_an_impulse() -> None:
+    """Pointers select time and ids of an event, the rest is the payload, and properties become headers."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
     (impulse,) = await Plant().ingest(build_event(body, line="3", connectionLookup="rig"))
     assert impulse == Impulse(
@@ -71,8 +71,8 @@ async def test_normalisation() -> None:
     )
 
 
-async def test_defaults() -> None:
-    """Values that a message lacks are read from the metadata that the hub adds to the event."""
+async def test_missing_values_come_from_the_hub() -> None:
+    """A value that a message lacks is read from the metadata that the hub adds."""
     (impulse,) = await Plant().ingest(build_event(b'{"a":1}', 7, device="rig-5"))
     assert (impulse.message_id, impulse.device_id, impulse.payload) == ("0-7", "rig-5", {"a": 1})
     assert impulse.timestamp == build_event(b"", 7).enqueued_at
@@ -81,7 +81,7 @@ async def test_defaults() -> None:
 
 
 async def test_properties_take_precedence() -> None:
-    """An event property has priority over the member that a pointer selects; the member then stays in the payload."""
+    """An event property has priority over the member at a pointer, which then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
     (impulse,) = await Plant().ingest(
         build_event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
@@ -90,8 +90,8 @@ async def test_properties_take_precedence() -> None:
     assert impulse.payload == orjson.loads(body)
 
 
-async def test_timestamp_format() -> None:
-    """The connection's timestamp format applies to members of a message; event properties are always RFC 3339."""
+async def test_the_timestamp_format_applies_to_messages_only() -> None:
+    """The connection's timestamp format applies to members of messages; event properties are RFC 3339."""
     plant = Plant()
     (impulse,) = await plant.ingest(build_event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
     assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})
@@ -108,7 +108,7 @@ async def test_timestamp_format() -> None:
     st.sampled_from([None, {}, {"id": "m"}, {"id": "m", "line": 1}]),
 )
 async def test_http_and_hub_extract_the_same(message: dict[str, Any], meta: dict[str, Any] | None) -> None:
-    """The same message over HTTP and as a hub event gives the same time, ids and payload."""
+    """The same message has the same time, ids and payload over HTTP and as a hub event."""
     message = message if meta is None else message | {"meta": meta}
     source = CATALOG.connections["rig"].value
     body = serialise(message)
@@ -121,7 +121,7 @@ async def test_http_and_hub_extract_the_same(message: dict[str, Any], meta: dict
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON))
-async def test_payload_is_unchanged(payload: dict[str, Any]) -> None:
+async def test_the_payload_is_unchanged(payload: dict[str, Any]) -> None:
     """The payload of any accepted message is unchanged."""
     body = serialise(payload)
     (impulse,) = await Plant().ingest(
@@ -152,8 +152,8 @@ async def test_payload_is_unchanged(payload: dict[str, Any]) -> None:
         (b"\xff\x00", "the body is not JSON: ", {"raw": base64.b64encode(b"\xff\x00").decode()}),
     ],
 )
-async def test_unrouted_events(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
-    """An invalid event, or one without a matching connection, is stored completely as ``_unrouted`` with a reason."""
+async def test_unrouted_events_are_stored_completely(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
+    """An event that is invalid or matches no connection is stored completely as ``_unrouted``, with a reason."""
     (impulse,) = await Plant().ingest(build_event(body, 3, line="7"))
     assert (impulse.connection, impulse.message_id, impulse.surfaces) == ("_unrouted", "0-3", ())
     assert impulse.headers["x-unrouted-reason"].startswith(reason)
@@ -162,14 +162,14 @@ async def test_unrouted_events(body: bytes, reason: str, payload: dict[str, Any]
 
 
 async def test_unrouted_event_contains_its_connection() -> None:
-    """If an invalid event belongs to a known connection, its unrouted form states the connection."""
+    """If an invalid event belongs to a known connection, its stored form names this connection."""
     (impulse,) = await Plant().ingest(build_event(b"{", device="rig-1"))
     assert impulse.headers["x-unrouted-connection"] == "rig"
     assert impulse.device_id == "rig-1"
 
 
 async def test_invalid_events_do_not_block_a_batch() -> None:
-    """Valid and invalid events of a batch are sent together, in one send and in order."""
+    """If a batch has valid and invalid events, all are sent together and in order."""
     plant = Plant()
     good = b'{"deviceId":"rig-1"}'
     impulses = await plant.ingest(build_event(good, 1), build_event(b"\xff", 2), build_event(good, 3))
@@ -181,7 +181,7 @@ async def test_invalid_events_do_not_block_a_batch() -> None:
 
 @pytest.mark.parametrize("body", [b'{"deviceId":"rig-1","a":"' + b"\\u0001" * 174_000 + b'"}', bytes(1_048_576)])
 async def test_large_events_are_split(body: bytes) -> None:
-    """An event that is too large for one impulse is split into parts, which together restore the event."""
+    """An event that is too large for one impulse is divided into parts, which together restore it."""
     plant = Plant()
     impulses = await plant.ingest(build_event(body, 9))
     assert b"".join(base64.b64decode(impulse.payload["raw"]) for impulse in impulses) == body
@@ -192,7 +192,7 @@ async def test_large_events_are_split(body: bytes) -> None:
 
 
 async def test_unavailable_hub_fails_the_batch() -> None:
-    """If the hub is unavailable, the batch fails and is not counted, and its next delivery succeeds."""
+    """If the hub is unavailable, the batch fails and is not counted; its next delivery succeeds."""
     plant = Plant()
     plant.hub.down = True
     with pytest.raises(WorkspaceError):
@@ -203,8 +203,8 @@ async def test_unavailable_hub_fails_the_batch() -> None:
     assert plant.states.counts == {"rig": 1}
 
 
-async def test_connected() -> None:
-    """A connection becomes CONNECTED at its first events, unless it is disabled or the events are unrouted."""
+async def test_a_connection_is_connected_at_its_first_events() -> None:
+    """At its first events a connection becomes CONNECTED, unless it is disabled or the events are unrouted."""
     plant = Plant()
     for number in range(3):
         await plant.ingest(
@@ -215,7 +215,7 @@ async def test_connected() -> None:
     assert plant.states.statuses == [("rig", "CONNECTED")]
 
 
-async def test_empty_batch() -> None:
+async def test_an_empty_batch_sends_nothing() -> None:
     """Ingesting an empty batch sends nothing to the hub."""
     plant = Plant()
     assert await plant.ingest() == []
@@ -231,8 +231,8 @@ STREAM = [
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=8))
-async def test_redelivery(rewinds: list[tuple[int, int]]) -> None:
-    """Impulses and counts are the same for any division of events into batches and any redeliveries."""
+async def test_redelivery_changes_no_impulses_and_counts(rewinds: list[tuple[int, int]]) -> None:
+    """Impulses and counts are the same, however events are divided into batches and delivered again."""
     plant, reference = Plant(), Plant()
     expected = await reference.ingest(*STREAM)
     seen: list[Impulse] = []
@@ -253,7 +253,7 @@ SIGNALS = [{"name": "pressure", "pointer": "/p", "type": "real"}, {"name": "at",
 
 
 async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that contradicts a declared type is stored unchanged, and counted once."""
+    """A message whose value has another type than declared is stored unchanged and counted once."""
     counted: list[tuple[str, int]] = []
     monkeypatch.setattr(module, "count", lambda name, amount: counted.append((name, amount)))
     plant = Plant()
@@ -272,13 +272,13 @@ async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.Monkey
 
 
 async def test_connections_without_signals_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Payloads of a connection without declared signals are not checked."""
+    """If a connection declares no signals, its payloads are not checked."""
     monkeypatch.setattr(module, "has_type_mismatch", None)
     assert len(await Plant().ingest(build_event(b'{"p":"high"}', device="rig-1"))) == 1
 
 
 async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of 16 KiB and more are processed in a worker thread, and smaller batches in the event loop."""
+    """Batches of 16 KiB and more are processed in a worker thread, smaller ones in the event loop."""
     threads: list[bool] = []
     process = module._process_event
 
@@ -294,7 +294,7 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
 
 
 async def test_long_integers_are_copied() -> None:
-    """Integers of many digits are copied as text, without a conversion to ``int`` and back."""
+    """Integers with many digits are copied as text, without a conversion to ``int``."""
     digits = "9" * 4_300
     (impulse,) = await Plant().ingest(build_event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode()))
     assert [type(value) for value in impulse.payload["v"]] == [LongInteger, LongInteger]
@@ -314,14 +314,14 @@ def build_accepted_event(body: bytes, **changes: str) -> HubEvent:
 
 
 def encode_generally(event: HubEvent) -> bytes:
-    """Return the impulse to which the general conversion converts an event."""
+    """Return the impulse that the general conversion makes of an event."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
     return encode_impulse(to_impulse("telemetry", event, route, parse(event.body)), event.body)
 
 
 def encode_quickly(event: HubEvent) -> bytes | None:
-    """Return the impulse to which the fast conversion converts an event; None if it does not support the event."""
+    """Return the impulse that the fast conversion makes of an event, or None if it does not support it."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
     return encode_accepted_event(event, route)
@@ -329,7 +329,7 @@ def encode_quickly(event: HubEvent) -> bytes | None:
 
 @given(PAYLOADS, TIMES, TEXTS, TEXTS)
 def test_both_conversions_agree(payload: dict[str, object], at: datetime, message_id: str, device_id: str) -> None:
-    """For each event that the fast conversion supports, both conversions return the same text."""
+    """If the fast conversion supports an event, both conversions return the same text."""
     properties = build_properties("rig", at, message_id, device_id, HTTP)
     event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")
     text = encode_quickly(event)
@@ -337,7 +337,7 @@ def test_both_conversions_agree(payload: dict[str, object], at: datetime, messag
 
 
 def test_usual_event_is_converted_quickly() -> None:
-    """An ordinary event that this service has accepted is supported by the fast conversion."""
+    """The fast conversion supports an ordinary event that this service has accepted."""
     event = build_accepted_event(b'{"Pressure":1.5}')
     assert encode_quickly(event) == encode_generally(event)
 
@@ -360,5 +360,5 @@ def test_usual_event_is_converted_quickly() -> None:
     ],
 )
 def test_other_events_need_the_general_conversion(event: HubEvent) -> None:
-    """The fast conversion does not support events of unknown senders, with invalid values, or with deep payloads."""
+    """The fast conversion does not support events of others, with invalid values or with deep payloads."""
     assert encode_quickly(event) is None

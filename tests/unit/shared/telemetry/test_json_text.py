@@ -8,8 +8,8 @@ from tests.unit.shared.telemetry.json_values import JSON
 
 
 @given(JSON)
-def test_round_trip(value: object) -> None:
-    """Serialising and parsing any JSON value restores it, including integers beyond 64 bits."""
+def test_any_json_value_is_parsed_back(value: object) -> None:
+    """Any JSON value that is serialised and parsed is unchanged, with integers beyond 64 bits."""
     again = parse(serialise(value))
     assert again == value
     assert repr(again) == repr(value)
@@ -39,13 +39,13 @@ def test_large_integers_are_exact(digits: str) -> None:
     ],
 )
 def test_invalid_texts_are_rejected(text: bytes) -> None:
-    """A text that is not JSON, or cannot be represented exactly, raises a ValueError."""
+    """A text that is not JSON, or that cannot be represented exactly, raises a ValueError."""
     with pytest.raises(ValueError):  # noqa: PT011  the kind is the contract, the words are the parser's
         parse(text)
 
 
-def test_deep_values() -> None:
-    """A parsed value can be serialised, even if it is nested deeper than the fast serialiser allows."""
+def test_deep_values_can_be_serialised() -> None:
+    """A parsed value can be serialised, even if it is deeper than the fast serialiser allows."""
     text = b"[" * 900 + b"]" * 900
     assert serialise(parse(text)) == text
 
@@ -58,7 +58,7 @@ def test_values_without_json_form_are_rejected(value: object) -> None:
 
 
 def test_an_integer_has_at_most_4300_digits() -> None:
-    """Integers of over 4,300 digits are rejected, because their conversion takes quadratic time."""
+    """Integers over 4,300 digits are rejected, because converting them takes quadratic time."""
     assert parse(b"1" * 4300) == int("1" * 4300)
     with pytest.raises(ValueError, match="4300"):
         parse(b"1" * 4301)

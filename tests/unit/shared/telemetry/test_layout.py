@@ -1,4 +1,4 @@
-"""Tests of the pointers to the time and the ids in messages."""
+"""Tests of the pointers to time and ids in messages."""
 
 import pytest
 
@@ -16,12 +16,12 @@ def test_pointers_are_parsed_once() -> None:
 
 @pytest.mark.parametrize("value", ["a", "ü" * 256])
 def test_a_short_text_is_an_id(value: str) -> None:
-    """An id is a text with a limited number of characters, not of bytes."""
+    """An id is a text with a maximum number of characters (not bytes)."""
     assert validate_id(value) == value
 
 
 @pytest.mark.parametrize("value", ["", "a" * 257, 7, None, ["a"]])
 def test_other_values_are_not_ids(value: object) -> None:
-    """Numbers are not accepted as ids, because 1 and 1.0 would be the same device."""
+    """Numbers are rejected as ids, because 1 and 1.0 would be the same device."""
     with pytest.raises(ValueError, match="string of 1 to 256 characters"):
         validate_id(value)

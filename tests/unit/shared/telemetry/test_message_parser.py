@@ -28,14 +28,14 @@ def list_errors(text: bytes) -> list[Any]:
 
 
 def test_each_line_is_a_message() -> None:
-    """Each line is a message; it ends with LF or CR LF, optional for the last, and empty lines are skipped."""
+    """Each line is a message and ends with LF or CR LF; empty lines are skipped."""
     messages = parse_lines(b'{"a":1}\r\n\n  \n{"messageId":"m","a":2}\n{"a":3}', DEFAULT_LAYOUT)
     assert [message.payload for message in messages] == [b'{"a":1}', b'{"a":2}', b'{"a":3}']
     assert [message.message_id for message in messages] == [None, "m", None]
 
 
 def test_pointers_apply_to_lines() -> None:
-    """The pointers and the timestamp format of the connection apply to each line."""
+    """The connection's pointers and timestamp format apply to each line."""
     source = build_connection("rig", source={"timestampPointer": "/ts", "timestampFormat": "epochSeconds"}).source
     (message,) = parse_lines(b'{"ts":1767600000,"timestamp":"payload"}', layout_from_source(source))
     assert message.timestamp is not None
@@ -44,19 +44,19 @@ def test_pointers_apply_to_lines() -> None:
 
 
 def test_errors_name_their_lines() -> None:
-    """Each error has the number of its line, counted from 1 including empty lines, and its member."""
+    """An error has the number of its line, counted from 1 with empty lines, and its member."""
     errors = list_errors(b'{"a":1}\n\nnot json\n[1]\n{"timestamp":"yesterday"}\n{"a":1,"a":2}\n')
     assert [error["field"] for error in errors] == ["line 3", "line 4", "line 5.timestamp", "line 6"]
 
 
 def test_a_wrapped_batch_on_a_line_is_rejected() -> None:
-    """An NDJSON line whose object only wraps an array of messages is rejected."""
+    """A line with an object that only wraps an array of messages is rejected."""
     (error,) = list_errors(b'{"metrics":[{"a":1},{"a":2}]}')
     assert "on a line of its own" in error["message"]
 
 
 def test_the_number_of_messages_is_limited() -> None:
-    """A request has 1 to 5,000 messages and at most 10,000 lines, including empty ones."""
+    """A request has 1 to 5,000 messages and at most 10,000 lines, with empty lines."""
     assert len(parse_lines(b"{}\n" * MAX_LINES, DEFAULT_LAYOUT)) == MAX_LINES
     assert list_errors(b"{}\n" * (MAX_LINES + 1))[0]["field"] == f"line {MAX_LINES + 1}"
     for text in (b"", b"\n\n", b"\n" * (2 * MAX_LINES + 1) + b"{}"):
@@ -70,7 +70,7 @@ def test_the_number_of_errors_is_limited() -> None:
 
 @pytest.mark.parametrize("size", [MAX_MESSAGE_BYTES + 1, 5 * MAX_MESSAGE_BYTES])
 def test_the_size_of_a_message_is_limited(size: int) -> None:
-    """A message over 256 KiB is rejected with its line, before or after it is parsed."""
+    """A message over 256 KiB is rejected with its line number."""
     with pytest.raises(WorkspaceError, match=r"^Line 2 has more than 262144 bytes") as caught:
         parse_lines(b'{}\n{"a":"%b"}' % (b"x" * size), DEFAULT_LAYOUT)
     assert caught.value.code == "MESSAGE_TOO_LARGE"
@@ -80,14 +80,14 @@ def test_the_size_of_a_message_is_limited(size: int) -> None:
     ("position", "start"), [(None, "The message has more than"), (1, "Message [1] of the array has more than")]
 )
 def test_a_large_message_is_named(position: int | None, start: str) -> None:
-    """The error about a message over the size limit begins with the message's index in the request."""
+    """The error about a message over the size limit begins with the message's index."""
     large = {"a": "x" * MAX_MESSAGE_BYTES}
     with pytest.raises(WorkspaceError, match=f"^{re.escape(start)}"):
         parse_messages(large if position is None else [{}, large], DEFAULT_LAYOUT)
 
 
 def test_an_error_of_a_line_names_the_column() -> None:
-    """The error about a line that is not JSON is one statement and states the column."""
+    """The error about a line that is not JSON states the column."""
     (error,) = list_errors(b"{}\n{'a': 1}")
     assert error == {
         "field": "line 2",
@@ -97,7 +97,7 @@ def test_an_error_of_a_line_names_the_column() -> None:
 
 @pytest.mark.parametrize("lines", [13, 12])
 def test_the_arrays_of_all_lines_are_limited(lines: int) -> None:
-    """All lines together can have 1,000,000 arrays and objects; brackets in strings do not count."""
+    """All lines together may have 1,000,000 arrays and objects; brackets in strings do not count."""
     line = b'{"a":[%b],"text":"%b"}\n' % (b",".join([b"[]"] * 79_997), b"[" * 10_000)
     if lines * 79_999 <= MAX_LINES_CONTAINERS:
         assert len(parse_lines(line * lines, DEFAULT_LAYOUT)) == lines
@@ -109,12 +109,12 @@ def test_the_arrays_of_all_lines_are_limited(lines: int) -> None:
 
 @pytest.mark.parametrize("body", [None, 5])
 def test_a_body_may_be_an_object_or_an_array(body: object) -> None:
-    """The error about a body that is neither an object nor an array names both forms."""
+    """The error about a body that is neither object nor array names both."""
     with pytest.raises(WorkspaceError, match="body: must be a JSON object or an array of 1 to 500 JSON objects"):
         parse_messages(body, DEFAULT_LAYOUT)
 
 
 def test_a_long_line_may_hold_a_small_message() -> None:
-    """Spaces and escapes of a line do not count towards the size limit of its message."""
+    """Blanks and escapes in a line do not count towards the size limit of its message."""
     text = b'{"a":"%b"}' % (b"\\u0041" * 100_000)
     assert parse_lines(text, DEFAULT_LAYOUT)[0].payload == b'{"a":"%b"}' % (b"A" * 100_000)

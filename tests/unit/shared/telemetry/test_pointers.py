@@ -40,14 +40,14 @@ DOCUMENT = {
         ("/m~0n", 8),
     ],
 )
-def test_examples_of_the_rfc(pointer: str, value: object) -> None:
-    """Every example of RFC 6901 section 5 returns its value."""
+def test_examples_of_the_rfc_are_found(pointer: str, value: object) -> None:
+    """Each example of RFC 6901 section 5 returns its value."""
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) == value
 
 
 @pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
 def test_missing_targets_give_none(pointer: str) -> None:
-    """A pointer to a missing member, an index out of range or a member of a scalar returns None."""
+    """A pointer to a missing member, an index out of range, or a member of a scalar returns None."""
     missing = object()
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) is None
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer), missing) is missing
@@ -65,8 +65,8 @@ def _escape_token(name: str) -> str:
 
 
 @given(st.lists(st.text(), min_size=1), st.integers(), st.dictionaries(st.text(), st.integers()))
-def test_any_member(names: list[str], value: int, others: dict[str, int]) -> None:
-    """A pointer finds a member with any name, and removing this member does not change other members."""
+def test_any_member_is_found_and_removed(names: list[str], value: int, others: dict[str, int]) -> None:
+    """A pointer finds a member with any name; removing it does not change other members."""
     inner: dict[str, Any] = {**others, names[-1]: value}
     document = inner
     for name in reversed(names[:-1]):
@@ -82,7 +82,7 @@ def test_any_member(names: list[str], value: int, others: dict[str, int]) -> Non
 
 
 def test_array_elements_are_not_removed() -> None:
-    """An array element is not removed, because the other elements would move."""
+    """An array element is not removed, because the following elements would move."""
     document = {"a": [1, 2]}
     remove_at_pointer(document, ("a", "0"))
     assert document == {"a": [1, 2]}

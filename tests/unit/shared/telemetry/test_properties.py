@@ -8,7 +8,7 @@ PROPERTIES = build_properties("rig", datetime(2026, 1, 1, tzinfo=UTC), "m-1", "r
 
 
 def test_properties_name_connection_time_and_ids() -> None:
-    """The properties of an event contain connection, time and ids, which the body omits."""
+    """The properties of an event contain connection, time and ids; its body does not."""
     assert PROPERTIES == {
         "connectionLookup": "rig",
         "timestamp": "2026-01-01T00:00:00.000000Z",
@@ -19,7 +19,7 @@ def test_properties_name_connection_time_and_ids() -> None:
 
 
 def test_only_messages_accepted_by_the_service_count() -> None:
-    """An event counts as accepted only if its property ``acceptedBy`` names HTTP or a simulator."""
+    """An event counts as accepted only if its property ``acceptedBy`` is HTTP or a simulator."""
     assert is_accepted_by_service(PROPERTIES)
     assert is_accepted_by_service({"acceptedBy": "simulator"})
     assert not is_accepted_by_service({"acceptedBy": "device"})
@@ -27,6 +27,6 @@ def test_only_messages_accepted_by_the_service_count() -> None:
 
 
 def test_other_properties_are_headers() -> None:
-    """Properties of an event that have no member in the impulse become headers of the impulse."""
+    """Properties of an event that have no member in the impulse become its headers."""
     assert select_impulse_headers({**PROPERTIES, "batch": "7"}) == {"batch": "7"}
     assert select_impulse_headers({"batch": "7"}) == {"batch": "7"}

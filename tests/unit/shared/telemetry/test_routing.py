@@ -47,7 +47,9 @@ def _find(source: str, given_event: HubEvent, message: Any) -> str | None:
         (build_event(b""), {}, None),
     ],
 )
-def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None) -> None:
+def test_an_event_belongs_to_a_named_or_matching_connection(
+    given_event: HubEvent, message: object, found: str | None
+) -> None:
     """An event belongs to the connection that it names, or else to one whose pattern matches the device id."""
     assert _find("telemetry", given_event, message) == found
 
@@ -64,8 +66,8 @@ def test_telemetry_hub(given_event: HubEvent, message: object, found: str | None
         ("telemetry", "left-1", None),
     ],
 )
-def test_separate_event_hub(source: str, device: str, found: str | None) -> None:
-    """A separate Event Hub determines the connection; patterns select among several connections of one hub."""
+def test_a_separate_event_hub_determines_the_connection(source: str, device: str, found: str | None) -> None:
+    """A separate Event Hub determines the connection; if it has several, patterns of device ids decide."""
     assert _find(source, build_event(b""), {"deviceId": device}) == found
 
 
@@ -80,13 +82,13 @@ def test_separate_event_hub(source: str, device: str, found: str | None) -> None
         (build_event(b"", connectionLookup="off", acceptedBy="http", device="lost-1"), None),
     ],
 )
-def test_disabled_connection(given_event: HubEvent, found: str | None) -> None:
-    """A disabled connection gets only events that the service accepted earlier; devices cannot forge this mark."""
+def test_a_disabled_connection_gets_accepted_events_only(given_event: HubEvent, found: str | None) -> None:
+    """A disabled connection gets only events that the service accepted before; devices cannot forge this mark."""
     assert _find("telemetry", given_event, {}) == found
 
 
-def test_surfaces() -> None:
-    """A route contains the sorted surfaces to which the route's connection belongs."""
+def test_a_route_has_the_surfaces_of_its_connection() -> None:
+    """A route contains the surfaces of its connection, sorted."""
     route = ROUTER.find_route("telemetry", build_event(b"", device="rig-1"), {})
     assert route is not None
     assert route.surfaces == ("cooling", "z")
@@ -94,7 +96,7 @@ def test_surfaces() -> None:
 
 @given(st.lists(st.sampled_from(["rig-1", "other", "x", ""]), max_size=30))
 def test_cache_does_not_change_routes(devices: list[str]) -> None:
-    """For any cache size, the cached routes equal the routes without a cache."""
+    """For any cache size, cached routes equal those without a cache."""
     remembered, routing.MAX_CACHED = routing.MAX_CACHED, 2
     try:
         router = ConnectionRouter(

@@ -26,8 +26,8 @@ from tests.unit.shared.telemetry.json_values import JSON
         ),
     ],
 )
-def test_types(kind: str, matching: list[Any], contradicting: list[Any]) -> None:
-    """A value has its declared type, or contradicts it; a missing or null value contradicts nothing."""
+def test_a_value_has_or_contradicts_its_type(kind: str, matching: list[Any], contradicting: list[Any]) -> None:
+    """A value has its declared type or contradicts it; a missing or null value contradicts nothing."""
     signal = SignalDefinition.model_validate({"name": "s", "pointer": "/a/0~1b", "type": kind})
     checks = build_signal_checks([signal])
     for value in (*matching, None):
@@ -38,7 +38,7 @@ def test_types(kind: str, matching: list[Any], contradicting: list[Any]) -> None
 
 
 def test_one_wrong_value_is_sufficient() -> None:
-    """A message contradicts the declared types of signals if any of its values does."""
+    """A message contradicts its signals if one value has another type."""
     signals = [
         SignalDefinition.model_validate({"name": name, "pointer": f"/{name}", "type": "real"})
         for name in ("first", "second")
@@ -49,13 +49,13 @@ def test_one_wrong_value_is_sufficient() -> None:
 
 
 def infer_one(*values: Any) -> dict[str, Any]:
-    """Return the proposed signal for messages with one member."""
+    """Return the signal that is proposed for messages with one member."""
     [signal] = infer_signals([{"a": value} for value in values])
     return signal
 
 
-def test_signals_of_messages() -> None:
-    """Each scalar value of the payload is a signal with a pointer, its share of the messages, and its limits."""
+def test_each_scalar_value_is_a_signal() -> None:
+    """Each scalar value of the payload is proposed as a signal with a pointer, its share of messages, and limits."""
     messages: list[dict[str, Any]] = [
         {"pressure": 3.5, "motor": {"on": True, "a/b~c": "x"}, "list": [1], "none": None},
         {"pressure": 4, "count": 7, "at": "2026-01-05T08:00:00Z"},
@@ -88,13 +88,13 @@ def test_proposed_types(values: list[Any], kind: str) -> None:
 
 
 def test_names_are_unique() -> None:
-    """Fields with the same last name get the names of their paths; a field without a valid name is omitted."""
+    """Fields with the same last name are named by their paths; a field without a valid name is left out."""
     signals = infer_signals([{"a": {"t": 1}, "b": {"t": 2}, "c": 3, "": 4, "x\u0000": 5, "y" * 600: 6}])
     assert [signal["name"] for signal in signals] == ["a.t", "b.t", "c"]
 
 
 def test_number_of_signals_is_limited() -> None:
-    """If there are too many fields, the fields that occur in most messages are proposed."""
+    """If there are too many fields, those in the most messages are proposed."""
     messages = [{f"once-{number}-{index}": 1 for index in range(600)} | {"zzz": 1} for number in range(2)]
     signals = infer_signals(messages)
     assert len(signals) == MAX_SIGNALS
@@ -104,7 +104,7 @@ def test_number_of_signals_is_limited() -> None:
 
 @given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=5), min_size=1, max_size=5))
 def test_proposals_can_be_declared(payloads: list[dict[str, Any]]) -> None:
-    """Without the share, any proposal is a valid declaration of a signal."""
+    """Each proposal, without its share of messages, is a valid declaration."""
     signals = [{name: value for name, value in one.items() if name != "share"} for one in infer_signals(payloads)]
     declared = Connection.model_validate({"lookup": "rig", "name": "rig", "type": "CLOUD_IOT_HUB", "signals": signals})
     assert len({signal.name for signal in declared.signals}) == len(signals)

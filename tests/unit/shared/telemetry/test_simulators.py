@@ -51,8 +51,8 @@ def _generate_values(
 
 
 @pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
-def test_same_seed_same_values(declared: dict[str, Any]) -> None:
-    """Equal seeds give equal values from any tick on; random values differ between devices and between seeds."""
+def test_equal_seeds_give_equal_values(declared: dict[str, Any]) -> None:
+    """Equal seeds give equal values from any tick on; random values differ between devices and seeds."""
     values = _generate_values(declared, range(200))
     assert _generate_values(declared, range(100, 200)) == values[100:]
     random = {"sine", "random-walk", "uniform", "normal", "choice"}
@@ -64,8 +64,8 @@ def test_same_seed_same_values(declared: dict[str, Any]) -> None:
 
 
 @given(st.integers(0, 10**9), st.sampled_from([100, 250, 999, 1000, 60_000, 7_000_000]), st.integers(1, 50))
-def test_ranges(number: int, interval: int, device: int) -> None:
-    """Without noise, values are between min and max at every tick of every device."""
+def test_values_are_between_min_and_max(number: int, interval: int, device: int) -> None:
+    """Without noise, values are between min and max at each tick of each device."""
     for kind in ("sine", "ramp", "square", "random-walk", "uniform"):
         declared = {"name": "v", "kind": kind, "min": -3, "max": 5}
         declared |= {"random-walk": {"step": 2}, "uniform": {}}.get(kind, {"periodSec": 10})
@@ -75,49 +75,49 @@ def test_ranges(number: int, interval: int, device: int) -> None:
 
 
 @given(st.integers(0, 10**9), st.sampled_from([100, 999, 7_000_000, 100_000_000]))
-def test_tick_of_day(number: int, interval: int) -> None:
-    """The first tick at or after midnight UTC has number 0 within its day."""
+def test_the_first_tick_of_a_day_is_0(number: int, interval: int) -> None:
+    """The first tick at or after midnight UTC has the number 0."""
     tick = Tick(number, interval)
     first = number - tick.index_in_day
     assert 0 <= tick.index_in_day <= DAY_MS // interval
     assert first * interval >= tick.day * DAY_MS > (first - 1) * interval
 
 
-def test_sine() -> None:
-    """A sine variable starts at the middle, rises first, and passes between min and max once per period."""
+def test_a_sine_passes_between_min_and_max() -> None:
+    """A sine starts in the middle, first rises, and passes between min and max once per period."""
     values = _generate_values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
     assert values == pytest.approx([5, 10, 5, 0, 5])
 
 
-def test_ramp() -> None:
-    """A ramp rises from min and falls back at the end of its period."""
+def test_a_ramp_rises_and_falls_back() -> None:
+    """A ramp rises from min, and falls back at the end of its period."""
     assert _generate_values({"kind": "ramp", "min": 0, "max": 10, "periodSec": 5}, range(6)) == pytest.approx(
         [0, 2, 4, 6, 8, 0]
     )
 
 
-def test_square() -> None:
-    """A square variable is first low, and then high for its declared share of the period."""
+def test_a_square_is_low_and_then_high() -> None:
+    """A square is first low, then high for the declared share of its period."""
     declared = {"kind": "square", "min": 0, "max": 1, "periodSec": 4, "duty": 0.25}
     assert _generate_values(declared, range(8)) == [0, 0, 0, 1, 0, 0, 0, 1]
 
 
 def test_random_walk_restarts_each_day() -> None:
-    """A random walk starts again at its start value with the first tick of each UTC day."""
+    """A random walk restarts at its start value with the first tick of each UTC day."""
     declared = {"kind": "random-walk", "min": 0, "max": 10, "step": 1, "start": 2.5}
     assert _generate_values(declared, range(86_400, 86_401)) == _generate_values(declared, range(1)) == [2.5]
     assert _generate_values(declared, range(1, 100)) != _generate_values(declared, range(86_401, 86_500))
 
 
-def test_normal() -> None:
+def test_a_normal_distribution_has_mean_and_deviation() -> None:
     """Values of a normal distribution have the declared mean and deviation."""
     values = _generate_values({"kind": "normal", "mean": 5, "stdev": 2}, range(20_000))
     assert statistics.fmean(values) == pytest.approx(5, abs=0.1)
     assert statistics.stdev(values) == pytest.approx(2, abs=0.1)
 
 
-def test_choice() -> None:
-    """Values of a choice occur as often as their weights state; a value with weight 0 never occurs."""
+def test_a_choice_follows_its_weights() -> None:
+    """Values of a choice occur as often as their weights say; a value of weight 0 never occurs."""
     values = _generate_values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
     assert values.count(True) / len(values) == pytest.approx(0.75, abs=0.02)
     assert "b" not in values
@@ -125,7 +125,7 @@ def test_choice() -> None:
 
 @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 0], [-1, 2]])
 def test_invalid_weights_are_rejected(weights: list[float]) -> None:
-    """A choice whose weights do not match its values is rejected."""
+    """A choice with another number of weights than values is rejected."""
     with pytest.raises(ValueError, match="weight"):
         _generate_values({"kind": "choice", "values": ["a", "b"], "weights": weights}, range(1))
 
@@ -140,7 +140,7 @@ def test_invalid_weights_are_rejected(weights: list[float]) -> None:
         ({"start": 1, "step": 0, "wrap": 1}, [1, 1, 1, 1, 1, 1]),
     ],
 )
-def test_counter(declared: dict[str, int], values: list[int]) -> None:
+def test_a_counter_grows_until_its_wrap_value(declared: dict[str, int], values: list[int]) -> None:
     """A counter grows by its step at each tick, and restarts before it would reach its wrap value."""
     generate = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
     assert [generate(Tick(30 + number, 1000)) for number in range(6)] == values
@@ -148,7 +148,7 @@ def test_counter(declared: dict[str, int], values: list[int]) -> None:
 
 @given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.integers(1, 60), st.integers(0, 10**12))
 def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number: int) -> None:
-    """The value of a counter is always from its start value up to, but excluding, its wrap value."""
+    """A counter is at least its start value and below its wrap value."""
     wrap = start + (away if step > 0 else -away)
     declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
     generate = build_generator(ADAPTER.validate_python(declared), 0, 1)
@@ -168,7 +168,7 @@ def test_counter_without_wrap_restarts_each_day() -> None:
 
 
 def test_periodic_values_are_exact() -> None:
-    """Periodic values are exact to the precision of doubles, although the time since 1970 is a large number."""
+    """Periodic values are as exact as doubles, although the time since 1970 is large."""
     ramp = {"kind": "ramp", "min": 0, "max": 10, "periodSec": 20}
     assert _generate_values(ramp, range(20)) == pytest.approx(
         [number / 2 for number in range(20)], rel=1e-15, abs=1e-15
@@ -177,13 +177,13 @@ def test_periodic_values_are_exact() -> None:
 
 @given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))
 def test_positions_are_independent_of_order(ticks: list[int]) -> None:
-    """The position of a random walk depends only on the tick, not on the ticks that were computed before."""
+    """The value of a random walk depends only on the tick, not on ticks that were computed before."""
     walk = RandomWalk(KEY)
     assert [walk.compute_position(tick) for tick in ticks] == [RandomWalk(KEY).compute_position(tick) for tick in ticks]
 
 
 def test_steps_are_standard_normal() -> None:
-    """The steps of a random walk have mean 0 and deviation 1 and are not correlated."""
+    """The steps of a random walk have mean 0 and deviation 1, and do not depend on each other."""
     walk = RandomWalk(KEY)
     positions = [walk.compute_position(tick) for tick in range(50_001)]
     steps = [after - before for before, after in pairwise(positions)]
@@ -195,7 +195,7 @@ def test_steps_are_standard_normal() -> None:
 
 @given(st.floats(-1e6, 1e6), st.floats(-1000, 1000), st.floats(0.001, 1000))
 def test_reflected_value_is_within_range(value: float, low: float, span: float) -> None:
-    """Any reflected value is within the range; a value within the range is unchanged."""
+    """A reflected value is in the range; a value in the range is unchanged."""
     high = low + span
     assert low <= reflect_into_range(value, low, high) <= high + 1e-9 * max(1.0, abs(high))
     if low <= value <= high:
@@ -203,8 +203,8 @@ def test_reflected_value_is_within_range(value: float, low: float, span: float) 
 
 
 @pytest.mark.parametrize(("value", "reflected"), [(11, 9), (-1, 1), (20, 0), (21, 1), (-11, 9), (5, 5)])
-def test_reflection(value: float, reflected: float) -> None:
-    """A value beyond either end of the range is reflected into the range."""
+def test_values_beyond_the_range_are_reflected(value: float, reflected: float) -> None:
+    """A value beyond an end of the range is reflected into the range."""
     assert reflect_into_range(value, 0, 10) == reflected
     assert reflect_into_range(value, 3, 3) == 3
 
@@ -231,8 +231,8 @@ async def _collect_sent(*seconds: float, of: Catalog) -> list[HubMessage]:
     return hub.messages
 
 
-async def test_messages() -> None:
-    """Each device sends one message per tick, with the tick's time and an id of device and tick."""
+async def test_each_device_sends_a_message_per_tick() -> None:
+    """Each device sends one message per tick, with the tick's time and an id from device and tick."""
     messages = await _collect_sent(0, 1, of=build_catalog(_build_simulator("sim", devices=2)))
     first, second = messages[-2:]
     tick = int(_build_instant(1).timestamp())
@@ -249,7 +249,7 @@ async def test_messages() -> None:
 
 
 async def test_restart_repeats_the_same_messages() -> None:
-    """The message of a tick is the same in every run and after a restart."""
+    """The message of a tick is the same in each run and after a restart."""
     of = build_catalog(_build_simulator("sim", interval=300, devices=3))
     steady = await _collect_sent(*[number / 10 for number in range(90)], of=of)
     restarted = await _collect_sent(8.9, of=of)
@@ -259,14 +259,14 @@ async def test_restart_repeats_the_same_messages() -> None:
 
 
 async def test_every_tick_is_sent_once() -> None:
-    """If the simulators run at irregular times, every tick is still sent once."""
+    """If simulators run at irregular times, each tick is still sent once."""
     messages = await _collect_sent(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=build_catalog(_build_simulator("sim")))
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_build_instant(number) for number in range(-9, 11)]
 
 
 @pytest.mark.parametrize("runs", [(0,), (-3600, 0), (3600, 0)])
-async def test_gaps(runs: tuple[float, ...]) -> None:
+async def test_at_most_ten_seconds_are_sent_after_a_gap(runs: tuple[float, ...]) -> None:
     """After a start, a gap or a clock change, only the ticks of the last ten seconds are sent."""
     messages = (await _collect_sent(*runs, of=build_catalog(_build_simulator("sim"))))[-10:]
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
@@ -275,7 +275,7 @@ async def test_gaps(runs: tuple[float, ...]) -> None:
 
 
 async def test_failed_messages_are_sent_again() -> None:
-    """If the hub fails, the messages are sent later, and no message is lost or repeated."""
+    """If the hub fails, messages are sent later, and none is lost or repeated."""
     hub = Hub()
     simulators = Simulators(build_catalog_getter(build_catalog(_build_simulator("sim"))), hub)
     await simulators.run(_build_instant(0))
@@ -288,7 +288,7 @@ async def test_failed_messages_are_sent_again() -> None:
 
 
 async def test_only_valid_enabled_simulators_run() -> None:
-    """Enabled simulators run; disabled and invalid simulators and other connections do not."""
+    """Only enabled and valid simulators run."""
     invalid = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
     messages = await _collect_sent(
         0,
@@ -302,8 +302,8 @@ async def test_only_valid_enabled_simulators_run() -> None:
     assert {message.partition_key for message in messages} == {"on"}
 
 
-async def test_changes_take_effect() -> None:
-    """A change of the catalog affects only the changed simulators; other simulators neither repeat nor miss ticks."""
+async def test_a_catalog_change_affects_only_its_simulators() -> None:
+    """A change of the catalog affects only the changed simulators; others neither repeat nor miss ticks."""
     current_catalog = build_catalog(_build_simulator("a"))
 
     async def return_catalog() -> Catalog:

@@ -27,14 +27,14 @@ def _format_instant(instant: datetime, unit: timedelta) -> str:
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=EXACT_AS_DOUBLE)
 def test_numbers_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
-    """A timestamp as a JSON number is exact to the microsecond from 1700 to 2242."""
+    """A timestamp that is a JSON number is exact to the microsecond from 1700 to 2242."""
     assert parse_timestamp(parse(_format_instant(instant, unit).encode()), form) == instant
 
 
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=INSTANTS)
 def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
-    """A timestamp as a number in a text is exact to the microsecond in the years 1 to 9999."""
+    """A timestamp that is a number in a text is exact to the microsecond in the years 1 to 9999."""
     assert parse_timestamp(_format_instant(instant, unit), form) == instant
 
 
@@ -51,8 +51,8 @@ def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: dateti
         ("2026-01-05T09:00:00+01:00", TimestampFormat.RFC3339, "2026-01-05T08:00:00"),
     ],
 )
-def test_examples(value: object, form: TimestampFormat, expected: str) -> None:
-    """Digits of a timestamp beyond microseconds are cut off, and times before 1970 are negative."""
+def test_digits_beyond_microseconds_are_cut_off(value: object, form: TimestampFormat, expected: str) -> None:
+    """Digits beyond microseconds are cut off, and times before 1970 are negative."""
     assert parse_timestamp(value, form) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
@@ -80,7 +80,7 @@ def test_examples(value: object, form: TimestampFormat, expected: str) -> None:
     ],
 )
 def test_other_values_are_rejected(form: TimestampFormat, value: object) -> None:
-    """Epoch formats accept numbers and decimal texts, but no booleans."""
+    """The formats for epoch times accept numbers and decimal texts, but no booleans."""
     with pytest.raises(ValueError, match="must be a number"):
         parse_timestamp(value, form)
 
@@ -93,14 +93,14 @@ def test_rfc3339_accepts_text_only(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [253402300800, 1767600000123, 1767600000123.0, "1767600000123"])
-def test_range(value: object) -> None:
-    """A time outside the years 1 to 9999 is rejected, and the error suggests the format of milliseconds."""
+def test_a_time_out_of_range_is_rejected(value: object) -> None:
+    """A time outside the years 1 to 9999 is rejected, and the error suggests milliseconds."""
     with pytest.raises(ValueError, match="years 1 to 9999; is the format epochMilliseconds"):
         parse_timestamp(value, SECONDS)
 
 
 @pytest.mark.parametrize("value", [-62135596801, 10**4000, -(10**4000), 1.7e300, 1e20, "9" * 20, parse(b"1" * 30)])
 def test_milliseconds_are_suggested_only_if_valid(value: object) -> None:
-    """Milliseconds are suggested only for a number that is a valid time in milliseconds."""
+    """Milliseconds are suggested only if the number is a valid time in milliseconds."""
     with pytest.raises(ValueError, match=r"years 1 to 9999$"):
         parse_timestamp(value, SECONDS)

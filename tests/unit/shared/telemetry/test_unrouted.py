@@ -1,4 +1,4 @@
-"""Tests of the storage of events that match no connection or are invalid."""
+"""Tests of storing events that match no connection or are invalid."""
 
 from base64 import b64decode
 from typing import Any
@@ -19,7 +19,7 @@ from tests.unit.shared.telemetry.fakes import build_event
 
 
 def test_an_object_is_stored_unchanged() -> None:
-    """An unrouted JSON object is stored unchanged; headers have the reason and the connection it names."""
+    """An unrouted JSON object is stored unchanged; headers contain the reason and the connection that it names."""
     impulse = build_impulse("telemetry", build_event(b"", line="3"), {"a": 1}, "no device", "rig")
     assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
     assert impulse.headers == {"line": "3", REASON: "no device", CLAIMED_BY: "rig"}
@@ -30,7 +30,7 @@ def test_an_object_is_stored_unchanged() -> None:
     [(b"plain", "utf-8", "plain"), (b"[1]", "utf-8", "[1]"), (b"\xff\x00", "base64", "/wA="), (b"", "utf-8", "")],
 )
 def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) -> None:
-    """A body that is not JSON is stored as text, or as base64 if it is not UTF-8, without loss."""
+    """A body that is not JSON is stored without loss, as text or, if it is not UTF-8, as base64."""
     impulse = build_impulse("telemetry", build_event(body), parse_if_json(body), "not an object", "")
     assert (impulse.payload, impulse.headers[ENCODING]) == ({"raw": raw}, encoding)
     assert CLAIMED_BY not in impulse.headers
@@ -41,13 +41,13 @@ def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) ->
     [({}, "", "_unrouted"), ({"deviceId": "p"}, "", "p"), ({"deviceId": "p"}, "iot", "iot")],
 )
 def test_the_device_is_known_if_the_event_names_it(properties: dict[str, str], device: str, expected: str) -> None:
-    """The device id from IoT Hub, which cannot be forged, has priority over the id in the event's properties."""
+    """The device id from IoT Hub, which cannot be forged, has priority over the id in the properties."""
     impulse = build_impulse("telemetry", build_event(b"", 1, device=device, **properties), {}, "x", "")
     assert impulse.device_id == expected
 
 
 def test_a_large_event_is_stored_in_parts() -> None:
-    """A large event is stored in numbered parts with separate ids, which together contain the event."""
+    """A large event is stored in numbered parts with own ids, which together contain it."""
     body = bytes(range(256)) * (2 * PART_BYTES // 256) + b"end"
     parts = list(build_unrouted_part_impulses("telemetry", build_event(body, 9), "too large", ""))
     assert [part.headers[PART] for part in parts] == ["1/3", "2/3", "3/3"]
@@ -57,5 +57,5 @@ def test_a_large_event_is_stored_in_parts() -> None:
 
 @pytest.mark.parametrize(("body", "value"), [(b'{"a":1}', {"a": 1}), (b"7", 7), (b"{", None), (b"\xff", None)])
 def test_a_body_that_is_not_json_is_parsed_to_none(body: bytes, value: Any) -> None:
-    """A body that is not JSON is parsed to None, so that the caller stores the bytes."""
+    """A body that is not JSON is parsed to None, and its bytes are stored."""
     assert parse_if_json(body) == value

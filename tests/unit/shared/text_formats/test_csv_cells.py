@@ -7,11 +7,11 @@ from shared.text_formats.csv_cells import escape_formula
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_a_formula_is_escaped(text: str) -> None:
-    """A text that a spreadsheet would evaluate gets an apostrophe before it."""
+    """A text that a spreadsheet would evaluate is prefixed with an apostrophe."""
     assert escape_formula(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "a=1", " =1", "1-2", "'=1"])
 def test_other_texts_are_unchanged(text: str) -> None:
-    """A text that no spreadsheet evaluates is unchanged."""
+    """A text that a spreadsheet does not evaluate is unchanged."""
     assert escape_formula(text) == text

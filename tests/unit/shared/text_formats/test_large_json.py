@@ -21,20 +21,20 @@ from shared.text_formats.large_json import (
 
 @given(st.integers())
 def test_integers_beyond_64_bits_are_found(number: int) -> None:
-    """Every integer that orjson would convert to a double is found."""
+    """Each integer that orjson would convert to a double is found."""
     if not -(2**63) <= number < 2**64:
         assert may_have_long_integers(b'{"a": [1, %d]}' % number)
 
 
 @pytest.mark.parametrize("text", [b"[1234567890123456789]", b"-123456789012345678", b'"no digits"', b""])
 def test_shorter_integers_are_not_reported(text: bytes) -> None:
-    """A text whose runs of digits are too short for integers beyond 64 bits is parsed by the fast parser."""
+    """If no run of digits is long enough for an integer beyond 64 bits, the fast parser is used."""
     assert not may_have_long_integers(text)
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**63, 2**64 - 1, -(2**63)])
 def test_integers_of_64_bits_are_parsed_as_int(number: int) -> None:
-    """An integer that orjson can write is an ``int``."""
+    """An integer that orjson can write is parsed as ``int``."""
     assert type(parse_integer(str(number))) is int
     assert parse_integer(str(number)) == number
 
@@ -49,7 +49,7 @@ def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
 
 
 def test_other_values_are_not_copied() -> None:
-    """A value that is not a long integer raises an error, because it has no JSON form."""
+    """A value other than a long integer raises an error, because it has no JSON form."""
     for convert in (copy_long_integer, to_int):
         with pytest.raises(TypeError, match="Decimal"):
             convert(Decimal(1))
@@ -63,7 +63,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.integers(0, 4), st.sampled_from([None, 2]))
 def test_the_result_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
-    """The result equals that of the standard library for any number of sliced levels and any white space."""
+    """For any number of sliced levels and any white space, the result equals that of the standard library."""
     text = json.dumps(value, indent=indent)
     assert loads_in_slices(text, levels) == value
     with pytest.MonkeyPatch.context() as patch:
@@ -79,7 +79,7 @@ ROWS = st.lists(
 
 @given(ROWS, st.integers(1, 30))
 def test_members_parsed_together_equal_the_standard_library(rows: list[object], size: int) -> None:
-    """Slicing between members never changes the result, even if the texts of the members contain brackets."""
+    """Slicing between members does not change the result, even if the members contain brackets in texts."""
     text = json.dumps(rows, separators=(",", ":"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_json, "_SLICE", size)
@@ -90,14 +90,14 @@ def test_members_parsed_together_equal_the_standard_library(rows: list[object], 
     "text", ["[[1],[2],[3", "[[1],[2],[3]", "[[1],[2],[3],]", "[[1],,[2]]", '[["],["]', "[[1],[2]] x"]
 )
 def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error in a JSON text is reported even if the slices before it were parsed correctly."""
+    """An error in a JSON text is reported, even if earlier slices were parsed."""
     monkeypatch.setattr(large_json, "_SLICE", 2)
     with pytest.raises(ValueError, match="line 1"):
         loads_in_slices(text, 1)
 
 
 def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole numbers of any length and numbers beyond the range of doubles equal those of the standard library."""
+    """Integers of any length, and numbers beyond doubles, equal those of the standard library."""
     monkeypatch.setattr(large_json, "_SLICE", 2)
     for number in (
         "1234567890123456789",
@@ -116,7 +116,7 @@ def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.Monkey
 )
 @pytest.mark.parametrize("size", [-1, large_json._SLICE])
 def test_invalid_json_is_rejected(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text that is not JSON raises an error at every level, whether it is parsed in slices or in one call."""
+    """A text that is not JSON raises an error at each level, in slices and in one call."""
     monkeypatch.setattr(large_json, "_SLICE", size)
     for levels in range(3):
         with pytest.raises(ValueError, match="line 1"):

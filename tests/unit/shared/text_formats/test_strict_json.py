@@ -18,7 +18,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_valid_json_is_parsed(value: object) -> None:
-    """Every JSON value is parsed to the value that was written."""
+    """Each JSON value is parsed to the value that was written."""
     assert parse_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
@@ -40,7 +40,7 @@ TEXTS = st.recursive(
 
 @given(TEXTS)
 def test_both_parsers_agree(text: str) -> None:
-    """The fast parser returns the value of the slow parser, with the same types, or does not support the text."""
+    """The fast parser returns the same values and types as the slow parser, or does not support the text."""
     found = strict_json._parse_fast(text.encode())
     if found is not strict_json._UNDECIDED:
         assert repr(found) == repr(strict_json._parse_slowly(text.encode(), int))
@@ -48,7 +48,7 @@ def test_both_parsers_agree(text: str) -> None:
 
 @pytest.mark.parametrize("text", ['{"a": 1, "b": [true, null, 1.5, "\u00e9\\n"]}', "[[], {}]", '"x"', "-17"])
 def test_usual_texts_take_the_fast_parser(text: str) -> None:
-    """Objects, arrays, numbers and strings without escaped code units are parsed by the fast parser."""
+    """The fast parser supports objects, arrays, numbers, and strings without escaped code units."""
     assert strict_json._parse_fast(text.encode()) == json.loads(text)
 
 
@@ -76,7 +76,7 @@ def test_usual_texts_take_the_fast_parser(text: str) -> None:
     ],
 )
 def test_invalid_json_is_rejected(body: bytes, rule: str) -> None:
-    """A text that is not strict JSON raises an error that names the rule, and never a RecursionError."""
+    """A text that is not strict JSON raises an error with the rule, and never a RecursionError."""
     with pytest.raises(ValueError, match=rule):
         parse_json(body)
 
@@ -111,7 +111,7 @@ def test_a_text_with_many_arrays_has_the_same_value(value: object) -> None:
 
 @pytest.mark.parametrize("end", [b"[1,]", b'{"a":1,"a":2}', b"NaN", b"1e999", b"[" * 2_000])
 def test_a_text_with_many_arrays_has_the_same_errors(end: bytes) -> None:
-    """The parser for texts with many arrays rejects the same texts as the ordinary parser, including deep nesting."""
+    """The parser for texts with many arrays rejects the same texts as the ordinary parser."""
     with pytest.raises(ValueError, match=r"not JSON|twice|is not JSON|outside|nested"):
         parse_json(b"[" + b"[]," * 60_000 + end + b"]")
 
@@ -129,7 +129,7 @@ def test_a_text_with_many_arrays_has_the_same_errors(end: bytes) -> None:
     ],
 )
 def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
-    """If an error has no position, the element of the array that causes the error is found."""
+    """If an error has no position, the array element that causes it is found."""
     assert strict_json.find_invalid_element(b' [ {"a":[]} ,\n2, ' + element + b" ,3]") == 2
 
 
@@ -137,7 +137,7 @@ def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
     "body", [b"", b"[", b"{}", b"[1,2]", b"[1,2}", b"[1,,1e400]", b"\xff", b"[" + b"[]," * 100_001 + b"1e400]"]
 )
 def test_other_errors_belong_to_no_element(body: bytes) -> None:
-    """A syntax error has line and column, and an error about the whole text belongs to no element of an array."""
+    """A syntax error has line and column; an error about the whole text belongs to no element."""
     assert strict_json.find_invalid_element(body) is None
 
 
@@ -151,6 +151,6 @@ def test_other_errors_belong_to_no_element(body: bytes) -> None:
     ],
 )
 def test_an_error_is_one_sentence(body: bytes, message: str) -> None:
-    """The message of an error is one sentence with at most one position."""
+    """An error message is one sentence with at most one position."""
     with pytest.raises(ValueError, match=f"^{message}$"):
         parse_json(body)

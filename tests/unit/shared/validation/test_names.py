@@ -13,7 +13,7 @@ from shared.validation.names import find_name_error, find_scripts, to_identity_k
     "name", ["Pump rig", "Kühlwasser", "冷却水 ポンプ", "ann.o'neil@plant-a.example", "Zone 4 (north) #2", "a" * 256]
 )
 def test_ordinary_names_are_accepted(name: str) -> None:
-    """A name can contain letters of any script, digits, punctuation and inner spaces."""
+    """A name can contain letters of any script, digits, punctuation and inner blanks."""
     assert find_name_error(name) is None
 
 
@@ -42,7 +42,7 @@ def test_ordinary_names_are_accepted(name: str) -> None:
     ],
 )
 def test_look_alike_forms_are_rejected(name: str, rule: str) -> None:
-    """Invisible characters, outer spaces and decomposed letters are rejected with the rule."""
+    """Invisible characters, outer blanks and decomposed letters are rejected with the rule."""
     message = find_name_error(name)
     assert message is not None
     assert rule in message
@@ -50,7 +50,7 @@ def test_look_alike_forms_are_rejected(name: str, rule: str) -> None:
 
 @given(st.text(max_size=20))
 def test_an_accepted_name_is_displayed_unchanged(name: str) -> None:
-    """An accepted name is in NFC, without outer white space and without control or format characters."""
+    """An accepted name is in NFC and has no outer white space and no control or format characters."""
     if find_name_error(name) is None:
         assert name == unicodedata.normalize("NFC", name).strip()
         assert not {unicodedata.category(character) for character in name} & {"Cc", "Cf"}
@@ -69,11 +69,11 @@ def test_an_accepted_name_is_displayed_unchanged(name: str) -> None:
     ],
 )
 def test_scripts_are_found(text: str, scripts: list[str]) -> None:
-    """The scripts of a text's letters and digits are found; ASCII digits and punctuation add no script."""
+    """The scripts of a text's letters and digits are found; ASCII digits and punctuation have none."""
     assert find_scripts(text) == scripts
 
 
 def test_ids_that_differ_in_form_only_share_a_key() -> None:
-    """Ids that differ only in letter case, width or compatibility forms have the same comparison key."""
+    """Ids that differ only in letter case, width or compatibility forms have the same key."""
     assert len({to_identity_key(text) for text in ("Admin", "admin", "\uff21dmin", "\uff41DMIN")}) == 1
     assert to_identity_key("\u0430dmin") != to_identity_key("admin")

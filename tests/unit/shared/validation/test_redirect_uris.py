@@ -17,7 +17,7 @@ from shared.validation.redirect_uris import describe_redirect_host, find_redirec
     ],
 )
 def test_valid_uris_are_accepted(uri: str) -> None:
-    """A redirect URI with https, with http to this machine, or with an app's own scheme is valid."""
+    """A redirect URI with https, with http to this machine, or with an app's scheme is valid."""
     assert find_redirect_fault(uri) is None
 
 
@@ -32,7 +32,7 @@ def test_valid_uris_are_accepted(uri: str) -> None:
     ],
 )
 def test_other_uris_are_rejected(uri: str) -> None:
-    """Other schemes, user names, fragments, remote http and unusual spellings are rejected with a rule."""
+    """Another scheme, a user name, a fragment, remote http or an unusual spelling is rejected with a rule."""
     fault = find_redirect_fault(uri)
     assert fault is not None
     assert fault.startswith("must")
@@ -49,7 +49,7 @@ def test_other_uris_are_rejected(uri: str) -> None:
     ],
 )
 def test_equal_uris_and_loopback_ports_are_allowed(requested: str, declared: str) -> None:
-    """A redirect URI must equal a declared redirect URI; only the port of a loopback address may differ."""
+    """A redirect URI must equal a declared one, except for the port of a loopback address."""
     assert is_redirect_allowed(requested, declared)
 
 
@@ -69,11 +69,11 @@ def test_equal_uris_and_loopback_ports_are_allowed(requested: str, declared: str
     ],
 )
 def test_other_uris_are_not_allowed(requested: str, declared: str) -> None:
-    """A redirect URI that differs in any part except the port of a loopback address is rejected."""
+    """A redirect URI is rejected if it differs in any part other than a loopback port."""
     assert not is_redirect_allowed(requested, declared)
 
 
 def test_the_destination_is_named() -> None:
-    """On the consent page, a redirect URI is shown as its host and port, or as the scheme of an app."""
+    """The consent page shows a redirect URI as its host and port, or as the app's scheme."""
     assert describe_redirect_host("https://app.example:8443/cb") == "app.example:8443"
     assert describe_redirect_host("com.example.app:/cb") == "com.example.app:"

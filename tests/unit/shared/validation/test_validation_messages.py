@@ -34,7 +34,7 @@ from shared.validation.validation_messages import JSON_POINTER_PATTERN, reword_p
     ],
 )
 def test_messages_state_the_rule(kind: str, message: str, rule: str) -> None:
-    """The message about an invalid value states the broken rule in the wording of the API."""
+    """The message about an invalid value states the rule in the API's wording."""
     assert reword_pydantic_error(kind, message) == rule
 
 
@@ -47,12 +47,12 @@ def test_messages_state_the_rule(kind: str, message: str, rule: str) -> None:
     ],
 )
 def test_an_unknown_right_names_the_nearest_one(value: object, rule: str) -> None:
-    """The message about an unknown access right names the nearest right instead of all rights."""
+    """The message about an unknown access right names the most similar right."""
     message = "Input should be 'Workspace.Catalog.Read' or 'Workspace.Team.Read'"
     assert reword_pydantic_error("enum", message, value) == rule
 
 
 def test_the_length_of_a_text_counts_characters() -> None:
-    """The message about a text with a wrong length counts characters, not items."""
+    """The message about a text of wrong length counts characters."""
     message = "Value should have at most 64 items after validation, not 65"
     assert reword_pydantic_error("too_long", message, "x" * 65) == "must have at most 64 characters"

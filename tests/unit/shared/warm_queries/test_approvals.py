@@ -50,12 +50,12 @@ def build_stored_query(**changes: Any) -> CatalogEntry[WarmQuery]:
     ],
 )
 def test_every_change_gives_another_tag(other: CatalogEntry[WarmQuery]) -> None:
-    """A change of text, approval, time or last editor changes the ETag of a query."""
+    """A change of text, approval, time or last editor changes a query's ETag."""
     assert compute_etag(other) != compute_etag(build_stored_query())
 
 
 def test_tag_depends_on_stored_state_only() -> None:
-    """The order of members and the time zone do not change the ETag of a query."""
+    """The order of members and the time zone do not change a query's ETag."""
     turned = dict(reversed(DEFINITION.items()))
     elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
     assert compute_etag(CatalogEntry(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")) == compute_etag(
@@ -83,7 +83,7 @@ def test_new_model_members_do_not_change_tag() -> None:
 
 
 def test_tag_is_independent_of_process() -> None:
-    """The ETag of a given stored definition is the same in every process and every release."""
+    """The ETag of a stored definition is the same in each process and release."""
     assert compute_etag(build_stored_query()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'
 
 
@@ -93,7 +93,7 @@ SIGNED = SignedChange(DecisionSignature("bob", "Bob", "approval", "seen", AT, ("
 
 
 def test_a_signature_contains_the_hash_of_the_text() -> None:
-    """A signature contains the hash of the query's text, so that it stays linked to the decided text."""
+    """A signature contains the hash of the query's text, which links it to this text."""
     signature = build_signature(SIGNED, ITEM, AT + timedelta(seconds=1))
     assert signature is not None
     assert (signature.user_id, signature.printed_name, signature.meaning) == ("bob", "Bob", "approval")
@@ -111,7 +111,7 @@ def test_a_decision_is_not_an_edit() -> None:
 
 
 def test_a_retry_has_the_same_event_unless_the_query_changed() -> None:
-    """A retry with an Idempotency-Key gives the same event; after an edit of the query, another event."""
+    """A retry with an Idempotency-Key gives the same event, unless the query was edited."""
     edited = replace(ITEM, updated_at=AT + timedelta(microseconds=1))
     assert derive_event_id("a", ITEM) == derive_event_id("a", replace(ITEM))
     assert derive_event_id("a", ITEM).startswith(SIGNED_EVENT)

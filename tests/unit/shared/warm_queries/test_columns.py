@@ -14,7 +14,7 @@ COLUMNS = (Column("n", "long"),)
 
 
 class Engine:
-    """Fake query engine whose replies the test can delay."""
+    """Fake query engine whose replies a test can delay."""
 
     def __init__(self) -> None:
         self.awake = asyncio.Event()
@@ -23,7 +23,7 @@ class Engine:
         self.request_count = 0
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the columns of a query, after the delay that the test has set."""
+        """Return a query's columns, after the test's delay."""
         self.request_count += 1
         await self.awake.wait()
         if self.rejects:
@@ -55,7 +55,7 @@ async def test_columns_are_requested_once() -> None:
 
 
 async def test_approximate_functions_are_cached_with_the_columns() -> None:
-    """The approximate functions of a query are cached together with its columns."""
+    """The approximate functions of a query are cached with its columns."""
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
@@ -81,7 +81,7 @@ async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.Monke
 
 
 async def test_cache_holds_all_queries_of_a_list() -> None:
-    """If a list has more queries than the cache normally holds, the columns of each query are still requested once."""
+    """If a list has more queries than the cache holds, the columns of each are still requested once."""
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
@@ -94,7 +94,7 @@ async def test_cache_holds_all_queries_of_a_list() -> None:
 
 
 async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long list returns cached columns at once; missing columns are requested later, a few queries at a time."""
+    """A long list returns cached columns at once; missing ones are requested later, some at a time."""
     monkeypatch.setattr(module, "MAX_AWAITED", 10)
     engine = Engine()
     columns = QueryColumns(engine)
@@ -110,7 +110,7 @@ async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.M
 
 
 async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a failure of the engine the queued requests of a list are not sent; the next list sends them again."""
+    """After a failure of the engine, queued requests are not sent; the next list sends them."""
     monkeypatch.setattr(module, "MAX_AWAITED", 10)
     engine = Engine()
     engine.broken = True
@@ -126,7 +126,7 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
 
 
 async def test_rejected_queries_of_lists_are_not_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that the engine rejected in a list is not requested again for some time, unless it is saved again."""
+    """If the engine rejected a query, it is not requested again for some time, unless it is saved."""
     engine = Engine()
     engine.awake.set()
     engine.rejects = True

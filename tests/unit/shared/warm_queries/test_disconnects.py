@@ -1,4 +1,4 @@
-"""Tests of cancelling queries whose client has disconnected."""
+"""Tests of cancelling queries of disconnected clients."""
 
 import asyncio
 
@@ -13,14 +13,14 @@ from shared.warm_queries.disconnects import (
 
 
 class Client:
-    """Fake client that is connected until the test disconnects it."""
+    """Fake client that stays connected until the test disconnects it."""
 
     def __init__(self) -> None:
         self._gone = asyncio.Event()
         self.is_watched = asyncio.Event()
 
     async def wait(self) -> None:
-        """Return when the client has disconnected."""
+        """Wait until the client disconnects."""
         self.is_watched.set()
         await self._gone.wait()
 
@@ -30,7 +30,7 @@ class Client:
 
 
 async def run_query() -> None:
-    """Run a query that ends only by cancellation."""
+    """Run a query that ends only when it is cancelled."""
     with end_with_client():
         await asyncio.Event().wait()
 
@@ -57,7 +57,7 @@ async def test_a_disconnect_during_a_query_cancels_the_request() -> None:
 
 
 async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
-    """If the client disconnects after the query, the request continues, so that no write is done only in part."""
+    """If the client disconnects after the query, the request continues, so that no write is incomplete."""
     client = Client()
 
     async def process_request() -> str:
@@ -73,7 +73,7 @@ async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
 
 
 async def test_a_shared_task_does_not_end_with_a_client() -> None:
-    """A query that several requests await continues when the client of one of them disconnects."""
+    """If several requests await a query, it continues after one of their clients disconnects."""
     client, gate = Client(), asyncio.Event()
 
     async def run_shared() -> str:
@@ -96,7 +96,7 @@ async def test_a_shared_task_does_not_end_with_a_client() -> None:
 
 
 async def test_queries_without_a_watched_client_are_not_cancelled() -> None:
-    """Outside of requests to the local host, queries are not cancelled by disconnects."""
+    """Outside of requests to the local host, a disconnect does not cancel queries."""
     before = asyncio.all_tasks()
     with end_with_client():
         assert asyncio.all_tasks() == before

@@ -18,7 +18,7 @@ DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
 
 
 class Columns:
-    """Fake source of columns that takes a second per query; some queries have an error."""
+    """Fake source of columns that takes a second per query and rejects some queries."""
 
     def __init__(self, time: VirtualTime, **errors: WorkspaceError) -> None:
         self.time = time
@@ -26,7 +26,7 @@ class Columns:
         self.resolved: list[str] = []
 
     def reserve(self, queries: int) -> None:
-        """Do nothing: this fake source needs no reservation."""
+        """Do nothing, because this fake needs no reservation."""
 
     async def resolve(self, query: WarmQuery) -> tuple[()]:
         """Return no columns, or raise the error of a query."""
@@ -44,7 +44,7 @@ async def check_queries(columns: Columns, **options: object) -> WorkspaceError |
 
 
 async def test_valid_queries_have_no_error() -> None:
-    """The check validates all queries, or only the given queries; valid queries have no error."""
+    """The check validates all queries or only the given ones; valid queries have no error."""
     columns = Columns(VirtualTime())
     assert await check_queries(columns) is None
     assert sorted(columns.resolved) == ["q1", "q2"]
@@ -54,7 +54,7 @@ async def test_valid_queries_have_no_error() -> None:
 
 
 async def test_a_rejected_query_is_reported_at_its_text() -> None:
-    """The error for a rejected query states the field and line of the query in the workspace document."""
+    """The error for a rejected query has its field and line in the workspace document."""
     with pytest.raises(DocumentError) as raised:
         await check_queries(Columns(VirtualTime(), q2=INVALID))
     [problem] = raised.value.problems
@@ -63,12 +63,12 @@ async def test_a_rejected_query_is_reported_at_its_text() -> None:
 
 
 async def test_an_unresponsive_engine_is_a_separate_error() -> None:
-    """If the engine does not respond, a separate error is raised, and the caller decides whether to apply."""
+    """If the engine does not respond, a separate error is raised; the caller decides whether to apply."""
     assert await check_queries(Columns(VirtualTime(), q1=DOWN)) is DOWN
 
 
 async def test_a_slow_engine_stops_the_check() -> None:
-    """A slow engine stops the check with an error that states how many queries were validated."""
+    """If the engine is slow, the check stops with an error that says how many queries were validated."""
     error = await check_queries(Columns(VirtualTime()), seconds=1)
     assert error is not None
     assert (error.kind, "validated 1 of 2" in error.detail) == (Kind.TIMEOUT, True)

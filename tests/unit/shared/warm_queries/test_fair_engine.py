@@ -1,4 +1,4 @@
-"""Tests of the query engine that shares another engine fairly between principals."""
+"""Tests of the engine that shares another query engine fairly between principals."""
 
 import asyncio
 from dataclasses import replace
@@ -15,7 +15,7 @@ RESULT = EngineResult((), [], 0.0)
 
 
 class GatedEngine:
-    """Fake engine whose queries run until the test opens the gate."""
+    """Fake engine whose queries run until the test opens its gate."""
 
     def __init__(self) -> None:
         self.started: list[str] = []
@@ -23,7 +23,7 @@ class GatedEngine:
         self.calls: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Wait until the test opens the gate."""
+        """Wait for the gate."""
         self.started.append(query.text)
         await self.gate.wait()
         return RESULT
@@ -38,7 +38,7 @@ class GatedEngine:
 
 
 def start_query(fair: FairEngine, member: str, text: str = "", seconds: int = 60) -> asyncio.Task[EngineResult]:
-    """Start a query in a request of a member; its text is the member's id by default."""
+    """Start a query in a member's request; by default, its text is the member's id."""
     with act_as(replace(ANONYMOUS, member_id=member)):
         query = replace(QUERY, text=text or member, timeout_seconds=seconds)
         return asyncio.create_task(fair.execute(query))
@@ -51,7 +51,7 @@ async def run_ready_tasks() -> None:
 
 
 async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
-    """A principal can run queries up to a limit, and a query of another principal still starts at once."""
+    """A principal runs at most a number of queries, so that another principal's query starts at once."""
     engine = GatedEngine()
     fair = FairEngine(engine, 2)
     many = [start_query(fair, "many") for _ in range(40)]
@@ -64,7 +64,7 @@ async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
 
 
 async def test_waiting_queries_run_in_the_order_of_their_arrival() -> None:
-    """A principal's waiting queries start in the order of arrival; a cancelled query leaves the queue."""
+    """A principal's waiting queries start in the order of arrival; a cancelled one leaves the queue."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     queries = [start_query(fair, "many", text) for text in ("first", "cancelled", "second", "third")]
@@ -76,7 +76,7 @@ async def test_waiting_queries_run_in_the_order_of_their_arrival() -> None:
 
 
 async def test_a_cancelled_query_frees_its_place() -> None:
-    """If a running query is cancelled, the next query of its principal starts."""
+    """If a running query is cancelled, the principal's next query starts."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     running, waiting = start_query(fair, "many", "running"), start_query(fair, "many", "waiting")
@@ -89,7 +89,7 @@ async def test_a_cancelled_query_frees_its_place() -> None:
 
 
 async def test_a_query_that_waits_too_long_is_throttled() -> None:
-    """A query that waits too long for a place is rejected with THROTTLED and never reaches the engine."""
+    """A query that waits too long is rejected with THROTTLED and never reaches the engine."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     running = start_query(fair, "many", seconds=0)
@@ -116,7 +116,7 @@ async def test_queries_outside_of_requests_are_not_limited() -> None:
 
 
 async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
-    """When a principal has no queries, no data about the principal is stored, so that the memory does not grow."""
+    """When a principal has no queries, nothing about the principal is stored, so that memory does not grow."""
     engine = GatedEngine()
     engine.gate.set()
     fair = FairEngine(engine, 1)

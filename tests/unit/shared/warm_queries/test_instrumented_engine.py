@@ -1,4 +1,4 @@
-"""Tests of the query engine that measures the calls of another engine."""
+"""Tests of the engine that measures the calls of another query engine."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ QUERY = EngineQuery("Telemetry", {}, 10, 5)
 
 
 class Engine:
-    """Fake engine whose queries take two seconds, or raise the error that the test has set."""
+    """Fake engine whose queries take two seconds, or raise the test's error."""
 
     def __init__(self, time: VirtualTime) -> None:
         self.time = time
@@ -49,7 +49,7 @@ class Engine:
 async def test_each_query_is_measured_by_its_outcome(
     monkeypatch: pytest.MonkeyPatch, error: Exception | None, outcome: str
 ) -> None:
-    """The duration of each query is recorded with its outcome; the error of a failed query is raised to the caller."""
+    """The duration of each query is recorded with its outcome; the caller gets the error of a failed query."""
     time, measured = VirtualTime(), list[tuple[Any, ...]]()
 
     def record(name: str, value: float, **attributes: str) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the conversion of engine cells to JSON values."""
+"""Tests of converting engine cells to JSON values."""
 
 from typing import Any
 
@@ -38,12 +38,12 @@ def test_deeper_dynamic_value_is_invalid(cell: object) -> None:
 
 
 def test_brackets_in_text_do_not_count_as_levels() -> None:
-    """Brackets within text do not count towards the depth of a dynamic value."""
+    """Brackets in texts do not count towards the depth of a dynamic value."""
     assert to_row_objects(COLUMNS, [['"' + "[" * 500 + '"']]) == [{"d": "[" * 500}]
 
 
 def test_cells_are_converted_by_their_type() -> None:
-    """Times have six digits, numbers that are not finite are null, and rows equal the values of the columns."""
+    """Times have six digits, numbers that are not finite are null, and rows equal the values by column."""
     columns = tuple(Column(kind, kind) for kind in ("datetime", "real", "bool", "dynamic", "string", "long"))
     rows: list[list[Any]] = [
         ["2026-01-05T08:00:00.1234567Z", "NaN", 1, '{"a":[1]}', "x", 2**62],

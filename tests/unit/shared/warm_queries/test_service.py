@@ -1,4 +1,4 @@
-"""Tests of the execution of warm queries: the request to the engine and the caller's result."""
+"""Tests of executing warm queries: the engine's request and the caller's result."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -59,12 +59,12 @@ ROWS = [[f"2026-01-01T00:00:0{second}Z", float(second)] for second in range(5)]
 
 
 async def execute_query(engine: Engine, lookup: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Any:
-    """Execute a query with default settings."""
+    """Execute a query with the default settings."""
     return await build_service(engine).execute(lookup, more.get("time_range"), more.get("limit", 1000), arguments or {})
 
 
 async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> WorkspaceError:
-    """Return the error of an execution; the query must not reach the engine."""
+    """Return the error of an execution, which must not reach the engine."""
     engine = Engine(ROWS)
     with pytest.raises(WorkspaceError) as refused:
         await execute_query(engine, lookup, arguments)
@@ -74,7 +74,7 @@ async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> 
 
 @pytest.mark.parametrize("lookup", ["plain", "area/plain"])
 async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
-    """A query gives the same result by its lookup (id in URLs) and by its API path, with its approval."""
+    """A query has the same result by lookup (id in URLs) and by API path, with its approval."""
     run = await execute_query(Engine(ROWS), lookup)
     assert (run.query, run.truncated, len(run.rows)) == ("Plain", False, 5)
     assert run.rows[1] == {"t": "2026-01-01T00:00:01.000000Z", "v": 1.0}
@@ -84,7 +84,7 @@ async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
 
 @pytest.mark.parametrize("lookup", ["nothing", "Plain", "area/plain/", "area"])
 async def test_unknown_lookup_is_not_found(lookup: str) -> None:
-    """Lookups of queries are case-sensitive and must match completely."""
+    """A lookup must match exactly, also in letter case."""
     assert (await get_error(lookup)).code == "WARM_QUERY_NOT_FOUND"
 
 
@@ -103,7 +103,7 @@ async def test_additional_row_sets_truncated() -> None:
 
 
 async def test_time_range_is_bound_as_parameters() -> None:
-    """The start and the end of a timeRange become bound parameters of a filter that precedes the query."""
+    """The start and end of a timeRange are bound parameters of a filter before the query."""
     engine = Engine(ROWS)
     run = await execute_query(engine, "plain", time_range=timedelta(hours=2))
     [requests] = engine.requests
@@ -114,7 +114,7 @@ async def test_time_range_is_bound_as_parameters() -> None:
 
 
 async def test_declared_parameters_are_bound_as_literals() -> None:
-    """Every declared parameter is sent as a literal, from the caller or its default, and never as query text."""
+    """Each declared parameter is sent as a literal, from the caller or the default, and never as query text."""
     engine = Engine(ROWS)
     hostile = 'x" or true | project Payload //'
     await execute_query(engine, "typed", {"n": "42", "device": hostile})
@@ -131,7 +131,7 @@ async def test_all_invalid_parameters_are_listed() -> None:
 
 
 async def test_result_is_cached_within_cache_seconds() -> None:
-    """Within ``cacheSeconds``, a call with the same arguments returns the cached result."""
+    """Within ``cacheSeconds``, a call with equal arguments returns the cached result."""
     engine = Engine(ROWS)
     queries = {
         "kept": build_query("kept", approval=APPROVAL, cacheSeconds=60, parameters=[{"name": "n", "type": "long"}]),
@@ -155,7 +155,7 @@ async def test_result_is_cached_within_cache_seconds() -> None:
 
 @pytest.mark.parametrize("first_by_column", [False, True])
 async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:  # noqa: FBT001  a case
-    """A cached result is used for rows and for values by column, so that the engine runs the query once."""
+    """A cached result serves rows and values by column, so that the engine runs the query once."""
     engine = Engine(ROWS)
     queries = {"kept": build_query("kept", approval=APPROVAL, cacheSeconds=60)}
 
@@ -173,7 +173,7 @@ async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:
 
 
 async def test_changed_query_does_not_return_cached_result() -> None:
-    """A cached result belongs to the approved version of the query."""
+    """A cached result is valid only for the approved version of the query."""
     engine = Engine(ROWS)
     queries = {"kept": build_query("kept", approval=APPROVAL, cacheSeconds=60)}
 
@@ -199,14 +199,14 @@ HOUR = timedelta(hours=1)
 
 
 def build_result(rows: int, *, by_column: bool = False) -> QueryResult:
-    """Return a result with a number of rows."""
+    """Return a result with this number of rows."""
     objects = [] if by_column else [{"n": number} for number in range(rows)]
     values = (list(range(rows)),) if by_column else None
     return QueryResult("q", AT, (Column("n", "long"),), objects, False, 1.0, None, values=values)
 
 
 def test_a_result_expires() -> None:
-    """A result is found until it is older than the cache time of its query."""
+    """A result is cached until it is older than its query's cache time."""
     cache = ResultCache()
     cache.store("a", build_result(1))
     assert cache.find("a", HOUR, AT + HOUR) is not None
@@ -216,7 +216,7 @@ def test_a_result_expires() -> None:
 
 @pytest.mark.parametrize("by_column", [False, True])
 def test_the_least_recently_used_results_are_evicted(by_column: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001  a case
-    """The cache is limited by the number of rows; larger results than the limit are not cached."""
+    """The cache is limited in rows; larger results are not cached."""
     monkeypatch.setattr("shared.warm_queries.service.MAX_ROWS", 10)
     cache = ResultCache()
     for key in ("a", "b"):

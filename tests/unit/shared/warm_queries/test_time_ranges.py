@@ -1,4 +1,4 @@
-"""Tests of the time range to which a query is limited."""
+"""Tests of the time range that limits a query."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,13 +24,13 @@ HOUR = timedelta(hours=1)
 
 @pytest.mark.parametrize("value", ["2026-03-01T00:00:00Z", "2026-03-01T01:00:00+01:00", "1772323200000", 1772323200000])
 def test_a_time_is_rfc_3339_or_milliseconds(value: Any) -> None:
-    """RFC 3339 text, digits and a number of milliseconds since 1970 are the same time."""
+    """RFC 3339 text, digits, and milliseconds since 1970 give the same time."""
     assert parse_time(value) == NOW
 
 
 @given(st.integers(0, 253_402_300_799_999))
 def test_milliseconds_are_exact(milliseconds: int) -> None:
-    """Every millisecond up to the year 9999 is exact, as text, integer and float."""
+    """Each millisecond up to the year 9999 is exact, as text, integer and float."""
     expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
     assert parse_time(milliseconds) == parse_time(str(milliseconds)) == parse_time(float(milliseconds)) == expected
 
@@ -39,19 +39,19 @@ def test_milliseconds_are_exact(milliseconds: int) -> None:
     "value", ["", "yesterday", "2026-03-01", "-1", "1e3", "253402300800000", -1, 0.5, True, [], {}, "\u0661"]
 )
 def test_other_values_are_not_times(value: Any) -> None:
-    """A value that is not a time is rejected, and the error names both accepted forms."""
+    """A value that is not a time is rejected with both accepted forms."""
     with pytest.raises(ValueError, match="RFC 3339 time or milliseconds"):
         parse_time(value)
 
 
 def list_fields(duration: timedelta | None, start: datetime | None, end: datetime | None) -> list[str]:
-    """Return the fields of the error of a selection."""
+    """Return the fields in the error about a time range."""
     with pytest.raises(WorkspaceError) as caught:
         select_time_range(duration, start, end, NOW)
     return [error["field"] for error in caught.value.members["errors"]]  # type: ignore[attr-defined]
 
 
-def test_selections() -> None:
+def test_a_time_range_spans_at_most_366_days() -> None:
     """A time range is a duration, two times, one time, or missing, and spans at most 366 days."""
     year = timedelta(days=366)
     assert select_time_range(None, None, None, NOW) is None
@@ -72,8 +72,8 @@ def test_contradictions_are_rejected() -> None:
     assert list_fields(None, NOW, NOW + late) == ["from"]
 
 
-def test_conditions() -> None:
-    """A duration selects a range that includes both ends; two times select a range that excludes the end."""
+def test_a_duration_includes_both_ends() -> None:
+    """A duration includes both ends of its range; two times exclude the end."""
     assert build_time_condition("T", HOUR) == "T between (_oi_from .. _oi_to)"
     assert build_time_condition("T", TimeInterval(NOW, NOW + HOUR)) == "T >= _oi_from and T < _oi_to"
     assert build_time_condition("T", TimeInterval(NOW)) == "T >= _oi_from"
@@ -84,7 +84,7 @@ def test_conditions() -> None:
 
 
 def test_fixed_ranges_can_be_cached() -> None:
-    """A range of fixed times can be cached, a duration cannot; errors name the parameter that the caller sent."""
+    """A range of fixed times can be cached, a duration cannot; errors name the parameter that was sent."""
     assert (is_fixed_time_range(None), is_fixed_time_range(TimeInterval(NOW)), is_fixed_time_range(HOUR)) == (
         True,
         True,

@@ -1,4 +1,4 @@
-"""Webhook services over a SQLite file, with a scripted HTTP client and a clock that tests set."""
+"""Webhook services over a SQLite file, with a fake HTTP client and a clock that tests set."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,18 +32,18 @@ type Answer = Callable[[OutboundRequest], Awaitable[OutboundReply]]
 
 
 def build_reply(status: int, body: bytes = b"") -> OutboundReply:
-    """Build the reply of a webhook endpoint to a delivery."""
+    """Build a webhook endpoint's reply to a delivery."""
     return OutboundReply(status, {}, body)
 
 
 async def reply_with_failure(request: OutboundRequest) -> OutboundReply:
-    """Reply to a delivery as an endpoint that fails."""
+    """Reply to a delivery as a failing endpoint does."""
     del request
     return build_reply(500, b"broken \x00\xff")
 
 
 class ScriptedHttp:
-    """Fake HTTP client that records requests; ``answer`` returns the replies, and hosts in ``refused`` are refused."""
+    """Fake HTTP client that records requests; tests set its replies and the hosts that it refuses."""
 
     def __init__(self) -> None:
         self.requests: list[OutboundRequest] = []
@@ -51,18 +51,18 @@ class ScriptedHttp:
         self.answer: Answer = self.accept
 
     async def accept(self, request: OutboundRequest) -> OutboundReply:
-        """Reply to a delivery as an endpoint that accepts it."""
+        """Reply to a delivery as an endpoint that accepts it does."""
         del request
         return build_reply(204)
 
     async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
-        """Refuse the listed hosts."""
+        """Reject the hosts that the test has listed."""
         del https_only
         if url.host in self.refused:
             raise AddressRefusedError(f"The host `{url.host}` resolves to an address that is not public.")
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        """Record a request and return the scripted reply."""
+        """Record a request and return the reply that the test has set."""
         await self.check(request.url)
         self.requests.append(request)
         return await self.answer(request)
@@ -123,12 +123,12 @@ class WebhookParts:
         return made.endpoint
 
     async def publish(self, key: str = "k1", **changes: Any) -> None:
-        """Publish the event of a download."""
+        """Publish the event of a completed download."""
         event = WebhookEvent(key, DOWNLOAD, self.time.now, {"downloadId": key, "status": "completed"})
         await self.outbox.publish([replace(event, **changes)])
 
     async def work(self) -> None:
-        """Send all due deliveries, without waiting for retries that are due seconds later."""
+        """Send all due deliveries, but do not wait for retries that are due later."""
         self.worker.wake()
         for _ in range(1_000):
             await asyncio.sleep(0)
@@ -138,7 +138,7 @@ class WebhookParts:
         raise AssertionError("the worker did not end")
 
     async def wait_until(self, probe: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until a probe returns True."""
+        """Wait until a function returns True."""
         for _ in range(2_000):
             if await probe():
                 return
@@ -146,7 +146,7 @@ class WebhookParts:
         raise AssertionError("the probe never returned True")
 
     async def work_after(self, **span: float) -> None:
-        """Advance the clock, and send all deliveries that are due."""
+        """Advance the clock and send all due deliveries."""
         self.time.advance(timedelta(**span).total_seconds())
         await self.work()
 
@@ -162,7 +162,7 @@ class WebhookParts:
 
 @asynccontextmanager
 async def open_webhooks(path: Path, time: VirtualTime | None = None) -> AsyncIterator[WebhookParts]:
-    """Open webhooks over a file."""
+    """Open the webhook services over a file."""
     parts = WebhookParts(path, time or VirtualTime())
     try:
         yield parts

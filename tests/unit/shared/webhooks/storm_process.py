@@ -1,4 +1,4 @@
-"""Test process that evaluates a rule whose values change constantly, and sends the events to all endpoints.
+"""Test process that evaluates a rule with changing values and sends the events to all endpoints.
 
 Arguments: folder of the stores; number of devices; seconds between two changes of a value; ``storm`` or ``drain``.
 A storm runs until the process is killed. A drain resolves all alerts, and ends when no delivery is waiting.
@@ -46,7 +46,7 @@ SHORT_TIMES: tuple[tuple[Any, str, Any], ...] = (
 
 
 class ChangingValues:
-    """Fake executor of the rule's query: the value of each device crosses the limit repeatedly.
+    """Fake query executor: the value of each device crosses the limit repeatedly.
 
     Args:
         devices: number of devices.
@@ -104,7 +104,7 @@ class StormParts:
         return self._catalog
 
     async def is_drained(self) -> bool:
-        """Return whether no alert is active and no delivery is waiting."""
+        """Return whether no alert is active and no delivery waits."""
         if any(alert.is_active or alert.marks for alert in await self.alerts.list_alerts(AlertFilter(), None, 100_000)):
             return False
         endpoints = (await self.registry.load()).endpoints
@@ -114,7 +114,7 @@ class StormParts:
 
 @asynccontextmanager
 async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> AsyncIterator[StormParts]:
-    """Open the parts over a folder."""
+    """Open alerts and webhooks over a folder."""
     parts = StormParts(folder, ChangingValues(devices, period))
     try:
         yield parts
@@ -125,7 +125,7 @@ async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> Asy
 
 
 async def main(folder: Path, devices: int, period: float, mode: str) -> None:
-    """Evaluate and send until the process is killed or, after ``drain``, until all deliveries have ended."""
+    """Evaluate and send until the process is killed or, with ``drain``, until all deliveries have ended."""
     for module, name, value in SHORT_TIMES:
         setattr(module, name, value)
     values = ChangingValues(devices, period)

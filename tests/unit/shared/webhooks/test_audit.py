@@ -14,7 +14,7 @@ ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=STA
 
 
 def test_the_url_is_described_without_its_secret() -> None:
-    """The audit event has only the origin and a hash of the URL, because its path may be a secret."""
+    """The audit event has the URL's origin and hash only, because the path may be secret."""
     described = describe_for_audit(ENDPOINT)
     assert "path-with-secret" not in str(described)
     assert (described["urlOrigin"], described["urlSha256"]) == (
@@ -38,7 +38,7 @@ def test_an_address_that_is_no_longer_allowed_is_omitted() -> None:
     ],
 )
 def test_an_event_has_the_states_that_exist(before: Any, after: Any, states: set[str]) -> None:
-    """The event of a new endpoint has no state before, and the event of a removed endpoint has no state after."""
+    """A new endpoint's event has no state before, and a removed endpoint's event has no state after."""
     listed = add_audit(EndpointList(), "Updated", before, after, user_id="ann", append_id="x1")
     [pending] = listed.audit
     assert (pending.append_id, pending.user_id, pending.event["ActionType"]) == ("x1", "ann", "Webhook.Updated")

@@ -15,7 +15,7 @@ HOUR = timedelta(hours=1)
 
 
 def test_delays_follow_the_documented_schedule() -> None:
-    """A failed delivery is retried nine times, after five seconds to a day, each with a jitter of at most 10 %."""
+    """A failed delivery is retried nine times, after five seconds to a day, each with a jitter of up to 10 %."""
     expected = [timedelta(seconds=5), HOUR / 12, HOUR / 2, *(HOUR * n for n in (2, 5, 10, 14, 20, 24))]
     assert list(RETRY_DELAYS) == expected
     for retries, delay in enumerate(expected):
@@ -27,7 +27,7 @@ def test_delays_follow_the_documented_schedule() -> None:
 
 
 async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
-    """A manual retry sends an ended delivery once, without further retries; a waiting delivery becomes due at once."""
+    """A manual retry sends an ended delivery once, without further retries, and a waiting one at once."""
     endpoint = await parts.create()
     await parts.publish()
     await parts.work()

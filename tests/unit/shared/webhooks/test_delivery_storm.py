@@ -1,4 +1,4 @@
-"""Tests that each event is delivered once although processes are killed and endpoints fail."""
+"""Tests that each event is delivered once, although processes are killed and endpoints fail."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ BROKEN = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 
 
 class FailingEndpoints:
-    """Server with numbered endpoints, most of which fail, and a record of received messages.
+    """Server with numbered endpoints, most of which fail; it records the messages.
 
     Attributes:
         number: number of endpoints; the last one always fails, and the last but one is gone after three messages.
@@ -91,7 +91,7 @@ class FailingEndpoints:
 
 @dataclass(frozen=True)
 class Storm:
-    """Size of a crash test with many deliveries: its duration, endpoints and devices.
+    """Size of a crash test with many deliveries.
 
     Attributes:
         seconds: minimum duration; each process is killed at least once.
@@ -114,7 +114,7 @@ LONG = Storm(seconds=60.0, endpoints=50, devices=3, period=3.0, life=5.0)
 
 @asynccontextmanager
 async def serve_endpoints(endpoints: FailingEndpoints) -> AsyncIterator[int]:
-    """Serve endpoints on a free port, and yield the port."""
+    """Run the endpoints on a free port; yield the port."""
     server = await asyncio.start_server(endpoints.handle, "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
@@ -134,7 +134,7 @@ async def start_process(folder: Path, devices: int, period: float, mode: str) ->
 
 
 async def run_and_kill(storm: Storm, folder: Path, ends_at: float, chance: random.Random) -> None:
-    """Run one process after another, each killed after a random time."""
+    """Run processes one after another, and kill each after a random time."""
     kills = 0
     while asyncio.get_running_loop().time() < ends_at or kills < LEAST_KILLS:
         process = await start_process(folder, storm.devices, storm.period, "storm")
@@ -146,7 +146,7 @@ async def run_and_kill(storm: Storm, folder: Path, ends_at: float, chance: rando
 
 
 async def send_remaining_deliveries(folder: Path, devices: int) -> None:
-    """Let one process send the remaining deliveries."""
+    """Let one process send all remaining deliveries."""
     process = await start_process(folder, devices, 1.0, "drain")
     assert process.stdout is not None
     try:
@@ -166,12 +166,12 @@ async def create_endpoints(parts: StormParts, number: int, port: int) -> list[We
 
 
 async def list_alerts(parts: StormParts) -> list[Alert]:
-    """Return all alerts; each has fired and was resolved."""
+    """Return all alerts; check that each has fired and was resolved."""
     return list(await parts.alerts.list_alerts(AlertFilter(), None, 100_000))
 
 
 def check_endpoint(number: int, found: list[Delivery], wanted: set[str], server: FailingEndpoints) -> None:
-    """Check that an endpoint has one ended delivery for each event, with the outcome of its last reply."""
+    """Check that an endpoint has one ended delivery per event, with the outcome of its last reply."""
     assert {each.id for each in found} == wanted
     assert len(found) == len(wanted)
     for delivery in found:
@@ -184,7 +184,7 @@ def check_endpoint(number: int, found: list[Delivery], wanted: set[str], server:
 
 @pytest.mark.parametrize("storm", [SHORT, pytest.param(LONG, marks=pytest.mark.soak)], ids=["short", "long"])
 async def test_no_event_is_lost(tmp_path: Path, storm: Storm) -> None:
-    """Each transition of an alert is one delivery per endpoint, under one id, until the delivery has ended."""
+    """Each transition of an alert is one delivery per endpoint, with one id until it ends."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     chance, server = random.Random(seed), FailingEndpoints(storm.endpoints)

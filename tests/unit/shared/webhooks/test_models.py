@@ -25,7 +25,7 @@ ENDPOINT = WebhookEndpoint(
 
 
 def build_event(**changes: Any) -> WebhookEvent:
-    """Return an event of the subscribed type."""
+    """Return an event of the type that the endpoint subscribes to."""
     return WebhookEvent(**{"key": "k", "type": TEST, "at": START, "data": {}, **changes})
 
 
@@ -46,7 +46,7 @@ def build_event(**changes: Any) -> WebhookEvent:
 def test_a_filter_needs_a_match_in_each_list(
     wanted: dict[str, Any], event: dict[str, Any], *, is_accepted: bool
 ) -> None:
-    """An event matches a filter if it has a listed value for each list of the filter."""
+    """An event matches a filter if it has a listed value for each list."""
     assert EventFilter(**wanted).accepts(build_event(**event)) is is_accepted
 
 
@@ -62,12 +62,12 @@ def test_a_filter_needs_a_match_in_each_list(
 def test_an_endpoint_gets_events_since_its_subscription(
     changes: dict[str, Any], event: dict[str, Any], *, is_wanted: bool
 ) -> None:
-    """An enabled endpoint gets events from its subscription on; a disabled endpoint gets none."""
+    """An enabled endpoint gets events from its subscription on; a disabled one gets none."""
     assert ENDPOINT.model_copy(update=changes).wants(build_event(**event)) is is_wanted
 
 
 def test_both_secrets_sign_until_the_old_one_expires() -> None:
-    """Both secrets sign until the old one expires, so that the receiver has time to install the new one."""
+    """Both secrets sign until the old one expires, so that the receiver can install the new one."""
     new, old = StoredSecret(encrypted="b"), StoredSecret(encrypted="a", expires_at=START)
     endpoint = ENDPOINT.model_copy(update={"secrets": (new, old)})
     assert endpoint.list_active_secrets(START - SECOND) == [new, old]
@@ -75,13 +75,13 @@ def test_both_secrets_sign_until_the_old_one_expires() -> None:
 
 
 def test_the_entity_tag_depends_on_the_definition_only() -> None:
-    """The ETag depends only on the definition of the endpoint, so that a failed delivery does not change it."""
+    """An endpoint's ETag depends only on its definition, so that a failed delivery does not change it."""
     failing = ENDPOINT.model_copy(update={"failing_since": START, "secrets": (StoredSecret(encrypted="x"),)})
     assert failing.etag == ENDPOINT.etag != ENDPOINT.model_copy(update={"description": "x"}).etag
 
 
 def test_the_newest_attempts_are_stored() -> None:
-    """Recording an attempt ends the lease of the delivery; only the newest attempts are stored."""
+    """Recording an attempt ends the delivery's lease; only the newest attempts are stored."""
     delivery = Delivery(
         id="d", endpoint="e1", event_type=TEST, body="{}", created_at=START, expires_at=START, lease="worker"
     )
@@ -92,6 +92,6 @@ def test_the_newest_attempts_are_stored() -> None:
 
 
 def test_a_repeated_event_has_the_same_delivery() -> None:
-    """A repeated event has the same delivery id, so that the receiver recognises it; endpoints have separate ids."""
+    """A repeated event has the same delivery id, so that the receiver recognises it; endpoints have own ids."""
     assert build_delivery_id("e1", "k") == build_delivery_id("e1", "k")
     assert len({build_delivery_id("e1", "k"), build_delivery_id("e2", "k"), build_delivery_id("e1", "j")}) == 3

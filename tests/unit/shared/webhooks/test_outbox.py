@@ -1,4 +1,4 @@
-"""Tests of the outbox, which stores a delivery of each event for each endpoint."""
+"""Tests of the outbox, which stores one delivery of each event for each endpoint."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, open_webhooks
 
 
 async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of events block neither the event loop nor other writers; each has one delivery per endpoint."""
+    """Storing thousands of events blocks neither the event loop nor other writers."""
     async with open_webhooks(tmp_path / "webhooks.sqlite") as parts:
         wanting = [await parts.create(DOWNLOAD) for _ in range(3)]
         other = await parts.create(TEST)
@@ -34,7 +34,7 @@ async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pyte
 
 
 async def test_nothing_is_stored_without_a_subscriber(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event to which no enabled endpoint subscribes is not stored."""
+    """If no enabled endpoint subscribes to an event, nothing is stored."""
     async with open_webhooks(tmp_path / "webhooks.sqlite") as parts:
         await parts.create(TEST)
         await parts.create(DOWNLOAD, enabled=False)

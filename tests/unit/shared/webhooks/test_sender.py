@@ -17,7 +17,7 @@ EVENT: dict[str, Any] = {
 
 
 def test_every_event_type_has_a_title() -> None:
-    """Each event type has a title; if the event's data is incomplete, the title is the type."""
+    """Each event type has a title; if the data is incomplete, the title is the type."""
     assert set(TITLES) == set(WebhookEventType)
     assert build_title(EVENT) == "Alert: <Hot> [x](y)"
     assert build_title({**EVENT, "data": {}}) == "alert.firing"
@@ -31,7 +31,7 @@ def test_the_standard_body_is_the_event() -> None:
 
 @pytest.mark.parametrize("base_url", ["https://plant.example", ""])
 def test_cards_escape_markup_and_link_to_the_console(base_url: str) -> None:
-    """Chat messages have title, values and a link; markup in values is shown as text, and long values are shortened."""
+    """Chat messages have title, values and a link; markup is shown as text, and long values are cut."""
     teams = json.loads(render_body(json.dumps(EVENT), MessageFormat.TEAMS, base_url))
     card = teams["attachments"][0]["content"]
     assert card["body"][0]["text"] == "Alert: <Hot> \\[x\\](y)"

@@ -24,7 +24,7 @@ async def get_code(work: object) -> str:
 
 
 async def test_an_endpoint_is_created_with_a_secret(parts: WebhookParts) -> None:
-    """The secret is returned, and neither the store nor the audit event contains it."""
+    """A new endpoint's secret is returned; neither the store nor the audit event contains it."""
     made = await parts.service.create("admin@t", EndpointDefinition(URL, (TEST,), description="Shift"))
     assert made.secret.startswith("whsec_")
     assert made.secret.removeprefix("whsec_") not in str(await parts.store.read_document("endpoints"))
@@ -37,7 +37,7 @@ async def test_an_endpoint_is_created_with_a_secret(parts: WebhookParts) -> None
 
 
 async def test_the_official_library_verifies_a_message(tmp_path: Path) -> None:
-    """A message has a valid signature; a changed body, and the secret of another endpoint, are invalid."""
+    """A message has a valid signature, but not with a changed body or another endpoint's secret."""
     async with open_webhooks(tmp_path / "webhooks.sqlite", VirtualTime(now())) as parts:
         made = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
         other = await parts.service.create("admin@t", EndpointDefinition(URL, (TEST,)))
@@ -52,14 +52,14 @@ async def test_the_official_library_verifies_a_message(tmp_path: Path) -> None:
 
 
 def is_signed_by(secret: str, request: OutboundRequest) -> bool:
-    """Return whether a request has a signature with the given secret, ignoring the age of the request."""
+    """Return whether a request is signed with this secret, whatever its age is."""
     at = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), tz=UTC)
     expected = Webhook(secret).sign(request.headers["webhook-id"], at, request.body.decode())
     return expected in request.headers["webhook-signature"].split()
 
 
 async def test_both_secrets_sign_after_a_rotation(parts: WebhookParts) -> None:
-    """After a rotation, the new and the previous secret both sign for 24 hours; older secrets never sign."""
+    """After a rotation, the new and the previous secret sign for 24 hours; older ones never sign."""
     first = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
     second = await parts.service.rotate_secret("admin@t", first.endpoint.id)
     await parts.publish("k1")
@@ -99,8 +99,8 @@ async def test_the_number_of_endpoints_is_limited(parts: WebhookParts) -> None:
     assert await get_code(parts.create()) == "TOO_MANY_WEBHOOKS"
 
 
-async def test_a_refused_url_is_rejected(parts: WebhookParts) -> None:
-    """The URL is checked when an endpoint is created and when its URL changes, not at other changes."""
+async def test_a_forbidden_url_is_rejected(parts: WebhookParts) -> None:
+    """A URL is checked when an endpoint is created and when its URL changes, not at other changes."""
     endpoint = await parts.create()
     parts.http.refused = {"hooks.example", "evil.example"}
     for url in ("https://evil.example/", "ftp://hooks.example/", "https://2130706433/"):
@@ -112,7 +112,7 @@ async def test_a_refused_url_is_rejected(parts: WebhookParts) -> None:
 
 
 async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
-    """A wrong ETag is rejected, an equal definition records nothing, and without `enabled` the state is unchanged."""
+    """A wrong ETag is rejected, an equal definition records nothing, and without `enabled` the state stays."""
     endpoint = await parts.create(TEST, enabled=False)
     definition = EndpointDefinition(URL, (TEST,), description="new")
     wrong = condition_from_headers('"wrong"', None)
@@ -134,8 +134,8 @@ async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
     ]
 
 
-async def test_enabling_again_forgets_the_failure(parts: WebhookParts) -> None:
-    """Enabling a disabled endpoint removes its failure reason; it receives only events from then on."""
+async def test_enabling_again_removes_the_failure(parts: WebhookParts) -> None:
+    """Enabling a disabled endpoint removes its failure reason; it gets events only from then on."""
     endpoint = await parts.create()
     await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
     early = parts.time.now
@@ -148,7 +148,7 @@ async def test_enabling_again_forgets_the_failure(parts: WebhookParts) -> None:
 
 
 async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
-    """A test event is sent to an enabled endpoint, regardless of the event types that it subscribes to."""
+    """A test event is sent to an enabled endpoint, whatever types it subscribes to."""
     endpoint = await parts.create(DOWNLOAD)
     delivery = await parts.service.send_test("admin@t", endpoint.id)
     await parts.work()
@@ -159,7 +159,7 @@ async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
 
 
 async def test_only_wanted_events_are_stored(parts: WebhookParts) -> None:
-    """An event passes a filter only if it has a listed value for each dimension of the filter."""
+    """An event is stored only if it has a listed value for each list of the filter."""
     wanted = EventFilter(surfaces=("cooling",), severities=("critical",))
     endpoint = await parts.create(DOWNLOAD, filter=wanted)
     await parts.publish("no dimension")
@@ -171,7 +171,7 @@ async def test_only_wanted_events_are_stored(parts: WebhookParts) -> None:
 
 
 async def test_changes_without_provenance_are_not_audited(parts: WebhookParts) -> None:
-    """In a workspace without provenance a change succeeds, and its audit event is dropped."""
+    """In a workspace without provenance, a change succeeds without an audit event."""
     parts.is_audited = False
     await parts.create()
     assert parts.log.events == []
@@ -179,7 +179,7 @@ async def test_changes_without_provenance_are_not_audited(parts: WebhookParts) -
 
 
 async def test_audit_events_of_a_crash_are_appended_later(parts: WebhookParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change whose event could not be appended is stored, and the event is appended by the next run."""
+    """If the event of a change cannot be appended, the change is stored and the next run appends the event."""
 
     async def break_down(*_: object, **__: object) -> None:
         raise WorkspaceError("unavailable", "PROVENANCE_UNAVAILABLE", "down")  # type: ignore[arg-type]  # any kind

@@ -17,7 +17,7 @@ from tests.unit.shared.webhooks.environment import URL, WebhookParts, build_repl
 
 
 async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
-    """A successful reply ends the delivery; the log has the attempt and the beginning of the reply."""
+    """A successful reply ends a delivery; the log has the attempt and the beginning of the reply."""
     endpoint = await parts.create()
     await parts.publish()
     await parts.work()
@@ -31,7 +31,7 @@ async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
 
 
 async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts) -> None:
-    """A failed delivery is retried nine times under the same id, and then marked as failed."""
+    """A failed delivery is retried nine times with the same id, and then marked as failed."""
     endpoint = await parts.create()
     await parts.publish()
     parts.http.answer = reply_with_failure
@@ -50,7 +50,7 @@ async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts)
 
 @pytest.mark.parametrize("retries", [0, 2])
 async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(parts: WebhookParts, retries: int) -> None:
-    """After the clock was set back by 50 minutes, new deliveries and waiting retries are sent at once."""
+    """After the clock is set back by 50 minutes, new deliveries and waiting retries are sent at once."""
     await parts.create()
     parts.time.advance(3600)
     await parts.publish()
@@ -68,7 +68,7 @@ async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(parts: Webho
 
 
 async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookParts) -> None:
-    """A difference of a minute between clocks does not change the times of retries."""
+    """If clocks differ by a minute, the times of retries do not change."""
     await parts.create()
     await parts.publish()
     parts.http.answer = reply_with_failure
@@ -80,7 +80,7 @@ async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookPar
 
 
 async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> None:
-    """The worker itself waits for a retry after five seconds, without the host's timer."""
+    """The worker waits for a retry after five seconds itself, without the host's timer."""
     await parts.create()
     await parts.publish()
     parts.http.answer = reply_with_failure
@@ -94,7 +94,7 @@ async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> 
 
 
 async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> None:
-    """A failed or refused connection is a failed attempt, and the delivery log has the reason."""
+    """A failed or refused connection is a failed attempt, and the log has the reason."""
     endpoint = await parts.create()
 
     async def raise_timeout(request: OutboundRequest) -> OutboundReply:
@@ -114,7 +114,7 @@ async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> No
 
 
 async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: WebhookParts) -> None:
-    """A reply after 14.9 seconds is a success, and the worker's claim is still valid when the result is stored."""
+    """A reply after 14.9 seconds is a success, and the worker's claim is still valid when it is stored."""
     endpoint = await parts.create()
 
     async def hesitate(request: OutboundRequest) -> OutboundReply:
@@ -133,7 +133,7 @@ async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: Webhook
 
 
 async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
-    """A redirect is not followed, and counts as a failed attempt."""
+    """A redirect is not followed and counts as a failed attempt."""
 
     async def reply_with_redirect(request: OutboundRequest) -> OutboundReply:
         del request
@@ -148,7 +148,7 @@ async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
 
 
 async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
-    """Status 410 disables the endpoint: its delivery fails, later events are dropped, and the change is audited."""
+    """A 410 reply disables the endpoint: its delivery fails, later events are dropped, and this is audited."""
 
     async def reply_with_410(request: OutboundRequest) -> OutboundReply:
         del request
@@ -170,7 +170,7 @@ async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
 
 
 async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) -> None:
-    """A URL that was replaced neither disables its endpoint with status 410 nor counts as a failure of the new URL."""
+    """After its URL was replaced, a 410 reply or failure of the old URL does not affect the endpoint."""
     endpoint = await parts.create()
     parts.http.answer = reply_with_failure
     await parts.publish("k1")
@@ -191,7 +191,7 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) ->
 
 
 async def test_an_endpoint_that_fails_for_days_is_disabled(parts: WebhookParts) -> None:
-    """An endpoint is disabled at the first failure after five days without a success."""
+    """An endpoint is disabled at its first failure after five days without a success."""
     endpoint = await parts.create()
     parts.http.answer = reply_with_failure
     await parts.publish("k1")
@@ -226,7 +226,7 @@ async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(parts: Web
 
 
 async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> None:
-    """While one endpoint does not reply, all deliveries to another endpoint are sent."""
+    """While one endpoint does not reply, all deliveries to others are sent."""
     slow = await parts.create(description="slow")
     released = asyncio.Event()
 
@@ -260,7 +260,7 @@ async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> No
 
 
 async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> None:
-    """If a process crashes after sending, another process sends the same id again when the claim has expired."""
+    """If a process crashes after sending, another process sends the same id when the claim has expired."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as dead:
         await dead.create()
@@ -302,7 +302,7 @@ async def test_a_failure_of_the_store_loses_nothing(parts: WebhookParts, monkeyp
 
 
 async def test_two_workers_send_each_delivery_once(tmp_path: Path) -> None:
-    """Workers of two processes send each delivery only once."""
+    """If workers of two processes run, each delivery is sent once."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as first, open_webhooks(path, first.time) as second:
         await first.create()

@@ -1,4 +1,4 @@
-"""Azure deployment of test servers: emulated Cosmos DB and Key Vault, Azurite, and the real SDKs."""
+"""Emulated Azure deployment: Cosmos DB and Key Vault emulators, Azurite, and the real SDKs."""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -27,7 +27,7 @@ DATABASE = "workspace"
 
 @dataclass
 class Deployment:
-    """Test servers that together form a deployment on Azure."""
+    """Emulators that together replace the services of an Azure deployment."""
 
     cosmos: CosmosServer
     vault: KeyVaultDouble
@@ -52,7 +52,7 @@ class Deployment:
 
 @asynccontextmanager
 async def deployment(folder: Path | None = None) -> AsyncIterator[Deployment]:
-    """Start the servers, and create the containers and keys.
+    """Start the emulators, and create containers and keys.
 
     Args:
         folder: folder for blobs that must survive their server.

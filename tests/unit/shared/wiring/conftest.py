@@ -1,4 +1,4 @@
-"""Fixtures with services over both kinds of stores, embedded and Azure, without open connections."""
+"""Fixtures with services over embedded stores and over Azure stores, without open connections."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ async def local(tmp_path: Path) -> AsyncIterator[Services]:
 
 @pytest.fixture
 async def on_azure() -> AsyncIterator[Services]:
-    """Provide services with the stores of Azure, none of which can be reached."""
+    """Provide services with Azure stores that cannot be reached."""
     services = Services(Settings.read({"STORES": "azure", "KUSTO_URI": _UNREACHABLE}))
     backends = services.backends
     backends.cosmos = backends.close_at_exit(CosmosAccount(_UNREACHABLE, "workspace", key="a2V5"))
@@ -38,7 +38,7 @@ async def on_azure() -> AsyncIterator[Services]:
 
 @pytest.fixture
 def choose(local: Services, on_azure: Services) -> Choice:
-    """Return a function that returns the class names of a service's stores for both settings, local and Azure."""
+    """Return a function that returns the class names of a service's stores, local and on Azure."""
 
     def find_class_names(get: Callable[[Services], object]) -> tuple[str, str]:
         found, other = get(local), get(on_azure)

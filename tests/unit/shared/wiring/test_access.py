@@ -7,7 +7,7 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The settings select the stores; credentials and grants are in stores of the same kind."""
+    """The settings select the stores; credentials and grants are in stores of one kind."""
     assert choose(lambda services: services.access.credential_store) == (
         "SqliteCredentialStore",
         "CosmosCredentialStore",
@@ -16,7 +16,7 @@ def test_the_settings_choose_the_stores(choose: Choice) -> None:
 
 
 async def test_the_local_signing_key_is_a_file(local: Services, tmp_path: Path) -> None:
-    """The local signing key is a file that is created at first use and read again after a restart."""
+    """The local signing key is a file, created at its first use and read again after a restart."""
     assert not (tmp_path / "signing-key.pem").exists()
     key_id = await local.access.signing_key.get_key_id()
     [public] = await local.access.signing_key.load_public_keys()

@@ -4,5 +4,5 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_store(choose: Choice) -> None:
-    """The settings select the store of alerts, of the same kind as the other stores."""
+    """The settings select the store of alerts, of the same kind as other stores."""
     assert choose(lambda services: services.alerts.store) == ("SqliteAlertStore", "CosmosAlertStore")

@@ -1,11 +1,11 @@
-"""Tests of the stores that several groups of services share."""
+"""Tests of the stores that several services share."""
 
 from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The settings select the stores; only stores on the local disk have a limit of space."""
+    """The settings select the stores; only stores on the local disk have a space limit."""
     assert choose(lambda services: services.backends.disk) == ("FolderDisk", "UnlimitedDisk")
     assert choose(lambda services: services.backends.job_leases) == ("SqliteJobLeaseStore", "CosmosJobLeaseStore")
 

@@ -1,4 +1,4 @@
-"""Tests of the catalog's store and of the id of the workspace."""
+"""Tests of the catalog's store and of the workspace id."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_the_settings_choose_the_store(choose: Choice) -> None:
 
 
 async def test_a_workspace_without_a_document_has_no_id(local: Services) -> None:
-    """Without a workspace document there is no workspace id, so no audit record can be written."""
+    """Without a workspace document there is no workspace id, so that no audit record can be written."""
     with pytest.raises(WorkspaceError) as raised:
         await local.catalog.load_workspace_id()
     assert raised.value.code == "WORKSPACE_NOT_DECLARED"

@@ -1,10 +1,10 @@
-"""Tests of the choice of stores for documents."""
+"""Tests of the selection of document stores."""
 
 from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The settings select the stores; containers and documents are in the same account."""
+    """The settings select the stores; containers and documents are in one account."""
     assert choose(lambda services: services.data_stores.container_store) == (
         "SqliteContainerStore",
         "CosmosContainerStore",

@@ -1,4 +1,4 @@
-"""Tests of how the service authenticates events of the message service, and of the stream quota's store."""
+"""Tests of authenticating Web PubSub's events, and of the store of the stream quota."""
 
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,12 @@ from tests.unit.shared.wiring.conftest import Choice
     ],
 )
 async def test_events_are_signed_or_have_a_token(tmp_path: Path, settings: dict[str, Any], kind: str) -> None:
-    """If an access key is set, events must be signed; otherwise they need a token of the managed identity."""
+    """If an access key is set, events must be signed; otherwise, they need the managed identity's token."""
     services = Services(Settings.read({"DATA_DIR": str(tmp_path), **settings}))
     assert type(services.live_stream.events).__name__ == kind
     await services.close()
 
 
 def test_places_of_streams_are_shared_by_instances(choose: Choice) -> None:
-    """On Azure, all instances share the quota of streams; locally there is only one process."""
+    """On Azure, all instances share the quota of streams; locally there is one process."""
     assert choose(lambda services: services.live_stream._stream_places) == ("SqlitePlaceStore", "CosmosPlaceStore")

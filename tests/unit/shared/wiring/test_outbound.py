@@ -1,4 +1,4 @@
-"""Tests of the own ports to which users cannot send requests."""
+"""Tests of the service's own ports, to which users cannot send requests."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from shared.wiring import Services
 
 @pytest.mark.parametrize(("port", "is_refused"), [(7071, True), (8089, True), (9999, True), (8443, False)])
 async def test_the_service_does_not_call_itself(tmp_path: Path, port: int, *, is_refused: bool) -> None:
-    """The ports of the service and its stores are refused even if their network is allowed."""
+    """The ports of the service and its stores are rejected, even in an allowed network."""
     settings = {
         "DATA_DIR": str(tmp_path),
         "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",

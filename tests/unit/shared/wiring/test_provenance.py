@@ -1,4 +1,4 @@
-"""Tests of the choice of stores for the audit log."""
+"""Tests of the selection of stores for the audit log."""
 
 from tests.unit.shared.wiring.conftest import Choice
 

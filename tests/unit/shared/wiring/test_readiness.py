@@ -1,4 +1,4 @@
-"""Tests of the readiness probe: all configured stores must respond."""
+"""Tests of the readiness probe, which requires that all configured stores respond."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ async def respond() -> None:
 
 @pytest.fixture
 async def deployed() -> AsyncIterator[Deployment]:
-    """Return a deployment without a workspace."""
+    """Return an emulated deployment without a workspace."""
     if find_missing():
         pytest.skip(find_missing())
     async with deployment() as running:
@@ -44,7 +44,7 @@ def list_failing(log: pytest.LogCaptureFixture) -> set[str]:
 
 
 async def test_ready_while_every_store_responds(services: Services) -> None:
-    """A deployment is ready with or without a workspace, and with or without provenance."""
+    """A deployment is ready with and without a workspace, and with and without provenance."""
     assert await services.readiness.find_failing_dependencies() == []
     for text in (PLAIN, AUDITED):
         await services.provenance.catalog_service.apply(load_document(text, "test"), "apply")
@@ -54,7 +54,7 @@ async def test_ready_while_every_store_responds(services: Services) -> None:
 async def test_failing_store_is_logged(
     deployed: Deployment, services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without Key Vault or Cosmos DB, the service is not ready and logs the name of the store."""
+    """If Key Vault or Cosmos DB fails, the service is not ready and logs the store's name."""
     await services.provenance.catalog_service.apply(load_document(AUDITED, "test"), "apply")
     caplog.set_level(logging.WARNING)
     deployed.vault.down = True

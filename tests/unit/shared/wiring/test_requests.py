@@ -9,7 +9,7 @@ CALLER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "t1", N
 
 
 async def test_the_tier_limits_concurrent_requests(local: Services) -> None:
-    """A request counts as concurrent until its reply is complete; other callers have separate limits."""
+    """A request counts as concurrent until its reply is complete; each caller has separate limits."""
     limited = PLANT + "tier: enterprise\nlimits: {requestsPerMinute: 600, concurrent: 1}\n"
     await local.provenance.catalog_service.apply(load_document(limited, "test"), "apply")
     async with local.rate_limits.admit(CALLER) as first:

@@ -1,4 +1,4 @@
-"""Tests of electronic signatures over both kinds of stores, with the services of a process."""
+"""Tests of electronic signatures over both kinds of stores."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -41,7 +41,7 @@ BODY = AmendmentBody.model_validate(
 
 @pytest.fixture(params=["embedded", "azure"])
 async def services(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Services]:
-    """Provide the services of a process; the tests run for both kinds of stores."""
+    """Provide the services of a process; both kinds of stores are tested."""
     async with AsyncExitStack() as stack:
         if request.param == "azure":
             built = (await stack.enter_async_context(deployment())).services()
@@ -53,7 +53,7 @@ async def services(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 
 def build_signer(services: Services, sign_in: str = "s1") -> DecisionSigner:
-    """Return a DecisionSigner for a member who has just signed in; the policy allows one signature per sign-in."""
+    """Return a signer for a member who has just signed in; each sign-in may sign once."""
     signed_in = SignIn(datetime.now(UTC).replace(microsecond=0), ("key",), sign_in)
     principal = Principal("bob", "bob", "Bob", frozenset(), CredentialKind.JWT, "t1", None, sign_in=signed_in)
     policy = SignaturePolicy.model_validate({"maxAgeSeconds": 0})
@@ -62,8 +62,8 @@ def build_signer(services: Services, sign_in: str = "s1") -> DecisionSigner:
     )
 
 
-async def test_signed_amendments(services: Services) -> None:
-    """A sign-in can sign one amendment, with a valid signature; the fifth refused attempt locks the signer."""
+async def test_one_sign_in_signs_one_amendment(services: Services) -> None:
+    """A sign-in signs one amendment with a valid signature; the fifth rejected attempt locks the member out."""
     amendments = services.provenance.amendments
     for _ in range(2):
         await amendments.create(CHAIN, "ann", BODY, POLICY)

@@ -6,7 +6,7 @@ from tests.unit.shared.wiring.conftest import Choice
 
 
 def test_the_settings_choose_the_store(choose: Choice) -> None:
-    """The settings select the store of message counts, of the same kind as the other stores."""
+    """The settings select the store of message counts, of the same kind as other stores."""
     assert choose(lambda services: services.telemetry.connection_states) == (
         "SqliteConnectionStates",
         "CosmosConnectionStates",
@@ -14,7 +14,7 @@ def test_the_settings_choose_the_store(choose: Choice) -> None:
 
 
 async def test_the_local_hub_is_a_file(local: Services) -> None:
-    """A sent message is in the hub's file, which does not exist before the first message."""
+    """A sent message is in the hub's file, which is created with the first message."""
     hub = local.settings.data_dir / "hub.sqlite"
     assert not hub.exists()
     await local.telemetry.sender.send("telemetry", [HubMessage(b"{}", "rig", {})])

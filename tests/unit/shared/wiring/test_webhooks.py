@@ -12,7 +12,7 @@ def test_the_settings_choose_the_store(choose: Choice) -> None:
 
 
 def test_a_change_wakes_the_sources(local: Services) -> None:
-    """A change wakes the event sources, so that the change's event is published before the next timer run."""
+    """A change wakes the event sources, so that its event is published before the next timer run."""
     calls: list[int] = []
     local.webhooks.set_source_nudge(lambda: calls.append(1))
     local.webhooks.nudge()
@@ -20,6 +20,6 @@ def test_a_change_wakes_the_sources(local: Services) -> None:
 
 
 def test_no_key_is_created_before_its_use(local: Services, tmp_path: Path) -> None:
-    """A key file is created at its first use, so that a workspace without webhooks has no such file."""
+    """A key file is created at its first use, so that a workspace without webhooks has none."""
     assert local.webhooks.vault is local.webhooks.vault
     assert not (tmp_path / "webhook-key").exists()

@@ -1,4 +1,4 @@
-"""Tests of the services of one process: separate instances, creation at first use, and order of closing."""
+"""Tests of the services of one process: separation, creation at first use, and order of closing."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ class Part:
         self._fails = fails
 
     async def close(self) -> None:
-        """Record the name of the closed resource."""
+        """Record the resource's name."""
         self._closed.append(self._name)
         if self._fails:
             raise OSError(self._name)
@@ -65,7 +65,7 @@ async def test_two_services_share_nothing(tmp_path: Path) -> None:
 
 
 async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], list[StoredEvent]]:
-    """Use services with a fixed clock, a random seed and no threads; return the stored records and events."""
+    """Use services with a fixed clock, a seed and no threads; return the stored records and events."""
     random = Random(seed)
     runtime = Runtime(
         now=lambda: NOW,
@@ -91,7 +91,7 @@ async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], 
 
 
 async def test_a_seed_determines_the_stored_data(tmp_path: Path) -> None:
-    """With the same clock and seed, two instances store the same records and events; no thread is started."""
+    """With equal clock and seed, two instances store equal records and events, without starting a thread."""
     threads = threading.active_count()
     first, second, other = [
         await run_seeded_plant(tmp_path / name, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))
@@ -111,7 +111,7 @@ async def test_unused_services_open_no_file(tmp_path: Path) -> None:
 
 
 def test_new_services_import_no_adapter(tmp_path: Path) -> None:
-    """Creating services imports neither adapters nor Azure SDKs."""
+    """Creating services imports no adapters and no Azure SDKs."""
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "data")]
     loaded = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert "shared.wiring.access" in loaded
@@ -120,7 +120,7 @@ def test_new_services_import_no_adapter(tmp_path: Path) -> None:
 
 
 async def test_resources_close_in_reverse_order(tmp_path: Path) -> None:
-    """The background jobs stop first; then the newest resource is closed first, also after an error."""
+    """Background jobs stop first; then resources close, newest first, also after an error."""
     services, closed = build_services(tmp_path), list[str]()
     services.backends.close_at_exit(Part("first", closed))
     services.backends.close_at_exit(Part("second", closed, fails=True))

@@ -13,7 +13,7 @@ BEFORE = {"version": "v", "statuses": {"rig": "LIVE", "press": "LIVE"}, "unpubli
 
 
 def build_current(**statuses: str) -> dict[str, dict[str, Any]]:
-    """Return the current statuses of connections."""
+    """Return the current status of each connection."""
     return {
         lookup: {"status": status, "lastMessage": None, "surfaces": ["cooling"]} for lookup, status in statuses.items()
     }
@@ -25,7 +25,7 @@ def test_without_a_change_nothing_is_stored() -> None:
 
 
 def test_the_first_run_reports_nothing() -> None:
-    """The first run of the source only stores statuses, because earlier changes precede the subscription."""
+    """The first run only stores statuses, because earlier changes are before the subscription."""
     assert build_next({}, build_current(rig="STALE"), AT) == {
         "version": AT,
         "statuses": {"rig": "STALE"},
@@ -59,7 +59,7 @@ def test_a_change_of_status_becomes_an_event() -> None:
 
 
 def build_pending(action: str = "Catalog.WarmQuery.Updated", **members: Any) -> PendingEvent:
-    """Return the audit event of a change of a query."""
+    """Return the audit event of a change to a query."""
     context = {"editedBy": "ann", "changedAt": "2026-03-01T12:00:00Z"}
     after = {"name": "First", "surface": "cooling", "approval": members.pop("approval", None)}
     event = {"ActionType": action, "EntityType": "WarmQuery", "EntityID": "q1", "AfterState": after, CONTEXT: context}

@@ -45,15 +45,15 @@ class Source:
 
 
 async def test_a_failure_stops_no_other_source() -> None:
-    """If one event source fails, the other sources still run, and afterwards the worker is woken."""
+    """If one event source fails, the others still run, and then the worker is woken."""
     broken, working, woken = Source(), Source(), list[int]()
     broken.is_failing = True
     await EventSources({"a": broken, "b": working}, lambda: woken.append(working.runs)).run()
     assert (broken.runs, woken) == (1, [1])
 
 
-async def test_nudges_during_a_run_cause_one_more() -> None:
-    """Any number of changes during a run cause exactly one more run, which does not wait for the timer."""
+async def test_changes_during_a_run_cause_one_more_run() -> None:
+    """Any number of changes during a run cause one more run, without waiting for the timer."""
     source, done = Source(), asyncio.Event()
     source.gate = asyncio.Event()
     sources = EventSources({"a": source}, lambda: done.set() if source.runs > 1 else None)
@@ -68,7 +68,7 @@ async def test_nudges_during_a_run_cause_one_more() -> None:
 
 
 async def test_no_run_starts_after_the_close() -> None:
-    """Closing the runner stops its run and prevents new ones."""
+    """Closing the runner stops its run and prevents further ones."""
     source = Source()
     source.gate = asyncio.Event()
     sources = EventSources({"a": source}, lambda: None)
@@ -97,7 +97,7 @@ def test_a_download_concerns_its_connections() -> None:
 
 @pytest.mark.parametrize(("scope", "shown"), [("line-1", "line-1"), ("", None)])
 def test_a_broken_chain_is_reported_once_a_day(scope: str, shown: str | None) -> None:
-    """A broken chain has one event for each day and fault, because the event's key contains day, chain and position."""
+    """A broken chain has one event per day and fault, because the event's key contains both."""
     chain = ChainKey(Target.DOMAIN_EVENTS, scope)
     event = build_broken_chain_event(chain, "000000000007", "wrong hash", START)
     assert event.key == f"audit-chain.broken/2026-03-01/DomainEvents/000000000007/{scope}"
@@ -106,7 +106,7 @@ def test_a_broken_chain_is_reported_once_a_day(scope: str, shown: str | None) ->
 
 
 def test_a_lock_out_names_the_member_and_the_attempts() -> None:
-    """The event of a lock-out has the member and the number of refused attempts."""
+    """The event of a lock-out has the member and the number of rejected attempts."""
     event = build_lock_out_event("ann", "e1", START, 5, START)
     assert (event.type, event.key) == (WebhookEventType.SIGNATURE_SUSPICIOUS, "signature.suspicious/e1")
     assert event.data == {"userId": "ann", "attempts": 5, "since": "2026-03-01T12:00:00.000000Z"}

@@ -190,7 +190,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
         created = await services().provenance.amendments.create(
             chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
         )
-    services().webhooks.nudge()
+    services().webhooks.run_sources_soon()
     return build_created_reply(chain, created.record)
 
 
@@ -292,7 +292,7 @@ async def approve_amendment(call: Call[ScopeQuery, ApprovalBody]) -> Reply:
         decision = await services().provenance.amendments.approve(
             chain, call.path["id"], call.principal.member_id, creators=creators, append_id=append_id, signer=signer
         )
-    services().webhooks.nudge()
+    services().webhooks.run_sources_soon()
     return replace(build_created_reply(chain, decision.record), status=200)
 
 
@@ -324,7 +324,7 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
             append_id=append_id,
             signer=signer,
         )
-    services().webhooks.nudge()
+    services().webhooks.run_sources_soon()
     return replace(build_created_reply(chain, decision.record), status=200)
 
 

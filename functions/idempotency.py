@@ -42,7 +42,7 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
     except WorkspaceError as error:
         if error.kind not in MAYBE_DONE:
             with suppress(WorkspaceError):
-                await services().idempotency.keys.forget(member, method, key, append_id)
+                await services().idempotency.keys.release_key(member, method, key, append_id)
         raise
 
 

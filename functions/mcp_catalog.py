@@ -57,7 +57,7 @@ class DataConnections(TypedDict):
     connections: list[DataConnection]
 
 
-class SurfaceShown(TypedDict):
+class SurfaceDescription(TypedDict):
     """A surface (group of connections) with the short names in URLs (lookups) of its connections and queries."""
 
     lookup: str
@@ -70,7 +70,7 @@ class SurfaceShown(TypedDict):
 class Surfaces(TypedDict):
     """Surfaces (groups of connections) that the caller may read."""
 
-    surfaces: list[SurfaceShown]
+    surfaces: list[SurfaceDescription]
 
 
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}

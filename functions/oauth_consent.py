@@ -89,7 +89,7 @@ async def start_authorization(call: Call) -> Reply:
     base = get_public_url(call.request)
     try:
         parameters = _read_query(call)
-        redirect = await services().oauth.authorization.check_early(parameters, base)
+        redirect = await services().oauth.authorization.check_before_sign_in(parameters, base)
     except WorkspaceError as error:
         if error.kind is not Kind.INVALID:
             raise
@@ -116,7 +116,7 @@ async def decide_authorization(call: Call[Any, DecisionBody]) -> Reply:
     if not is_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     body = call.body
-    redirect = await services().oauth.authorization.decide(
+    redirect = await services().oauth.authorization.record_decision(
         call.principal,
         body.to_parameters(),
         get_public_url(call.request),
@@ -138,7 +138,9 @@ async def preview_authorization(call: Call[Any, RequestBody]) -> Reply:
     if not is_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     base = get_public_url(call.request)
-    question = await services().oauth.authorization.ask(call.principal, call.body.to_parameters(), base)
+    question = await services().oauth.authorization.build_consent_question(
+        call.principal, call.body.to_parameters(), base
+    )
     return json_reply(_question_to_json(question), headers=NO_STORE)
 
 
@@ -189,7 +191,7 @@ def _question_to_json(question: ConsentQuestion | Redirect) -> Mapping[str, Any]
         return {"redirectTo": question.address}
     client = question.request.client
     return {
-        "client": {"id": client.client_id, "name": client.name, "isDeclared": client.is_declared},
+        "client": {"id": client.client_id, "name": client.name, "isDeclared": client.is_declared_in_workspace},
         "redirectHost": question.redirect_host,
         "accessRights": list(question.rights),
         "missingRights": list(question.missing),

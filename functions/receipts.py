@@ -111,7 +111,7 @@ async def issue_receipt(call: Call[ReceiptQuery]) -> Reply:
         "ETag": compute_etag(content),
         "Cache-Control": _REVALIDATED if query.size is None else _CACHED,
     }
-    if condition.is_known(headers["ETag"]):
+    if condition.is_not_modified(headers["ETag"]):
         return Reply(304, b"", headers)
     file = {"Content-Disposition": f'attachment; filename="{build_receipt_name(chain, name)}"'}
     return Reply(200, content, {"Content-Type": MEDIA_TYPE, **file, **headers})

@@ -116,7 +116,7 @@ async def publish_live(
     if services().settings.web_pubsub_endpoint:
         publisher, keys = services().live_stream.publisher, read_partition_keys(events)
         with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(events), context), span("publish to the live stream"):
-            if keys is None or not await publisher.skip_unheard(keys, len(events)):
+            if keys is None or not await publisher.skip_without_listeners(keys, len(events)):
                 await publisher.run(read_hub_events(events))
         count("workspace.live.published", len(events))
 
@@ -127,4 +127,4 @@ async def publish_live(
 @blueprint.timer_trigger(arg_name="timer", schedule="%BACKGROUND_SCHEDULE%", use_monitor=False)
 async def run_background_jobs(timer: func.TimerRequest) -> None:  # noqa: ARG001  the worker passes it by name
     """Start the background jobs that are due."""
-    await services().background.runner.tick()
+    await services().background.runner.run_due_jobs()

@@ -70,7 +70,7 @@ async def _check_workspace(call: Call[Any, WorkspaceBody], faults: ValidationErr
     right=AccessRight.POLICY_MANAGE,
     body=WorkspaceBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.WorkspaceShown.__annotations__) - list_accepted_names(WorkspaceBody).keys(),
+        frozenset(replies.WorkspaceDescription.__annotations__) - list_accepted_names(WorkspaceBody).keys(),
         _read_current,
         volatile=LIVE_MEMBERS,
     ),

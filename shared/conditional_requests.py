@@ -65,7 +65,7 @@ class Condition:
         if not self._is_matched_by(etag):
             raise precondition_failed_error()
 
-    def is_known(self, etag: str | None) -> bool:
+    def is_not_modified(self, etag: str | None) -> bool:
         """Return whether If-None-Match matches the stored version by weak comparison (RFC 9110 section 13.1.2).
 
         Args:
@@ -80,7 +80,7 @@ class Condition:
         Args:
             etag: ETag of the stored version; None if nothing is stored.
         """
-        return self._is_matched_by(etag) and not self.is_known(etag)
+        return self._is_matched_by(etag) and not self.is_not_modified(etag)
 
     def check_write(self, etag: str | None) -> None:
         """Reject a write if the stored version does not satisfy the condition.
@@ -93,7 +93,7 @@ class Condition:
         """
         if not self._is_matched_by(etag):
             raise item_missing_error() if etag is None else precondition_failed_error()
-        if self.is_known(etag):
+        if self.is_not_modified(etag):
             raise _item_exists_error()
 
     def _is_matched_by(self, etag: str | None) -> bool:

@@ -18,7 +18,7 @@ from shared.http.operation_docs import (
 )
 
 
-class ContainerShown(TypedDict):
+class ContainerDescription(TypedDict):
     """A container that exists in the account (`provisioned`), is declared in the workspace (`Declared`), or both."""
 
     name: str
@@ -28,7 +28,7 @@ class ContainerShown(TypedDict):
     provisioned: bool
 
 
-class ContainerDeclared(TypedDict):
+class DeclaredContainer(TypedDict):
     """A declared container; `expose` lists the operations on its documents that callers may use.
 
     `etag` is the value for If-Match, including the quotes.
@@ -42,7 +42,7 @@ class ContainerDeclared(TypedDict):
     provisioned: bool
 
 
-class ContainerRecord(ContainerDeclared):
+class ContainerRecord(DeclaredContainer):
     """The record of a declared container. `etag` is the value for If-Match, including the quotes."""
 
     Declared: bool
@@ -56,7 +56,7 @@ class DeclaredDatabase(TypedDict):
 
     lookup: str
     access: DatabaseAccess
-    containers: list[ContainerDeclared]
+    containers: list[DeclaredContainer]
 
 
 class DeclaredStore(TypedDict):
@@ -94,10 +94,10 @@ _DOCUMENT: Final = {"id": "wo-1042", "line": "l1", "state": "open", "quantity": 
 _LOCATION: Final = {"Location": "URL of the document, with its partition key."}
 
 LISTED = OperationDocs(
-    (DocumentedReply(200, "The containers, sorted by name.", list[ContainerShown], [_CONTAINER, _BY_OTHERS]),)
+    (DocumentedReply(200, "The containers, sorted by name.", list[ContainerDescription], [_CONTAINER, _BY_OTHERS]),)
 )
 CREATED = OperationDocs(
-    (DocumentedReply(201, "The new container.", ContainerShown, _CONTAINER),),
+    (DocumentedReply(201, "The new container.", ContainerDescription, _CONTAINER),),
     error_statuses=(409,),
     example=_WRITTEN,
     headers=IDEMPOTENT,

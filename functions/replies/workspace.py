@@ -25,7 +25,7 @@ class WorkspaceStatistics(TypedDict):
     memberCount: int
 
 
-class WorkspaceShown(TypedDict):
+class WorkspaceDescription(TypedDict):
     """The workspace. `version` grows with each change of the catalog.
 
     `etag` is the value for If-Match, including the quotes; it identifies name, description and policies.
@@ -68,10 +68,10 @@ _WORKSPACE: Final = {
 }
 
 WORKSPACE_READ = OperationDocs(
-    (DocumentedReply(200, "The workspace.", WorkspaceShown, _WORKSPACE, headers=DEFINITION),)
+    (DocumentedReply(200, "The workspace.", WorkspaceDescription, _WORKSPACE, headers=DEFINITION),)
 )
 WORKSPACE_PUT = OperationDocs(
-    (DocumentedReply(200, "The changed workspace.", WorkspaceShown, _WORKSPACE, headers=DEFINITION),),
+    (DocumentedReply(200, "The changed workspace.", WorkspaceDescription, _WORKSPACE, headers=DEFINITION),),
     error_statuses=(409, 412),
     example=_SENT_WORKSPACE,
     headers=WRITE_CONDITIONS,

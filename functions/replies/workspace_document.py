@@ -52,7 +52,7 @@ class DocumentWarning(TypedDict):
     column: NotRequired[int]
 
 
-class PlanShown(TypedDict):
+class WorkspacePlan(TypedDict):
     """Plan: changes that applying a document would make. `planTag` is the value for If-Match, with its quotes."""
 
     changes: list[PlannedChange]
@@ -111,7 +111,7 @@ _IF_MATCH: Final = {
 
 EXPORTED = OperationDocs((DocumentedReply(200, "The document.", dict[str, Any], _DOCUMENT, forms={YAML: TEXT_FORM}),))
 PLANNED = OperationDocs(
-    (DocumentedReply(200, "The plan.", PlanShown, _PLAN),),
+    (DocumentedReply(200, "The plan.", WorkspacePlan, _PLAN),),
     error_statuses=(409, 422),
     example=_DOCUMENT,
     body_schema=_SCHEMA,
@@ -120,7 +120,7 @@ PLANNED = OperationDocs(
     headers=IDEMPOTENT,
 )
 APPLIED = OperationDocs(
-    (DocumentedReply(200, "The applied plan.", PlanShown, _PLAN),),
+    (DocumentedReply(200, "The applied plan.", WorkspacePlan, _PLAN),),
     error_statuses=(409, 412, 428),
     example=_DOCUMENT,
     body_schema=_SCHEMA,

@@ -51,7 +51,7 @@ class QueryChecks:
         self._services = services
 
     @property
-    def delay_start(self) -> bool:
+    def must_delay_start(self) -> bool:
         """True at the first start with a small workspace: the host then serves requests only after the check."""
         return self._loaded is not None and len(self._loaded.document.warm_queries) <= MAX_AWAITED_QUERIES
 

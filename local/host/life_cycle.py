@@ -202,7 +202,7 @@ class Host:
             await _release_stream_places()
             live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
-            _send_directly(live)
+            _use_direct_sender(live)
             app = live
         await self._start_http(app, listener, web_sockets=serves_live_stream)
         if checks is not None:
@@ -215,7 +215,7 @@ class Host:
         """
         task = asyncio.create_task(checks.run())
         stack.callback(task.cancel)
-        await asyncio.wait({task}, timeout=_FIRST_CHECKS_SECONDS if checks.delay_start else 0)
+        await asyncio.wait({task}, timeout=_FIRST_CHECKS_SECONDS if checks.must_delay_start else 0)
 
     def _create_durable(
         self,
@@ -356,7 +356,7 @@ def _build_impulse_notifier(hub_file: Path, child: KustoProcess) -> Callable[[],
     return HUB_SIGNALS.subscribe(hub_file, notify_child)
 
 
-def _send_directly(live: LiveStreamGateway) -> None:
+def _use_direct_sender(live: LiveStreamGateway) -> None:
     """Make the app send live messages directly to the emulator, without HTTP, because both run in the same process."""
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 

@@ -89,7 +89,7 @@ class Alert(BaseModel):
         """Return a copy of the alert with changed attributes."""
         return self.model_copy(update=changes)
 
-    def without_marks(self, *marks: Mark) -> Self:
+    def remove_marks(self, *marks: Mark) -> Self:
         """Return a copy of the alert without the given marks, because their work is done."""
         return self.change(marks=tuple(mark for mark in self.marks if mark not in marks))
 

@@ -55,7 +55,7 @@ class Notifications:
         self._is_audited = is_audited
         self._runtime = runtime
 
-    async def settle(self, record: RuleRecord) -> RuleRecord | None:
+    async def publish_marked_events(self, record: RuleRecord) -> RuleRecord | None:
         """Publish the events that the marks of a rule's alerts list.
 
         Remove the marks, and return the rule's new record.
@@ -80,7 +80,7 @@ class Notifications:
         puts, active = await self._runtime.run_in_worker(
             len(marked) * _ALERT_SIZE, _clear_notification_marks, record.alerts
         )
-        kept = error_alert.without_marks(*Mark) if error_alert and error_alert.is_active else None
+        kept = error_alert.remove_marks(*Mark) if error_alert and error_alert.is_active else None
         state = record.state.model_copy(update={"has_marks": False, "error_alert": kept})
         token = await self._store.save(record, state, puts)
         if token is None:
@@ -100,7 +100,7 @@ class Notifications:
 
 def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
     """Remove the marks of alerts; return the alerts that had marks, and the alerts that are still active."""
-    puts = {alert.id: alert.without_marks(*Mark) for alert in alerts if alert.marks}
+    puts = {alert.id: alert.remove_marks(*Mark) for alert in alerts if alert.marks}
     return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)
 
 

@@ -114,7 +114,7 @@ class BackgroundRunner:
         self._last_tick_at: datetime | None = None
         self._runtime = runtime
 
-    async def tick(self) -> None:
+    async def run_due_jobs(self) -> None:
         """Start every job that is due; return as soon as all have ended, but at the latest after ``WAIT_SECONDS``."""
         at = self._runtime.now()
         if self._last_tick_at is not None and at < self._last_tick_at - CLOCK_TOLERANCE:

@@ -56,7 +56,7 @@ def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: 
             ``MEMBER_ID_RETIRED``, ``MEMBER_ID_TAKEN``, ``MEMBER_OID_TAKEN``, ``CONNECTION_IN_USE``, ``SURFACE_IN_USE``,
             ``MEMBER_IN_USE``, ``PROVENANCE_REQUIRED`` or ``PARTITION_KEY_IMMUTABLE``.
     """
-    step = _Step(stored, changes)
+    step = _ChangeSet(stored, changes)
     caller = _restrict_to_current_rights(caller, step)
     errors = [*_find_unknown_references(step), *_find_read_only_settings(step)]
     if errors:
@@ -66,7 +66,7 @@ def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: 
 
 
 @dataclass(frozen=True)
-class _Step:
+class _ChangeSet:
     """Definitions of the catalog's items before and after a set of changes."""
 
     stored: StoredCatalog
@@ -98,7 +98,7 @@ class _Step:
         return [change for change in self.changes if change.kind == kind]
 
 
-def _find_unknown_references(step: _Step) -> Iterator[FieldError]:
+def _find_unknown_references(step: _ChangeSet) -> Iterator[FieldError]:
     """Yield an error for each reference to an item that exists neither before nor after the changes.
 
     A reference to an item that the changes remove is reported elsewhere, as a conflict.
@@ -115,7 +115,7 @@ def _find_unknown_references(step: _Step) -> Iterator[FieldError]:
             yield from _find_unknown_references_of_rule(step, definition)
 
 
-def _find_unknown_references_of_rule(step: _Step, rule: Definition) -> Iterator[FieldError]:
+def _find_unknown_references_of_rule(step: _ChangeSet, rule: Definition) -> Iterator[FieldError]:
     if not _is_known_item(step, ItemKind.SURFACE, rule["surface"]):
         yield FieldError("surface", f"unknown surface: {rule['surface']}")
     if rule.get("query") is not None and not _is_known_item(step, ItemKind.WARM_QUERY, rule["query"]):
@@ -125,11 +125,11 @@ def _find_unknown_references_of_rule(step: _Step, rule: Definition) -> Iterator[
             yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")
 
 
-def _is_known_item(step: _Step, kind: ItemKind, key: str) -> bool:
+def _is_known_item(step: _ChangeSet, kind: ItemKind, key: str) -> bool:
     return (kind, key) in step.after or (kind, key) in step.before
 
 
-def _find_read_only_settings(step: _Step) -> Iterator[FieldError]:
+def _find_read_only_settings(step: _ChangeSet) -> Iterator[FieldError]:
     for change in step.list_changes(ItemKind.SETTINGS):
         before, after = change.before or {}, change.after or {}
         for name in ("tier", "limits"):
@@ -137,14 +137,14 @@ def _find_read_only_settings(step: _Step) -> Iterator[FieldError]:
                 yield FieldError(name, "is read-only; omit it or send the stored value")
 
 
-def _restrict_to_current_rights(caller: Caller, step: _Step) -> Caller:
+def _restrict_to_current_rights(caller: Caller, step: _ChangeSet) -> Caller:
     """Return the caller without rights that the member has lost since the request was authenticated."""
     member = step.before.get((ItemKind.MEMBER, caller.user_id))
     current = _list_rights(member) if member is not None and member.get("enabled", True) else frozenset[str]()
     return Caller(caller.user_id, frozenset(right for right in caller.rights if right in current))
 
 
-def _check_kind_rights(step: _Step, caller: Caller) -> None:
+def _check_kind_rights(step: _ChangeSet, caller: Caller) -> None:
     """Check that the caller has the right to change each kind of catalog item that the changes contain."""
     needed = dict.fromkeys(right for kind, right in KIND_RIGHTS.items() if step.list_changes(kind))
     missing = sorted(right for right in needed if right not in caller.rights)
@@ -155,7 +155,7 @@ def _check_kind_rights(step: _Step, caller: Caller) -> None:
         )
 
 
-def _check_held_rights(step: _Step, caller: Caller) -> None:
+def _check_held_rights(step: _ChangeSet, caller: Caller) -> None:
     """Raise an error if a changed member has, before or after the change, a right that the caller lacks."""
     affected = {
         right
@@ -181,7 +181,7 @@ def _list_rights(member: Definition) -> frozenset[str]:
     return known | own
 
 
-def _check_self_lockout(step: _Step, caller: Caller) -> None:
+def _check_self_lockout(step: _ChangeSet, caller: Caller) -> None:
     for change in step.list_changes(ItemKind.MEMBER):
         if change.key != caller.user_id or change.before is None:
             continue
@@ -193,7 +193,7 @@ def _check_self_lockout(step: _Step, caller: Caller) -> None:
             raise WorkspaceError(Kind.CONFLICT, "SELF_LOCKOUT", detail)
 
 
-def _check_last_administrator(step: _Step, _: Caller) -> None:
+def _check_last_administrator(step: _ChangeSet, _: Caller) -> None:
     if _has_administrator(step.before) and not _has_administrator(step.after):
         detail = "At least one enabled person must have the role Admin; give it to another person first."
         raise WorkspaceError(Kind.CONFLICT, "LAST_ADMINISTRATOR", detail)
@@ -207,7 +207,7 @@ def _has_administrator(definitions: Mapping[ItemId, Definition]) -> bool:
     )
 
 
-def _check_new_team_members(step: _Step, _: Caller) -> None:
+def _check_new_team_members(step: _ChangeSet, _: Caller) -> None:
     """Raise an error for a new member id that belonged to a removed member, or that looks like another member's id."""
     added = [change.key for change in step.list_changes(ItemKind.MEMBER) if change.before is None]
     if not added:
@@ -224,7 +224,7 @@ def _check_new_team_members(step: _Step, _: Caller) -> None:
             raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_TAKEN", detail)
 
 
-def _check_object_ids(step: _Step, _: Caller) -> None:
+def _check_object_ids(step: _ChangeSet, _: Caller) -> None:
     members = [(key, member.get("oid")) for key, member in step.list_after(ItemKind.MEMBER)]
     for oid, owners in _group_by_name((str(oid).casefold(), key) for key, oid in members if oid).items():
         changed = [key for key in owners if (ItemKind.MEMBER, key) in step.changed]
@@ -236,7 +236,7 @@ def _check_object_ids(step: _Step, _: Caller) -> None:
             raise WorkspaceError(Kind.CONFLICT, "MEMBER_OID_TAKEN", detail)
 
 
-def _check_connections_in_use(step: _Step, _: Caller) -> None:
+def _check_connections_in_use(step: _ChangeSet, _: Caller) -> None:
     users = (
         (lookup, key)
         for key, surface in step.list_after(ItemKind.SURFACE)
@@ -253,7 +253,7 @@ def _check_connections_in_use(step: _Step, _: Caller) -> None:
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
 
 
-def _check_surfaces_in_use(step: _Step, _: Caller) -> None:
+def _check_surfaces_in_use(step: _ChangeSet, _: Caller) -> None:
     users = ((str(query["surface"]), key) for key, query in step.list_after(ItemKind.WARM_QUERY))
     if used_by := _find_users_of_removed(step, ItemKind.SURFACE, users):
         detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
@@ -264,7 +264,7 @@ def _check_surfaces_in_use(step: _Step, _: Caller) -> None:
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
 
 
-def _check_members_in_use(step: _Step, _: Caller) -> None:
+def _check_members_in_use(step: _ChangeSet, _: Caller) -> None:
     users = (
         (str(query["approval"]["approvedBy"]), key)
         for key, query in step.list_after(ItemKind.WARM_QUERY)
@@ -275,7 +275,7 @@ def _check_members_in_use(step: _Step, _: Caller) -> None:
         raise WorkspaceError(Kind.CONFLICT, "MEMBER_IN_USE", detail, usedBy=used_by)
 
 
-def _find_users_of_removed(step: _Step, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
+def _find_users_of_removed(step: _ChangeSet, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
     """Return the sorted keys of the items that still use a removed item of a kind.
 
     Args:
@@ -287,14 +287,14 @@ def _find_users_of_removed(step: _Step, kind: ItemKind, users: Iterable[tuple[st
     return sorted({user for used, user in users if used in removed})
 
 
-def _check_provenance_retained(step: _Step, _: Caller) -> None:
+def _check_provenance_retained(step: _ChangeSet, _: Caller) -> None:
     item = (ItemKind.SETTINGS, SINGLETON_KEY)
     if _has_provenance(step.before.get(item)) and not _has_provenance(step.after.get(item)):
         detail = "Provenance cannot be switched off over HTTPS; keep `policies.provenance`."
         raise WorkspaceError(Kind.CONFLICT, "PROVENANCE_REQUIRED", detail)
 
 
-def _check_container_changes(step: _Step, _: Caller) -> None:
+def _check_container_changes(step: _ChangeSet, _: Caller) -> None:
     check_partition_key_paths(step.list_changes(ItemKind.CONTAINER))
 
 
@@ -323,7 +323,7 @@ KIND_RIGHTS: Final[Mapping[ItemKind, AccessRight]] = {
 }
 """Access right that a change of an item requires, by kind of the item."""
 
-RULES: Final[tuple[Callable[[_Step, Caller], None], ...]] = (
+RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
     _check_kind_rights,
     _check_held_rights,
     _check_self_lockout,

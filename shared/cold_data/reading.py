@@ -85,12 +85,12 @@ class DuplicateFinder:
             self._execute_query(
                 f"CREATE OR REPLACE TEMP TABLE suspects AS {build_rows_with_ids_query(files, 'repeated')} {unknown}"
             )
-            self._add_within_a_day(until)
-            self._add_beyond_a_day(until)
+            self._add_duplicates_within_a_day(until)
+            self._add_duplicates_beyond_a_day(until)
         [(count,)] = self._execute_query(f"SELECT count(*) FROM {TABLE}")  # noqa: S608  constant names
         return int(count)
 
-    def _add_within_a_day(self, until: int) -> None:
+    def _add_duplicates_within_a_day(self, until: int) -> None:
         """Add the duplicates of ids whose messages all arrived within one day: all messages except the first one."""
         self._execute_query(
             f'INSERT INTO {TABLE} SELECT "partition", "sequence", enqueued FROM (SELECT *, '  # noqa: S608  constant namess
@@ -100,7 +100,7 @@ class DuplicateFinder:
             f"WHERE nth > 1 AND spread <= {DUPLICATE_WINDOW} AND happened < {until}"
         )
 
-    def _add_beyond_a_day(self, until: int) -> None:
+    def _add_duplicates_beyond_a_day(self, until: int) -> None:
         """Add the duplicates of ids whose messages arrived over more than a day: those within a day of an original."""
         rows = self._execute_query(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant namess

@@ -106,7 +106,7 @@ class Documents:
         found = await self._tables.find_exposed(address, Verb.READ)
         stored = await self._read_existing_document(found.table, _build_document_key(found, document_id, partition))
         condition.check_match(stored.etag)
-        return stored, condition.is_known(stored.etag)
+        return stored, condition.is_not_modified(stored.etag)
 
     async def create(self, address: TableAddress, body: dict[str, Any], *, size: int = 0) -> WrittenDocument:
         """Store a new document; an id is generated if it is missing.

@@ -106,7 +106,7 @@ def write_jsonl(connection: str, rows: Rows, folder: FilePath, limit: int = FILE
             lines.append_to(files)
         return files.close()
     finally:
-        files.abandon()
+        files.close_after_failure()
 
 
 def write_parquet(connection: str, rows: Rows, folder: FilePath, limit: int = FILE_BYTES) -> tuple[WrittenFile, ...]:
@@ -117,7 +117,7 @@ def write_parquet(connection: str, rows: Rows, folder: FilePath, limit: int = FI
             files.append(batch)
         return files.close()
     finally:
-        files.abandon()
+        files.close_after_failure()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _write_csv_or_none(
             encoded.append_to(files)
         return files.close()
     finally:
-        files.abandon()
+        files.close_after_failure()
 
 
 def _split_by_cells(batches: Iterator[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:

@@ -100,7 +100,7 @@ class RollingFiles:
         self._finish_file(self._current or self._open_next_file())
         return tuple(self._finished)
 
-    def abandon(self) -> None:
+    def close_after_failure(self) -> None:
         """Close the open output file after a failure, and do nothing else."""
         if self._current is not None:
             self._current.close()
@@ -156,9 +156,9 @@ class ParquetFiles:
         self._write_row_group()
         return self._files.close()
 
-    def abandon(self) -> None:
+    def close_after_failure(self) -> None:
         """Close the open output files after a failure."""
-        self._files.abandon()
+        self._files.close_after_failure()
 
     def _count_bytes(self) -> int:
         return sum(batch.nbytes for batch in self._pending)

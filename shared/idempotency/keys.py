@@ -45,7 +45,7 @@ class IdempotencyStore(Protocol):
         """
         ...
 
-    async def forget(self, key: str, append_id: str) -> None:
+    async def delete_claim(self, key: str, append_id: str) -> None:
         """Delete the claim of an idempotency key if it has this append id.
 
         Do nothing if a later request has claimed the key.
@@ -82,9 +82,9 @@ class IdempotencyKeys:
         reject_reused_key(claim, wanted)
         return claim.append_id
 
-    async def forget(self, caller: str, operation: str, key: str, append_id: str) -> None:
+    async def release_key(self, caller: str, operation: str, key: str, append_id: str) -> None:
         """Release the idempotency key of a rejected request, which has appended nothing."""
-        await self._store.forget(hash_key(caller, operation, key), append_id)
+        await self._store.delete_claim(hash_key(caller, operation, key), append_id)
 
 
 def hash_key(caller: str, operation: str, key: str) -> str:

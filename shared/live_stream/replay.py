@@ -115,7 +115,7 @@ class Replay:
             stream.hold()
             await self._progress.wait_for_table()
             async for page in self._history.read_pages(connections, replay_from):
-                new_impulses = [impulse.text for impulse in page if seen.is_new(impulse.key, impulse.timestamp)]
+                new_impulses = [impulse.text for impulse in page if seen.add_if_new(impulse.key, impulse.timestamp)]
                 if new_impulses and not await stream.send(new_impulses):
                     return
             await self._progress.wait_for_live()
@@ -141,7 +141,7 @@ class SentImpulses:
         self.count = 0
         self._sent: OrderedDict[Key, datetime] = OrderedDict()
 
-    def is_new(self, key: Key, timestamp: datetime) -> bool:
+    def add_if_new(self, key: Key, timestamp: datetime) -> bool:
         """Remember a telemetry message as sent; return True if it was not sent before, as far as is remembered."""
         if key in self._sent:
             return False
@@ -251,7 +251,7 @@ class CatchUp:
     ) -> AsyncIterator[bytes]:
         async for page in self._history.read_pages(connections, since, until):
             for impulse in page:
-                if seen.is_new(impulse.key, impulse.timestamp):
+                if seen.add_if_new(impulse.key, impulse.timestamp):
                     if seen.count > self._most:
                         raise OverflowError
                     yield impulse.text

@@ -85,7 +85,7 @@ class AuthorizationService:
         self._runtime = runtime
         self._times = RequestTimes(runtime=runtime)
 
-    async def check_early(self, parameters: Parameters, base: str) -> Redirect | None:
+    async def check_before_sign_in(self, parameters: Parameters, base: str) -> Redirect | None:
         """Check an authorization request before the member signs in; return a redirect with an error, else None.
 
         If a metadata document describes the client, nothing is checked yet, because the document is fetched only for a
@@ -108,7 +108,9 @@ class AuthorizationService:
         """Record the time at which an authorization request arrived; see :meth:`RequestTimes.record`."""
         return self._times.record(parameters)
 
-    async def ask(self, caller: Principal, parameters: Parameters, base: str) -> ConsentQuestion | Redirect:
+    async def build_consent_question(
+        self, caller: Principal, parameters: Parameters, base: str
+    ) -> ConsentQuestion | Redirect:
         """Check the authorization request of a signed-in member, and return the content of the consent page.
 
         Args:
@@ -137,7 +139,7 @@ class AuthorizationService:
         request = AuthorizationRequest(client, redirect_uri, rights, challenge)
         return ConsentQuestion(request, held, tuple(sorted(rights - caller.rights)))
 
-    async def decide(
+    async def record_decision(
         self, caller: Principal, parameters: Parameters, base: str, chosen: Sequence[str] | None
     ) -> Redirect:
         """Record that a member allows or denies access to an OAuth client; return the redirect to the client.
@@ -149,10 +151,10 @@ class AuthorizationService:
             chosen: access rights that the member delegates to the client; None if the member denies access.
 
         Raises:
-            WorkspaceError: as :meth:`ask`; INVALID naming ``scopes`` if a right was not requested; UNAUTHENTICATED
-                ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
+            WorkspaceError: as :meth:`build_consent_question`; INVALID naming ``scopes`` if a right was not requested;
+                UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
         """
-        question = await self.ask(caller, parameters, base)
+        question = await self.build_consent_question(caller, parameters, base)
         if isinstance(question, Redirect):
             return question
         redirect_uri = question.request.redirect_uri

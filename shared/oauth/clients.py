@@ -36,7 +36,7 @@ class Client:
     redirect_uris: tuple[str, ...]
 
     @property
-    def is_declared(self) -> bool:
+    def is_declared_in_workspace(self) -> bool:
         """True if the workspace document declares the client; an administrator has then checked the client's name."""
         return not self.client_id.startswith(URL_PREFIX)
 

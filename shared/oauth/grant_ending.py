@@ -88,7 +88,7 @@ class GrantEnder:
 
     async def end_if_orphaned(self, grant: Grant) -> bool:
         """End a grant whose member is disabled or whose client is no longer declared; return whether it ended."""
-        if not has_member(await self._directory.get_team(), grant):
+        if not has_enabled_member(await self._directory.get_team(), grant):
             reason = EndReason.DISABLED
         elif not grant.client_id.startswith(URL_PREFIX) and grant.client_id not in await self._list_clients():
             reason = EndReason.UNDECLARED
@@ -116,7 +116,7 @@ class GrantEnder:
         await self._store.replace(stored, replace(grant, end=replace(end, is_recorded=True)))
 
 
-def has_member(team: Team, grant: Grant) -> bool:
+def has_enabled_member(team: Team, grant: Grant) -> bool:
     """Return whether the member who consented to a grant is enabled, and was never disabled since the consent."""
     member = team.members.get(grant.member_id)
     return member is not None and member.enabled and not team.has_ended_token(grant.member_id, grant.grant_id)

@@ -11,7 +11,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.oauth.errors import OAuthError, invalid_grant_error
-from shared.oauth.grant_ending import GrantEnder, has_member
+from shared.oauth.grant_ending import GrantEnder, has_enabled_member
 from shared.oauth.grants import REFRESH_LIFETIME, EndReason, Grant, GrantStore, RefreshState, StoredGrant
 from shared.oauth.parameters import Parameters
 from shared.oauth.scopes import invalid_scope_error, parse_scope
@@ -187,7 +187,7 @@ class GrantService:
         can_manage = AccessRight.KEYS_MANAGE in caller.rights
         team = await self._directory.get_team()
         found = await self._store.list_active(None if can_manage else caller.member_id)
-        return [grant for grant in found if has_member(team, grant)]
+        return [grant for grant in found if has_enabled_member(team, grant)]
 
     async def end(self, caller: Principal, grant_id: str) -> None:
         """End a grant; the grant of another member requires the right to manage keys.

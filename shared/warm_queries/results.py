@@ -49,7 +49,7 @@ class QueryResult:
         """Number of rows of the query result."""
         return len(self.rows) if self.values is None else len(self.values[0])
 
-    def with_rows(self) -> "QueryResult":
+    def convert_to_rows(self) -> "QueryResult":
         """Convert a result whose values are grouped by column to a result with rows."""
         if self.values is None:
             return self

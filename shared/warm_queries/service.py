@@ -157,7 +157,7 @@ class WarmQueries:
             return cached  # formats that store columns also accept rows
         if cached is not None:
             cells = cached.row_count * len(cached.columns)
-            return await self._runtime.run_in_worker(cells * _CELL_BYTES, cached.with_rows)
+            return await self._runtime.run_in_worker(cells * _CELL_BYTES, cached.convert_to_rows)
         result = await self._run_query(query, bound, time_range, limit, at, by_column=by_column)
         self._results.store(key, replace(result, from_cache=True))
         return result

@@ -96,7 +96,7 @@ class DeliveryLog:
             updates = {"status": DeliveryStatus.PENDING, "retries": retries, "next_attempt_at": at, "scheduled_at": at}
             return before.model_copy(update=updates)
 
-        delivery = await self._store.change(endpoint_id, delivery_id, reschedule_delivery)
+        delivery = await self._store.change_delivery(endpoint_id, delivery_id, reschedule_delivery)
         if delivery is None:
             raise WorkspaceError(Kind.NOT_FOUND, "DELIVERY_NOT_FOUND", "The webhook has no delivery with this id.")
         self._wake()

@@ -73,7 +73,7 @@ class WebhookStore(Protocol):
         """Read a delivery of an endpoint; None if it does not exist."""
         ...
 
-    async def change(
+    async def change_delivery(
         self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:
         """Atomically replace a delivery by the result of ``change``.

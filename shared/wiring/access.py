@@ -61,7 +61,7 @@ class AccessServices:
     @cached_property
     def signing_key(self) -> "SigningKey":
         """Key that signs the access tokens of this service."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.vault_keys import VaultSigningKey
 
             return VaultSigningKey(self._backends.key_vault, self._settings.token_key, runtime=self._backends.runtime)
@@ -131,7 +131,7 @@ class AccessServices:
     @cached_property
     def grant_store(self) -> "GrantStore":
         """Store of OAuth grants: the rights that members delegated to OAuth clients."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_credentials import CosmosGrantStore
 
             return CosmosGrantStore(self._backends.cosmos)
@@ -167,7 +167,7 @@ class AccessServices:
     @cached_property
     def credential_store(self) -> "CredentialStore":
         """Store of API keys and issued tokens."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 
             return CosmosCredentialStore(self._backends.cosmos)

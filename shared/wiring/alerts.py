@@ -40,7 +40,7 @@ class AlertServices:
     @cached_property
     def store(self) -> "AlertStore":
         """Store of alerts and of the states of alert rules."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_alerts import CosmosAlertStore
 
             return CosmosAlertStore(self._backends.cosmos)

@@ -49,7 +49,7 @@ class Backends:
         await self._resources.aclose()
 
     @property
-    def on_azure(self) -> bool:
+    def uses_azure(self) -> bool:
         """True if the stores are Azure services."""
         return self.settings.stores is Stores.AZURE
 
@@ -125,7 +125,7 @@ class Backends:
     @cached_property
     def disk(self) -> "Disk":
         """Disk that contains the stores."""
-        if self.on_azure:
+        if self.uses_azure:
             from shared.disk_space.guard import UnlimitedDisk
 
             return UnlimitedDisk()
@@ -144,7 +144,7 @@ class Backends:
     @cached_property
     def job_leases(self) -> "JobLeaseStore":
         """Store of the leases of background jobs."""
-        if self.on_azure:
+        if self.uses_azure:
             from shared.backends.azure.cosmos_jobs import CosmosJobLeaseStore
 
             return CosmosJobLeaseStore(self.cosmos)
@@ -159,7 +159,7 @@ class Backends:
         return ObservedBlobs(self._build_unobserved_store(container), container)
 
     def _build_unobserved_store(self, container: str) -> "BlobStore":
-        if self.on_azure:
+        if self.uses_azure:
             from shared.backends.azure.blobs import AzureBlobStore
 
             return AzureBlobStore(self.blob_account, container)

@@ -27,7 +27,7 @@ class CatalogServices:
     @cached_property
     def store(self) -> "CatalogStore":
         """Store of the catalog."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_catalog import CosmosCatalogStore
 
             return CosmosCatalogStore(self._backends.cosmos)

@@ -58,5 +58,5 @@ class ColdDataServices:
     @property
     def scratch(self) -> Path:
         """Folder of temporary files: on Azure on the instance's own disk, else in the data directory."""
-        root = Path(tempfile.gettempdir()) if self._backends.on_azure else self._settings.data_dir
+        root = Path(tempfile.gettempdir()) if self._backends.uses_azure else self._settings.data_dir
         return root / "scratch"

@@ -51,7 +51,7 @@ class DataStoreServices:
     @cached_property
     def container_store(self) -> "ContainerStore":
         """Store of the containers in the document-store accounts."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             return self._cosmos_containers
         from shared.backends.embedded.documents import SqliteContainerStore
 
@@ -60,7 +60,7 @@ class DataStoreServices:
     @cached_property
     def document_store(self) -> "DocumentStore":
         """Access to the documents in tables, the containers that the API exposes."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 
             return CosmosDocumentStore(self._data_accounts)
@@ -94,7 +94,7 @@ class DataStoreServices:
     def _continuations(self) -> "ContinuationTokens":
         from shared.data_stores.continuation import ContinuationTokens, derive_secret
 
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             return ContinuationTokens(derive_secret(self._settings.continuation_secret))
         from shared.backends.embedded.key_files import FileSecret
 

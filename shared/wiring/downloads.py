@@ -63,7 +63,7 @@ class DownloadServices:
 
     @cached_property
     def _job_places(self) -> "QuotaStore":
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_places import CosmosPlaceStore
 
             return CosmosPlaceStore(self._backends.cosmos)
@@ -99,7 +99,7 @@ class DownloadServices:
     @cached_property
     def archive_progress(self) -> "ArchiveProgress":
         """Progress of the telemetry archive in reading the messages of the event hub."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.downloads.ports import UnknownArchiveProgress
 
             return UnknownArchiveProgress()
@@ -110,7 +110,7 @@ class DownloadServices:
     @cached_property
     def jobs(self) -> "JobStore":
         """Store of the jobs: downloads, imports and audit bundles."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_jobs import CosmosJobStore
 
             return CosmosJobStore(self._backends.cosmos)

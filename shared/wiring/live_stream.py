@@ -87,7 +87,7 @@ class LiveStreamServices:
 
     @cached_property
     def _stream_places(self) -> "QuotaStore":
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_places import CosmosPlaceStore
 
             return CosmosPlaceStore(self._backends.cosmos)
@@ -104,7 +104,7 @@ class LiveStreamServices:
 
         A local host calls this when it starts, because no stream is open then.
         """
-        if not self._backends.on_azure:
+        if not self._backends.uses_azure:
             from shared.fair_use.ports import Purpose
 
             await self._local_stream_places.clear(Purpose.STREAMS)
@@ -128,7 +128,7 @@ class LiveStreamServices:
         # On Azure, other instances admit listeners, too, so every group may have some.
         from shared.live_stream.publishing import LivePublisher
 
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             return LivePublisher(self.message_service, None, runtime=self._backends.runtime)
         return LivePublisher(
             self._direct_sender or self.message_service,

@@ -35,7 +35,7 @@ class ProvenanceServices:
     @cached_property
     def chain_store(self) -> "ChainStore":
         """Store of the audit chains."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_chain import CosmosChainStore
 
             return self._backends.close_at_exit(CosmosChainStore(self._backends.cosmos))
@@ -74,7 +74,7 @@ class ProvenanceServices:
 
     def _handle_catalog_change(self) -> None:
         self._catalog.reader.invalidate()
-        self._webhooks.nudge()
+        self._webhooks.run_sources_soon()
 
     @cached_property
     def administration(self) -> "Administration":
@@ -108,7 +108,7 @@ class ProvenanceServices:
     @cached_property
     def chain_overview(self) -> "ChainOverview":
         """Store of the summaries of all audit chains."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_chain import CosmosChainStore
             from shared.backends.azure.cosmos_overview import CosmosChainOverview
 
@@ -128,7 +128,7 @@ class ProvenanceServices:
 
     @cached_property
     def _checkpoint_store(self) -> "CheckpointStore":
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.checkpoint_blobs import BlobCheckpointStore
 
             return BlobCheckpointStore(self._backends.blob_account)
@@ -138,7 +138,7 @@ class ProvenanceServices:
 
     @cached_property
     def _note_signer(self) -> "NoteSigner":
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.vault_keys import VaultNoteSigner
 
             return VaultNoteSigner(

@@ -40,7 +40,7 @@ class ReadinessProbes:
             "audit log": self._check_audit_log,
             "cold data": self._cold_data.blobs.check,
         }
-        return probes | (self._build_azure_probes() if self._backends.on_azure else self._build_file_probes())
+        return probes | (self._build_azure_probes() if self._backends.uses_azure else self._build_file_probes())
 
     def _build_file_probes(self) -> "dict[str, Probe]":
         """Return checks that the embedded SQLite files can be locked.
@@ -76,7 +76,7 @@ class ReadinessProbes:
         if not await self._features.has(PROVENANCE):
             return
         await self._provenance.chain_store.read_tip(ChainKey(Target.PLATFORM_CONFIG))
-        if not self._backends.on_azure:
+        if not self._backends.uses_azure:
             from shared.backends.embedded.sqlite_checks import check_write_lock
 
             await check_write_lock(

@@ -33,7 +33,7 @@ class RateLimitServices:
 
     @cached_property
     def _lease_store(self) -> "LeaseStore":
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 
             return CosmosLeaseStore(self._backends.cosmos)
@@ -64,7 +64,7 @@ class IdempotencyServices:
         """Service that stores and compares idempotency keys."""
         from shared.idempotency.keys import IdempotencyKeys
 
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore
 
             return IdempotencyKeys(CosmosIdempotencyStore(self._backends.cosmos), runtime=self._backends.runtime)
@@ -77,7 +77,7 @@ class IdempotencyServices:
         """Service that stores replies to requests with an idempotency key."""
         from shared.idempotency.replies import IdempotentReplies
 
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_idempotency import CosmosReplyStore
 
             return IdempotentReplies(CosmosReplyStore(self._backends.cosmos), runtime=self._backends.runtime)

@@ -58,7 +58,7 @@ class SignatureServices:
 
     @cached_property
     def _index(self) -> "SignatureIndex":
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_signatures import CosmosSignatureIndex
 
             return CosmosSignatureIndex(self._backends.cosmos)
@@ -68,7 +68,7 @@ class SignatureServices:
 
     @cached_property
     def _store(self) -> "SignatureStore":
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_signatures import CosmosSignatureStore
 
             return CosmosSignatureStore(self._backends.cosmos)

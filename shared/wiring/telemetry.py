@@ -29,7 +29,7 @@ class TelemetryServices:
         """Client that sends events to the event hubs."""
         from shared.telemetry.acceptance import InstrumentedSender
 
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.event_hubs import EventHubsSender
 
             configured = self._settings
@@ -62,7 +62,7 @@ class TelemetryServices:
     @cached_property
     def connection_states(self) -> "ConnectionStateStore":
         """Store of the status and message counts of data connections."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_connection_states import CosmosConnectionStates
 
             return self._backends.close_at_exit(CosmosConnectionStates(self._backends.cosmos))
@@ -89,7 +89,7 @@ class TelemetryServices:
             self._catalog.reader.current,
             self.sender,
             self.connection_states,
-            on_status=self._webhooks.nudge,
+            on_status=self._webhooks.run_sources_soon,
             runtime=self._backends.runtime,
         )
 

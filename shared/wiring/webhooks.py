@@ -36,21 +36,21 @@ class WebhookServices:
         self._backends = backends
         self._settings = backends.settings
         self._outbound = outbound
-        self._nudge_sources: Callable[[], None] | None = None
+        self._start_sources: Callable[[], None] | None = None
 
-    def set_source_nudge(self, nudge: "Callable[[], None]") -> None:
+    def set_source_starter(self, start: "Callable[[], None]") -> None:
         """Set the function that runs the sources of webhook events; the sources are created after this service."""
-        self._nudge_sources = nudge
+        self._start_sources = start
 
-    def nudge(self) -> None:
+    def run_sources_soon(self) -> None:
         """Run the webhook event sources soon; call this after a change that can cause a webhook event."""
-        if self._nudge_sources is not None:
-            self._nudge_sources()
+        if self._start_sources is not None:
+            self._start_sources()
 
     @cached_property
     def store(self) -> "WebhookStore":
         """Store of webhook endpoints and deliveries."""
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             from shared.backends.azure.cosmos_webhooks import CosmosWebhookStore
 
             return CosmosWebhookStore(self._backends.cosmos)
@@ -121,7 +121,7 @@ class WebhookServices:
 
     @property
     def _key_material(self) -> "KeyMaterial":
-        if self._backends.on_azure:
+        if self._backends.uses_azure:
             setting = self._settings.webhook_secret_key
             # Azure leaves the reference in place if it cannot read the secret; its text is no secret.
             secret = b"" if setting.startswith("@Microsoft.KeyVault(") else setting.encode()
@@ -155,7 +155,7 @@ class WebhookEndpointServices:
         self._catalog = catalog
         self._provenance = provenance
         self._telemetry = telemetry
-        webhooks.set_source_nudge(lambda: self.sources.nudge())  # noqa: PLW0108  creates the sources at the first call
+        webhooks.set_source_starter(lambda: self.sources.run_soon())  # noqa: PLW0108  creates the sources at the first call
 
     @cached_property
     def service(self) -> "WebhookService":

@@ -103,7 +103,7 @@ async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: A
     resolved = build_alert(state=AlertState.RESOLVED, resolved_at=AT + SECOND, marks=(Mark.RESOLVED,))
     record = await save_change(store, RuleRecord("hot"), build_state(), resolved)
     assert record.alerts == (resolved,)
-    done = resolved.without_marks(Mark.RESOLVED)
+    done = resolved.remove_marks(Mark.RESOLVED)
     record = await save_change(store, record, build_state(), done)
     assert record.alerts == ()
     assert await store.list_alerts(EVERYTHING, None, 10) == [done]

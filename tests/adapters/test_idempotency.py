@@ -80,10 +80,10 @@ async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
 async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
     """The claim of a key can be deleted only with the claim's append id."""
     await keys.claim("k", FIRST, AT, AT - DAY)
-    await keys.forget("k", "other")
-    await keys.forget("unknown", "other")
+    await keys.delete_claim("k", "other")
+    await keys.delete_claim("unknown", "other")
     assert await keys.claim("k", OTHER, AT, AT - DAY) == FIRST
-    await keys.forget("k", "first")
+    await keys.delete_claim("k", "first")
     assert await keys.claim("k", OTHER, AT, AT - DAY) == OTHER
 
 

@@ -215,12 +215,12 @@ async def test_a_delivery_is_changed(opener: Opener) -> None:
     def renew(before: Delivery) -> Delivery:
         return before.model_copy(update={"status": DeliveryStatus.PENDING, "next_attempt_at": START})
 
-    assert await other.change("endpoint-a", "m1", lambda _: None) == build_delivery(
+    assert await other.change_delivery("endpoint-a", "m1", lambda _: None) == build_delivery(
         status=DeliveryStatus.FAILED, next_attempt_at=None
     )
-    assert await other.change("endpoint-a", "m1", renew) == build_delivery()
+    assert await other.change_delivery("endpoint-a", "m1", renew) == build_delivery()
     assert await store.find_due(START, ()) == "endpoint-a"
-    assert await store.change("endpoint-a", "nowhere", renew) is None
+    assert await store.change_delivery("endpoint-a", "nowhere", renew) is None
 
 
 async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:

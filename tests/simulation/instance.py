@@ -124,7 +124,7 @@ class Instance:
     def _start_background_jobs(self) -> None:
         runner = self.services.background.runner
         runner._jobs = [job for job in runner._jobs if job.name in self._world.background_jobs]
-        self.loop.create_task(runner.tick())
+        self.loop.create_task(runner.run_due_jobs())
 
     def draw_job_delay(self) -> int:
         """Return a random delay in microseconds until the next job starts."""

@@ -1266,6 +1266,15 @@ WebhookWithSecretFormat: TypeAlias = Literal["standard", "teams", "slack"]
 """Values of ``WebhookWithSecretFormat``."""
 
 
+class WorkspacePlan(TypedDict):
+    """Plan: changes that applying a document would make. `planTag` is the value for If-Match, with its quotes."""
+
+    changes: list[PlannedChange]
+    kept: list[KeptItem]
+    planTag: str
+    warnings: list[DocumentWarning]
+
+
 class WorkspaceStatistics(TypedDict):
     """Numbers of the workspace's items."""
 
@@ -1570,17 +1579,13 @@ class ContainerBody(TypedDict):
     dataClass: DataClass
 
 
-class ContainerDeclared(TypedDict):
-    """A declared container; `expose` lists the operations on its documents that callers may use.
+class ContainerDescription(TypedDict):
+    """A container that exists in the account (`provisioned`), is declared in the workspace (`Declared`), or both."""
 
-    `etag` is the value for If-Match, including the quotes.
-    """
-
-    etag: str
     name: str
     partitionKeyPath: str
-    dataClass: DataClass
-    expose: list[Verb]
+    dataClass: DataClass | None
+    Declared: bool
     provisioned: bool
 
 
@@ -1638,13 +1643,17 @@ class ContainerRecordBody(TypedDict):
     """
 
 
-class ContainerShown(TypedDict):
-    """A container that exists in the account (`provisioned`), is declared in the workspace (`Declared`), or both."""
+class DeclaredContainer(TypedDict):
+    """A declared container; `expose` lists the operations on its documents that callers may use.
 
+    `etag` is the value for If-Match, including the quotes.
+    """
+
+    etag: str
     name: str
     partitionKeyPath: str
-    dataClass: DataClass | None
-    Declared: bool
+    dataClass: DataClass
+    expose: list[Verb]
     provisioned: bool
 
 
@@ -1653,7 +1662,7 @@ class DeclaredDatabase(TypedDict):
 
     lookup: str
     access: DatabaseAccess
-    containers: list[ContainerDeclared]
+    containers: list[DeclaredContainer]
 
 
 class DeclaredParameter(TypedDict):
@@ -1881,15 +1890,6 @@ class PendingAmendments(TypedDict):
 
     amendments: list[Amendment]
     cursor: str | None
-
-
-class PlanShown(TypedDict):
-    """Plan: changes that applying a document would make. `planTag` is the value for If-Match, with its quotes."""
-
-    changes: list[PlannedChange]
-    kept: list[KeptItem]
-    planTag: str
-    warnings: list[DocumentWarning]
 
 
 class PreviewReply(TypedDict):
@@ -2178,7 +2178,7 @@ class WebhookWithSecret(TypedDict):
     secret: str
 
 
-class WorkspaceShown(TypedDict):
+class WorkspaceDescription(TypedDict):
     """The workspace. `version` grows with each change of the catalog.
 
     `etag` is the value for If-Match, including the quotes; it identifies name, description and policies.

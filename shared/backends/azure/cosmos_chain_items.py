@@ -200,7 +200,7 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
         return None
     canonical = _parse_canonical(item)
     fields = item.get("p")
-    restored = _restore_values(_to_texts(fields) if isinstance(fields, dict) else {}, canonical)
+    restored = _restore_values(_convert_fields_to_texts(fields) if isinstance(fields, dict) else {}, canonical)
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), restored)
 
 
@@ -224,7 +224,7 @@ def _parse_canonical(item: Mapping[str, Any]) -> bytes:
         return b""
 
 
-def _to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
+def _convert_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
     """Convert the filter fields of an item to texts.
 
     A value of another type becomes a text that no valid record contains.

@@ -127,7 +127,7 @@ class DataAccounts:
             self._containers[table] = container
         return self._containers[table]
 
-    def forget(self, table: Table) -> None:
+    def remove_cached_container(self, table: Table) -> None:
         """Remove the container of a table from this object's cache of containers."""
         self._containers.pop(table, None)
 

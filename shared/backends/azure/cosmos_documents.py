@@ -234,7 +234,7 @@ class CosmosDocumentStore:
             yield await self._accounts.open_container(table)
         except WorkspaceError as error:
             if error.code == "TABLE_NOT_FOUND":
-                self._accounts.forget(table)
+                self._accounts.remove_cached_container(table)
             raise
 
 

@@ -34,7 +34,7 @@ class CosmosIdempotencyStore:
         item = await self._items.change(item_id, item_id, claim_if_free)
         return _claim_from_item(item) if item else wanted
 
-    async def forget(self, key: str, append_id: str) -> None:
+    async def delete_claim(self, key: str, append_id: str) -> None:
         item_id = f"key-{key}"
         item = await self._items.read(item_id, item_id)
         if item is not None and item["appendId"] == append_id:

@@ -97,7 +97,7 @@ class CosmosWebhookStore:
         item = await self._items.read(delivery_id, endpoint)
         return None if item is None else _delivery_from_item(item)
 
-    async def change(
+    async def change_delivery(
         self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:
         def change_item(before: Item | None) -> Item | None:

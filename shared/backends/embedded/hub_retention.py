@@ -115,7 +115,7 @@ class HubTrimmer:
             for partition in range(PARTITIONS)
         )
         convert_to_incremental_vacuum(self._connection)
-        release_free_pages(self._connection, self._yield_after)
+        release_free_pages(self._connection, self._write_and_pause)
         return deleted
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class HubTrimmer:
         """Delete the events of a range of ids in small parts, so that senders do not wait long for the file."""
         deleted, count = 0, _CHUNK
         while count == _CHUNK:
-            count = self._yield_after(lambda: self._delete_chunk(first, last))
+            count = self._write_and_pause(lambda: self._delete_chunk(first, last))
             deleted += count
         return deleted
 
@@ -152,7 +152,7 @@ class HubTrimmer:
             (first, last, _CHUNK),
         ).rowcount
 
-    def _yield_after[T](self, write: Callable[[], T]) -> T:
+    def _write_and_pause[T](self, write: Callable[[], T]) -> T:
         """Call a function that writes, then pause as long as the call took, so that other writers can lock the file.
 
         SQLite's lock is not fair: without the pause, a sender could wait until its timeout.

@@ -39,7 +39,7 @@ class SqliteIdempotencyStore:
         with _store_errors():
             return await self._database.write(claim_key)
 
-    async def forget(self, key: str, append_id: str) -> None:
+    async def delete_claim(self, key: str, append_id: str) -> None:
         sql = "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ?"
         with _store_errors():
             await self._database.write(lambda connection: connection.execute(sql, (key, append_id)))

@@ -19,7 +19,7 @@ from shared.backends.embedded.provenance_schema import (
     ROW_COLUMNS,
     SCHEMA,
     RecordPastEndError,
-    decode_leniently,
+    build_lenient_reader,
     find_chain_number,
     find_misplaced,
     insert_records,
@@ -136,7 +136,7 @@ class SqliteChainStore:
                 work(rows)
 
         with convert_failures(CODE, "the audit log"):
-            await self._verifying.read(decode_leniently(stream_rows))
+            await self._verifying.read(build_lenient_reader(stream_rows))
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
@@ -246,7 +246,7 @@ class SqliteChainStore:
 
     async def _read_in_thread[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         with convert_failures(CODE, "the audit log"):
-            return await self._reading.read(decode_leniently(work))
+            return await self._reading.read(build_lenient_reader(work))
 
 
 class SqliteAuditLog(EventLog):

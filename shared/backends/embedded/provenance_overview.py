@@ -9,7 +9,7 @@ from shared.backends.embedded.provenance_schema import (
     IN_PLACE,
     RECORD_COLUMNS,
     SCHEMA,
-    decode_leniently,
+    build_lenient_reader,
     find_chain_number,
     record_from_row,
     tip_from_row,
@@ -175,7 +175,7 @@ class SqliteChainOverview:
 
     async def _run_read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         with convert_failures("PROVENANCE_UNAVAILABLE", "the audit log"):
-            return await self._database.read(decode_leniently(work))
+            return await self._database.read(build_lenient_reader(work))
 
     async def _run_write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
         with convert_failures("PROVENANCE_UNAVAILABLE", "the audit log"):

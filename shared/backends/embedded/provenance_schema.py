@@ -202,7 +202,7 @@ def tip_from_row(row: Sequence[Any]) -> Tip:
     return Tip(sequence, _value_to_text(row[1]), _value_to_text(row[2]), str(row[0]))
 
 
-def decode_leniently[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
+def build_lenient_reader[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
     """Return a function that calls ``work``, and calls it again if a text in the file is not valid UTF-8.
 
     In the second call, the connection returns replacement characters instead of the invalid bytes.

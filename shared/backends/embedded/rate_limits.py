@@ -59,7 +59,7 @@ def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, at: floa
         connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (request.principal, lease_id, latest, granted))
     frees_at = at + WINDOW_SECONDS if first is None else first
     remaining = max(0, request.budget - counted - granted)
-    return Lease(lease_id, granted, remaining, _exchange_active(connection, request, at), frees_at)
+    return Lease(lease_id, granted, remaining, _exchange_active_counts(connection, request, at), frees_at)
 
 
 def _settle_previous_lease(connection: sqlite3.Connection, request: LeaseRequest) -> None:
@@ -72,7 +72,7 @@ def _settle_previous_lease(connection: sqlite3.Connection, request: LeaseRequest
         connection.execute("DELETE FROM slices WHERE principal = ? AND id = ?", (request.principal, request.previous))
 
 
-def _exchange_active(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
+def _exchange_active_counts(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
     """Store the number of requests that this instance is processing; return the total of all other instances."""
     limits = (at - BELIEVED_SECONDS, at + BELIEVED_SECONDS)
     connection.execute("DELETE FROM working WHERE seen_at <= ? OR seen_at > ?", limits)

@@ -86,7 +86,7 @@ class SqliteSignatureIndex:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def read_complete_to(self) -> str:
+    async def read_index_end_time(self) -> str:
         def select_time(connection: sqlite3.Connection) -> str:
             row = connection.execute("SELECT complete_to FROM signature_index").fetchone()
             return "" if row is None else str(row[0])
@@ -94,7 +94,7 @@ class SqliteSignatureIndex:
         with _convert_errors():
             return await self._database.read(select_time)
 
-    async def save_complete_to(self, time: str) -> None:
+    async def save_index_end_time(self, time: str) -> None:
         sql = (
             "INSERT INTO signature_index VALUES (1, ?) "
             "ON CONFLICT (id) DO UPDATE SET complete_to = max(complete_to, excluded.complete_to)"

@@ -112,10 +112,10 @@ class SqliteWebhookStore:
     async def get(self, endpoint: str, delivery_id: str) -> Delivery | None:
         return await self._run_read(lambda connection: _read_delivery(connection, endpoint, delivery_id))
 
-    async def change(
+    async def change_delivery(
         self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:
-        def change_delivery(connection: sqlite3.Connection) -> Delivery | None:
+        def replace_delivery(connection: sqlite3.Connection) -> Delivery | None:
             before = _read_delivery(connection, endpoint, delivery_id)
             after = None if before is None else change(before)
             if after is None:
@@ -123,7 +123,7 @@ class SqliteWebhookStore:
             _update_delivery(connection, after, _to_due_at(after))
             return after
 
-        return await self._run_write(change_delivery)
+        return await self._run_write(replace_delivery)
 
     async def list_deliveries(
         self, endpoint: str, status: DeliveryStatus | None, after: DeliveryPlace | None, limit: int

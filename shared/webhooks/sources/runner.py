@@ -49,7 +49,7 @@ class EventSources:
                 )
         self._wake()
 
-    def nudge(self) -> None:
+    def run_soon(self) -> None:
         """Run the sources soon, without waiting for the timer.
 
         Several calls during a run cause only one further run.

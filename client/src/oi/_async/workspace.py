@@ -18,7 +18,7 @@ from oi.requests import parse_json_reply
 from oi.results import QueryResult
 
 if TYPE_CHECKING:
-    from oi.models import Identity, PlanShown
+    from oi.models import Identity, WorkspacePlan
 
 _DOCUMENT = "/oi-api/workspace/document"
 
@@ -141,13 +141,13 @@ class AsyncWorkspace:
         response = await self._transport.request("GET", _DOCUMENT, headers={"Accept": "application/yaml"})
         return response.text
 
-    async def plan_document(self, document: str) -> "PlanShown":
+    async def plan_document(self, document: str) -> "WorkspacePlan":
         """Return the changes that a YAML workspace document would make; ``planTag`` identifies this plan of changes."""
         response = await self._transport.request("POST", f"{_DOCUMENT}/plan", content=document, headers=_YAML)
-        plan: PlanShown = parse_json_reply(response)
+        plan: WorkspacePlan = parse_json_reply(response)
         return plan
 
-    async def apply_document(self, document: str, plan_tag: str) -> "PlanShown":
+    async def apply_document(self, document: str, plan_tag: str) -> "WorkspacePlan":
         """Change the workspace so that it matches a workspace document; return the applied plan of changes.
 
         Args:
@@ -159,7 +159,7 @@ class AsyncWorkspace:
         """
         headers = {**_YAML, "If-Match": plan_tag}
         response = await self._transport.request("PUT", _DOCUMENT, content=document, headers=headers)
-        plan: PlanShown = parse_json_reply(response)
+        plan: WorkspacePlan = parse_json_reply(response)
         return plan
 
 

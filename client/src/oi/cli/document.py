@@ -10,7 +10,7 @@ import click
 from oi.cli.output import json_option, open_workspace, print_json
 
 if TYPE_CHECKING:
-    from oi.models import PlanShown
+    from oi.models import WorkspacePlan
 
 
 @click.group()
@@ -86,7 +86,7 @@ def _format_change_count(count: int) -> str:
     return f"{count} change{'s'[: count != 1]} applied"
 
 
-def _print_plan(plan: "PlanShown") -> None:
+def _print_plan(plan: "WorkspacePlan") -> None:
     for change in plan["changes"]:
         click.echo(f"{change['action']:8} {change['kind']} {change['key']}")
     for kept in plan["kept"]:

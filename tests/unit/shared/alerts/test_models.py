@@ -32,7 +32,7 @@ def test_an_alert_is_active_until_it_is_resolved(state: str, *, is_active: bool)
 def test_marks_are_removed_one_by_one() -> None:
     """When one pending task of an alert is done, only the mark of this task is removed."""
     marked = ALERT.change(marks=(Mark.FIRING, Mark.ACKNOWLEDGED))
-    assert marked.without_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
+    assert marked.remove_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Plant:
         for alert in changes.puts:
             self.history[alert.id].append(alert)
         self.deleted += changes.deletes
-        self.alerts = {alert.labels["device"]: alert.without_marks(*Mark) for alert in changes.active}
+        self.alerts = {alert.labels["device"]: alert.remove_marks(*Mark) for alert in changes.active}
         return [alert.state for alert in self.alerts.values()]
 
 

@@ -43,7 +43,7 @@ async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, cloc
 
     background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
     for _ in range(31):
-        await background.tick()
+        await background.run_due_jobs()
         clock.advance(1)
     assert [moment.second for moment in runs] == [15, 30]
 
@@ -57,11 +57,11 @@ async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseS
 
     background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
     for _ in range(17):
-        await background.tick()
+        await background.run_due_jobs()
         clock.advance(1)
     clock.advance(-1800)
     for _ in range(17):
-        await background.tick()
+        await background.run_due_jobs()
         clock.advance(1)
     assert len(runs) == 2
 
@@ -77,7 +77,7 @@ async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: 
         BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime) for _ in range(2)
     ]
     for _ in range(31):
-        await asyncio.gather(*(instance.tick() for instance in instances))
+        await asyncio.gather(*(instance.run_due_jobs() for instance in instances))
         clock.advance(1)
     assert len(runs) == 2
 
@@ -98,7 +98,7 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
     jobs = [BackgroundJob("fail", EVERY_15_S, run_failing_job), BackgroundJob("work", EVERY_15_S, run_job)]
     background = BackgroundRunner(jobs, leases, runtime=clock.runtime)
     for _ in range(3):
-        await background.tick()
+        await background.run_due_jobs()
         clock.advance(15)
     assert sorted(runs) == ["fail", "fail", "work", "work"]
     assert "a background job failed" in caplog.text
@@ -122,11 +122,11 @@ async def test_a_long_job_does_not_delay_other_jobs(
 
     jobs = [BackgroundJob("long", EVERY_15_S, run_long_job), BackgroundJob("short", EVERY_15_S, run_short_job)]
     background = BackgroundRunner(jobs, leases, runtime=clock.runtime)
-    await background.tick()
+    await background.run_due_jobs()
     await asyncio.gather(*background._running.values())
     for _ in range(3):
         clock.advance(15)
-        await background.tick()
+        await background.run_due_jobs()
         await started.wait()
         if (running := background._running.get("short")) is not None:
             await running
@@ -147,13 +147,13 @@ async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobL
         runs.append("made up")
 
     first = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_forever)], leases, runtime=clock.runtime)
-    await first.tick()
+    await first.run_due_jobs()
     clock.advance(15)
-    ticking = asyncio.create_task(first.tick())
+    ticking = asyncio.create_task(first.run_due_jobs())
     await started.wait()
     await first.close()
     await ticking
-    await BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime).tick()
+    await BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime).run_due_jobs()
     assert runs == ["made up"]
 
 
@@ -166,10 +166,10 @@ async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: Vir
         runs.append(clock.now)
 
     background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
-    await background.tick()
+    await background.run_due_jobs()
     assert runs == []
     clock.advance(LEASE.total_seconds())
-    await background.tick()
+    await background.run_due_jobs()
     assert len(runs) == 1
 
 
@@ -184,7 +184,7 @@ async def test_no_job_runs_without_its_store(clock: VirtualTime, caplog: pytest.
         pytest.fail("the job must not run")
 
     background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], Down(), runtime=clock.runtime)  # type: ignore[arg-type]
-    await background.tick()
+    await background.run_due_jobs()
     assert "could not be claimed" in caplog.text
 
 
@@ -199,7 +199,7 @@ async def test_an_unfinished_run_is_due_again_at_once(leases: SqliteJobLeaseStor
 
     background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
     for _ in range(31):
-        await background.tick()
+        await background.run_due_jobs()
         clock.advance(1)
     assert [round((each - runs[0]).total_seconds()) for each in runs] == [0, 1, 2, 15]
 

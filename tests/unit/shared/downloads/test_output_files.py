@@ -43,9 +43,9 @@ def test_a_failure_closes_the_open_file(tmp_path: Path) -> None:
     """If writing fails, the open file is closed, because Windows cannot delete open files."""
     files = RollingFiles(tmp_path, write_header)
     open_file = files.select_file(1)
-    files.abandon()
+    files.close_after_failure()
     assert open_file.closed
-    RollingFiles(tmp_path, write_header).abandon()
+    RollingFiles(tmp_path, write_header).close_after_failure()
 
 
 def test_parquet_files_have_all_columns(tmp_path: Path) -> None:

@@ -205,11 +205,11 @@ async def test_batch_without_listeners_is_skipped() -> None:
     service = Service()
     service.readers_of = {"a"}
     heard = LivePublisher(service, Audience(service))
-    assert await heard.skip_unheard({"b", UNROUTED}, 7)
-    assert not await heard.skip_unheard({"a", "b"}, 5)
+    assert await heard.skip_without_listeners({"b", UNROUTED}, 7)
+    assert not await heard.skip_without_listeners({"a", "b"}, 5)
     assert heard.counters.unheard == 7
     everybody = LivePublisher(service, None)
-    assert not await everybody.skip_unheard({"b"}, 3)
+    assert not await everybody.skip_without_listeners({"b"}, 3)
     assert everybody.counters.unheard == 0
 
 

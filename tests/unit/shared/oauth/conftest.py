@@ -135,7 +135,9 @@ class Server:
                 "code_challenge_method": "S256",
             }
         )
-        redirect = await self.authorization.decide(self.build_caller(credential_id), parameters, BASE, SCOPE.split())
+        redirect = await self.authorization.record_decision(
+            self.build_caller(credential_id), parameters, BASE, SCOPE.split()
+        )
         assert isinstance(redirect, Redirect)
         return Parameters({"code": read_query(redirect.address)["code"], "code_verifier": VERIFIER})
 

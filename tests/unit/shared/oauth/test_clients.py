@@ -44,8 +44,8 @@ def test_other_uris_are_rejected(requested: str | None) -> None:
 def test_an_only_uri_may_be_omitted() -> None:
     """A client with one declared redirect URI may omit it; a client with a URL as id has a metadata document."""
     assert Client("tool", "Tool", DECLARED[:1]).find_redirect_uri(None) == DECLARED[0]
-    assert Client("tool", "Tool", ()).is_declared
-    assert not Client("https://tool.example/client.json", "Tool", ()).is_declared
+    assert Client("tool", "Tool", ()).is_declared_in_workspace
+    assert not Client("https://tool.example/client.json", "Tool", ()).is_declared_in_workspace
 
 
 URL = "https://app.example/client.json"
@@ -91,7 +91,7 @@ async def test_a_document_describes_a_client() -> None:
     http = FakeHttp()
     client = await FetchedClientDocuments(http).load(URL)
     assert (client.client_id, client.name, client.redirect_uris) == (URL, "App", ("https://app.example/cb",))
-    assert not client.is_declared
+    assert not client.is_declared_in_workspace
     [request] = http.requests
     assert (request.seconds, request.max_bytes, request.https_only, request.truncate) == (3.0, 5120, True, False)
 

@@ -135,7 +135,7 @@ async def consent_to_request(server: Server, sign_in: SignIn, **values: str) -> 
         "code_challenge_method": "S256",
     }
     caller = replace(server.build_caller(), sign_in=sign_in)
-    redirect = await server.authorization.decide(caller, Parameters(request | values), BASE, SCOPE.split())
+    redirect = await server.authorization.record_decision(caller, Parameters(request | values), BASE, SCOPE.split())
     assert isinstance(redirect, Redirect)
     return redirect.address
 

@@ -26,7 +26,7 @@ async def local(tmp_path: Path) -> AsyncIterator[Services]:
 
 
 @pytest.fixture
-async def on_azure() -> AsyncIterator[Services]:
+async def uses_azure() -> AsyncIterator[Services]:
     """Provide services with Azure stores that cannot be reached."""
     services = Services(Settings.read({"STORES": "azure", "KUSTO_URI": _UNREACHABLE}))
     backends = services.backends
@@ -37,11 +37,11 @@ async def on_azure() -> AsyncIterator[Services]:
 
 
 @pytest.fixture
-def choose(local: Services, on_azure: Services) -> Choice:
+def choose(local: Services, uses_azure: Services) -> Choice:
     """Return a function that returns the class names of a service's stores, local and on Azure."""
 
     def find_class_names(get: Callable[[Services], object]) -> tuple[str, str]:
-        found, other = get(local), get(on_azure)
+        found, other = get(local), get(uses_azure)
         assert get(local) is found, "a service is created once"
         return type(found).__name__, type(other).__name__
 

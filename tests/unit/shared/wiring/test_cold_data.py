@@ -6,10 +6,10 @@ from pathlib import Path
 from shared.wiring import Services
 
 
-def test_temporary_files_have_a_folder_of_their_own(local: Services, on_azure: Services, tmp_path: Path) -> None:
+def test_temporary_files_have_a_folder_of_their_own(local: Services, uses_azure: Services, tmp_path: Path) -> None:
     """Locally, temporary files are next to the data; on Azure, they are on the instance's disk."""
     assert local.cold_data.scratch == tmp_path / "scratch"
-    assert on_azure.cold_data.scratch == Path(tempfile.gettempdir()) / "scratch"
+    assert uses_azure.cold_data.scratch == Path(tempfile.gettempdir()) / "scratch"
 
 
 def test_reader_and_archive_share_one_container(local: Services) -> None:

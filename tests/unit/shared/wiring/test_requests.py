@@ -26,7 +26,7 @@ def get_stores(services: Services) -> list[str]:
     return [type(part._store).__name__ for part in (idempotency.keys, idempotency.replies)]
 
 
-def test_the_settings_choose_the_stores(local: Services, on_azure: Services) -> None:
+def test_the_settings_choose_the_stores(local: Services, uses_azure: Services) -> None:
     """The settings select the stores; keys and replies are in stores of the same kind."""
     assert get_stores(local) == ["SqliteIdempotencyStore", "SqliteReplyStore"]
-    assert get_stores(on_azure) == ["CosmosIdempotencyStore", "CosmosReplyStore"]
+    assert get_stores(uses_azure) == ["CosmosIdempotencyStore", "CosmosReplyStore"]

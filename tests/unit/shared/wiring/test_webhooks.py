@@ -14,8 +14,8 @@ def test_the_settings_choose_the_store(choose: Choice) -> None:
 def test_a_change_wakes_the_sources(local: Services) -> None:
     """A change wakes the event sources, so that its event is published before the next timer run."""
     calls: list[int] = []
-    local.webhooks.set_source_nudge(lambda: calls.append(1))
-    local.webhooks.nudge()
+    local.webhooks.set_source_starter(lambda: calls.append(1))
+    local.webhooks.run_sources_soon()
     assert calls == [1]
 
 

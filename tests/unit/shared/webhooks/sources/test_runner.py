@@ -57,10 +57,10 @@ async def test_changes_during_a_run_cause_one_more_run() -> None:
     source, done = Source(), asyncio.Event()
     source.gate = asyncio.Event()
     sources = EventSources({"a": source}, lambda: done.set() if source.runs > 1 else None)
-    sources.nudge()
+    sources.run_soon()
     await source.started.wait()
     for _ in range(5):
-        sources.nudge()
+        sources.run_soon()
     source.gate.set()
     await done.wait()
     await sources.close()
@@ -72,10 +72,10 @@ async def test_no_run_starts_after_the_close() -> None:
     source = Source()
     source.gate = asyncio.Event()
     sources = EventSources({"a": source}, lambda: None)
-    sources.nudge()
+    sources.run_soon()
     await source.started.wait()
     await sources.close()
-    sources.nudge()
+    sources.run_soon()
     await asyncio.sleep(0)
     assert source.runs == 1
 

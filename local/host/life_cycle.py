@@ -283,7 +283,7 @@ class Host:
         await server.listening.wait()
 
     def _start_invoker_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start a task of the kind that calls functions; these may send requests to this host."""
+        """Start a task that invokes functions of the app; a function may send requests to this host."""
         task = self._start_task(work)
         self._invokers.add(task)
         task.add_done_callback(self._invokers.discard)

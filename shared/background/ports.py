@@ -44,7 +44,7 @@ class JobLeaseStore(Protocol):
     async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
         """Lease a job to the holder if the job is due and not leased to another holder.
 
-        Stored times that are too late are corrected by :func:`limit_stored_time`.
+        If the clock was set back, stored times in the far future are corrected by :func:`limit_stored_time`.
 
         Args:
             job: name of the job.

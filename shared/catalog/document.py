@@ -91,7 +91,7 @@ def _list_error_details(error: ValidationError) -> list[ErrorDetails]:
 
 @cache
 def _build_list_validators() -> Mapping[str, tuple[str, TypeAdapter[tuple[Any, ...]]]]:
-    """Return the model attribute and the validator of each list of a document, by the list's name in JSON."""
+    """Return, for the JSON name of each list of a document, the model's attribute and the validator of its items."""
     adapters: dict[str, tuple[str, TypeAdapter[tuple[Any, ...]]]] = {}
     for attribute, field in WorkspaceDocument.model_fields.items():
         kind: Any = field.annotation

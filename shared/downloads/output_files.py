@@ -101,7 +101,7 @@ class RollingFiles:
         return tuple(self._finished)
 
     def close_after_failure(self) -> None:
-        """Close the open output file after a failure, and do nothing else."""
+        """Close the open output file after a failure, without finishing its content."""
         if self._current is not None:
             self._current.close()
 

@@ -1,4 +1,4 @@
-"""Log that appends records to all audit chains with one appender for each chain; its form for other domains' events."""
+"""Log that appends records to all audit chains, with one appender for each chain; and its adapter for audit events."""
 
 import asyncio
 import contextvars

@@ -290,9 +290,9 @@ class CosmosChainOverview:
 
 
 def _build_size_change(size: int) -> Callable[[Item], Item | None]:
-    """Return a function that returns a status item with a higher size of the newest checkpoint.
+    """Return a function that raises the checkpoint size in a chain's status item, and returns the new item.
 
-    The function returns None if the stored size is not lower than the new one.
+    The function returns None if the stored size is not lower than the new size.
     """
     return lambda item: {**item, "checkpointSize": size} if item.get("checkpointSize", -1) < size else None
 

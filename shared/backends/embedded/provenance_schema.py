@@ -197,7 +197,7 @@ def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
 
 
 def tip_from_row(row: Sequence[Any]) -> Tip:
-    """Convert a row with sequence number, hash and timestamp to a tip; invalid values count as missing."""
+    """Convert a row with number, hash and time of a record to a chain's tip; invalid values count as missing."""
     sequence = row[0] if type(row[0]) is int and row[0] > 0 else 0
     return Tip(sequence, _value_to_text(row[1]), _value_to_text(row[2]), str(row[0]))
 

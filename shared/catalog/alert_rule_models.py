@@ -34,7 +34,7 @@ _DURATION: Final = WithJsonSchema(
 
 @lru_cache(maxsize=1024)
 def _parse_rule_duration(text: str) -> timedelta:
-    """Parse a duration of an alert rule; cached, because each load of the catalog checks those of all rules."""
+    """Parse a duration of an alert rule; results are cached, as each load of the catalog parses all durations."""
     return durations.parse_duration(text)
 
 

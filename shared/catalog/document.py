@@ -248,7 +248,7 @@ def _get_error_context(detail: ErrorDetails) -> Mapping[str, Any]:
 
 
 def suggest_field(location: Path) -> str | None:
-    """Return the known field whose name is most similar to that of an unknown field; None if none is similar.
+    """Return the known field whose name is most similar to an unknown field's name; None if no name is similar.
 
     Args:
         location: pydantic's location of the unknown field, including union tags.

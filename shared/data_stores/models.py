@@ -19,7 +19,7 @@ type PartitionValue = str | int | float | bool | Missing | None
 
 @dataclass(frozen=True, slots=True)
 class DatabasePlace:
-    """Identification of a database: its lookup (id in URLs) and that of its data store."""
+    """Identification of a database: its lookup (id in URLs), and the lookup of its data store."""
 
     store: str
     database: str

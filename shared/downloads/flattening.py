@@ -207,7 +207,7 @@ def find_leaves_singly(payloads: pa.Array) -> frozenset[KeyPath]:
 
 
 def read_values_singly(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
-    """Return what :meth:`Flattener.extract_values` returns, but parse the payloads one by one.
+    """Extract the same texts as :meth:`Flattener.extract_values`, but parse the payloads one by one.
 
     Strings are unquoted, null and missing values are null, all other values are JSON text.
 

@@ -86,7 +86,7 @@ class RowFeed:
         self._stop = stop
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        """Yield all record batches; call this in a thread other than that of the event loop.
+        """Yield all record batches; call this in a worker thread, not in the thread of the event loop.
 
         Raises:
             FeedStopped: the rows are no longer required.

@@ -33,7 +33,7 @@ class IdempotencyStore(Protocol):
     """Store of idempotency keys, and of the requests that claim the keys."""
 
     async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
-        """Store a request's claim of a key, unless another claim is stored and not expired; return the stored claim.
+        """Store a request's claim of a key, unless an unexpired claim is stored already; return the stored claim.
 
         Concurrent calls with the same key all get the same claim.
 

@@ -183,7 +183,7 @@ class GrantService:
         )
 
     async def list_visible(self, caller: Principal) -> Sequence[Grant]:
-        """Return the caller's active grants, or those of all members if the caller may manage keys, oldest first."""
+        """Return the active grants of the caller, or of all members if the caller may manage keys, oldest first."""
         can_manage = AccessRight.KEYS_MANAGE in caller.rights
         team = await self._directory.get_team()
         found = await self._store.list_active(None if can_manage else caller.member_id)

@@ -1,4 +1,4 @@
-"""Operations of the OpenAPI document that no handler declares: those of the workspace's catalog, and event webhooks.
+"""OpenAPI operations that no handler declares: operations of approved queries and connections, and event webhooks.
 
 Each approved warm query (saved KQL query) is a separate operation with a concrete path, parameters and known columns.
 The telemetry of each connection is posted with a separate operation, with the schema of its signals (payload fields).

@@ -1,4 +1,4 @@
-"""Error codes of each operation: those of the request pipeline, and those of the operation's own rules.
+"""Error codes of each operation: codes of the request pipeline, and codes of the operation's own rules.
 
 This module is separate from ``responses`` because it is a table that tests compare with the code of the operations.
 """
@@ -212,7 +212,7 @@ def list_error_codes(operation: Operation, status: int) -> list[str]:
 
 
 def list_error_statuses(operation: Operation) -> list[int]:
-    """Return the sorted HTTP statuses of an operation's errors: those of its codes and those that it declares."""
+    """Return the sorted HTTP statuses of an operation's errors: statuses of its codes, and declared statuses."""
     own = OWN_CODES.get(operation.name, ()) if operation.docs.errors is None else ()
     codes = {*_list_pipeline_codes(operation), *own}
     implied = {ERROR_CODES[code].statuses[0] for code in codes}

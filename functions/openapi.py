@@ -66,7 +66,7 @@ class OpenApiCache:
         return document
 
     def store_document(self, version: int, key: OpenApiKey, columns: QueryColumns, document: SerializedOpenApi) -> None:
-        """Cache an OpenAPI document; a document of a newer catalog version removes those of older versions."""
+        """Cache an OpenAPI document; if its catalog version is newer, remove the documents of older versions."""
         if version < self._version:
             return
         if version > self._version:

@@ -69,7 +69,7 @@ def watch_client(wait_for_disconnect: Callable[[], Awaitable[None]]) -> Iterator
 
 
 @contextmanager
-def end_with_client() -> Iterator[None]:
+def cancel_at_disconnect() -> Iterator[None]:
     """Context manager: the request is cancelled if its client disconnects while the block runs."""
     watch = _watch.get()
     if watch is None:

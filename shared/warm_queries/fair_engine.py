@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.auth.principals import acting_member
 from shared.errors import Kind, WorkspaceError
-from shared.warm_queries.disconnects import end_with_client
+from shared.warm_queries.disconnects import cancel_at_disconnect
 from shared.warm_queries.instrumented_engine import ClosableEngine
 from shared.warm_queries.ports import EngineQuery, EngineResult
 
@@ -42,7 +42,7 @@ class FairEngine:
             WorkspaceError: THROTTLED ``THROTTLED`` if no place became free in time.
         """
         member = acting_member.get()
-        with end_with_client():
+        with cancel_at_disconnect():
             if not member:
                 return await self._engine.execute(query)
             async with self._occupy_place(member, query.timeout_seconds):

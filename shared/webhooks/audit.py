@@ -18,7 +18,7 @@ def describe_for_audit(endpoint: WebhookEndpoint) -> dict[str, Any]:
     return {**definition, "urlOrigin": url.origin, "urlSha256": url.digest}
 
 
-def add_audit(
+def add_audit_event(
     listed: EndpointList,
     verb: str,
     before: WebhookEndpoint | None,

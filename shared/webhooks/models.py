@@ -110,7 +110,7 @@ class WebhookEndpoint(_Record):
             "disabledReason": self.disabled_reason,
         }
 
-    def wants(self, event: WebhookEvent) -> bool:
+    def accepts_event(self, event: WebhookEvent) -> bool:
         """Return whether the endpoint is enabled and subscribed to an event, and its filter accepts the event."""
         since = self.subscribed_at.get(event.type)
         return self.enabled and since is not None and since <= event.at and self.filter.accepts(event)

@@ -52,7 +52,7 @@ class DeliveryOutbox:
                     build_delivery(each, event, self._runtime)
                     for event in part
                     for each in endpoints
-                    if each.wants(event)
+                    if each.accepts_event(event)
                 )
 
     async def add(self, deliveries: Iterable[Delivery]) -> None:

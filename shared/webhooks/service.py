@@ -14,7 +14,7 @@ from shared.outbound.addresses import AddressRefusedError, parse_outbound_url
 from shared.outbound.ports import OutboundHttp
 from shared.provenance.ports import AuditLog
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.webhooks.audit import add_audit
+from shared.webhooks.audit import add_audit_event
 from shared.webhooks.events import WebhookEvent, WebhookEventType
 from shared.webhooks.models import (
     MAX_ENDPOINTS,
@@ -144,7 +144,7 @@ class WebhookService:
                 detail = f"The workspace has {MAX_ENDPOINTS} webhooks already; remove one first."
                 raise WorkspaceError(Kind.CONFLICT, "TOO_MANY_WEBHOOKS", detail)
             changed = put_endpoint(listed, made)
-            return add_audit(changed, "Created", None, made, user_id=user_id, append_id=append_id)
+            return add_audit_event(changed, "Created", None, made, user_id=user_id, append_id=append_id)
 
         listed = await self._change_endpoints(add_to_list)
         await self._prepare_event_sources()
@@ -185,7 +185,7 @@ class WebhookService:
             if after.to_definition() == stored.to_definition():
                 return None
             changed = put_endpoint(listed, after)
-            return add_audit(changed, "Updated", stored, after, user_id=user_id, append_id=append_id)
+            return add_audit_event(changed, "Updated", stored, after, user_id=user_id, append_id=append_id)
 
         listed = await self._change_endpoints(replace_in_list)
         await self._prepare_event_sources()
@@ -204,7 +204,7 @@ class WebhookService:
             condition.check_write(before.etag)
             left = {key: value for key, value in listed.endpoints.items() if key != endpoint_id}
             changed = listed.model_copy(update={"endpoints": left})
-            return add_audit(changed, "Removed", before, None, user_id=user_id, append_id=append_id)
+            return add_audit_event(changed, "Removed", before, None, user_id=user_id, append_id=append_id)
 
         await self._change_endpoints(remove_from_list)
 
@@ -228,7 +228,7 @@ class WebhookService:
             previous = before.secrets[0].model_copy(update={"expires_at": until})
             after = before.model_copy(update={"secrets": (made, previous)})
             changed = put_endpoint(listed, after)
-            return add_audit(changed, "SecretRotated", before, after, user_id=user_id, append_id=append_id)
+            return add_audit_event(changed, "SecretRotated", before, after, user_id=user_id, append_id=append_id)
 
         return await self._decrypt_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
 

@@ -12,7 +12,7 @@ from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.webhooks.audit import add_audit
+from shared.webhooks.audit import add_audit_event
 from shared.webhooks.deliveries import DISABLED_AFTER, compute_retry_time
 from shared.webhooks.models import Attempt, Delivery, DeliveryStatus, EndpointList, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
@@ -213,6 +213,6 @@ class DeliveryWorker:
                 return None
             after = before.model_copy(update={"enabled": False, "disabled_reason": reason})
             changed = put_endpoint(listed, after)
-            return add_audit(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
+            return add_audit_event(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
 
         await self._registry.change(change_health)

@@ -49,7 +49,9 @@ async def test_the_consent_page_separates_rights_that_the_member_lacks(server: S
 )
 async def test_an_invalid_request_returns_to_the_client(server: Server, changes: dict[str, str], error: str) -> None:
     """An invalid request with a valid redirect URI redirects to the client with error and state."""
-    result = await server.authorization.build_consent_question(server.build_caller(), Parameters({**VALID, **changes}), BASE)
+    result = await server.authorization.build_consent_question(
+        server.build_caller(), Parameters({**VALID, **changes}), BASE
+    )
     assert read_error(result) == error
 
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from shared.warm_queries.disconnects import (
+    cancel_at_disconnect,
     create_shared_task,
-    end_with_client,
     is_cancelled_by_client,
     watch_client,
 )
@@ -31,7 +31,7 @@ class Client:
 
 async def run_query() -> None:
     """Run a query that ends only when it is cancelled."""
-    with end_with_client():
+    with cancel_at_disconnect():
         await asyncio.Event().wait()
 
 
@@ -62,7 +62,7 @@ async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
 
     async def process_request() -> str:
         with watch_client(client.wait):
-            with end_with_client():
+            with cancel_at_disconnect():
                 await client.is_watched.wait()
             client.disconnect()
             for _ in range(5):
@@ -77,7 +77,7 @@ async def test_a_shared_task_does_not_end_with_a_client() -> None:
     client, gate = Client(), asyncio.Event()
 
     async def run_shared() -> str:
-        with end_with_client():
+        with cancel_at_disconnect():
             await gate.wait()
         return "result"
 
@@ -98,5 +98,5 @@ async def test_a_shared_task_does_not_end_with_a_client() -> None:
 async def test_queries_without_a_watched_client_are_not_cancelled() -> None:
     """Outside of requests to the local host, a disconnect does not cancel queries."""
     before = asyncio.all_tasks()
-    with end_with_client():
+    with cancel_at_disconnect():
         assert asyncio.all_tasks() == before

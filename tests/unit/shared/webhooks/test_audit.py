@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.webhooks.audit import add_audit, describe_for_audit
+from shared.webhooks.audit import add_audit_event, describe_for_audit
 from shared.webhooks.models import EndpointList, WebhookEndpoint
 from tests.unit.shared.webhooks.environment import TEST, URL
 from tests.virtual_time import START
@@ -39,7 +39,7 @@ def test_an_address_that_is_no_longer_allowed_is_omitted() -> None:
 )
 def test_an_event_has_the_states_that_exist(before: Any, after: Any, states: set[str]) -> None:
     """A new endpoint's event has no state before, and a removed endpoint's event has no state after."""
-    listed = add_audit(EndpointList(), "Updated", before, after, user_id="ann", append_id="x1")
+    listed = add_audit_event(EndpointList(), "Updated", before, after, user_id="ann", append_id="x1")
     [pending] = listed.audit
     assert (pending.append_id, pending.user_id, pending.event["ActionType"]) == ("x1", "ann", "Webhook.Updated")
     assert pending.event.keys() & {"BeforeState", "AfterState"} == states

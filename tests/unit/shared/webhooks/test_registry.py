@@ -1,6 +1,6 @@
 """Tests of the storage of webhook endpoints."""
 
-from shared.webhooks.audit import add_audit
+from shared.webhooks.audit import add_audit_event
 from shared.webhooks.models import EndpointList, WebhookEndpoint
 from shared.webhooks.registry import put_endpoint
 from tests.unit.shared.webhooks.environment import TEST, URL, WebhookParts
@@ -25,7 +25,7 @@ async def test_appended_events_are_removed(parts: WebhookParts) -> None:
     """Audit events are removed after they are appended; others stay in order."""
     for append_id in ("1", "2", "3"):
         await parts.registry.change(
-            lambda listed, key=append_id: add_audit(  # type: ignore[misc]
+            lambda listed, key=append_id: add_audit_event(  # type: ignore[misc]
                 listed, "Created", None, ENDPOINT, user_id="ann", append_id=key
             )
         )

@@ -29,7 +29,7 @@ def test_a_message_is_stored_unchanged(service: Service) -> None:
 
 
 def test_members_without_a_pointer_are_payload(service: Service) -> None:
-    """Only members to which the connection's pointers lead are metadata; a replaced default name is payload."""
+    """Only members at the connection's pointers are metadata; a member with a default name is payload."""
     editor = service.caller("editor@t")
     message = {"ts": "2026-02-02T00:00:00Z", "timestamp": "yesterday", "messageId": "pointers"}
     assert editor.post("/oi-api/telemetry/pump-rig", json=message).status_code == 202

@@ -5,7 +5,7 @@ from shared.provenance.ports import ChainKey, Target
 
 
 def test_positions_sort_by_time() -> None:
-    """The oldest amendment is first; amendments of the same time are sorted by scope and number."""
+    """Pending amendments are sorted by time, oldest first, and at the same time by scope and number."""
     first = PendingPlace("2026-01-05T08:00:00.000000Z", "b", 9)
     later = [PendingPlace("2026-01-05T08:00:00.000001Z", "a", 1), PendingPlace("2026-01-05T08:00:00.000000Z", "b", 10)]
     assert min(*later, first) == first

@@ -186,7 +186,7 @@ async def test_a_record_without_checkpoint_is_not_ready(issuer: Issuer) -> None:
 
 
 async def test_a_size_between_checkpoints_is_not_found(issuer: Issuer) -> None:
-    """A receipt for a size without a stored checkpoint is not found."""
+    """A receipt for a chain size that has no stored checkpoint is not found."""
     await check_error("CHECKPOINT_NOT_FOUND", issuer.receipts, 2, 4)
     for old, size, code in (
         (3, 5, "CHECKPOINT_NOT_FOUND"),

@@ -76,7 +76,7 @@ class ImportBody(BaseModel):
 class RemappingBody(BaseModel):
     """Request body of a preview or start of an import: another column mapping, which replaces the import's.
 
-    May be empty.
+    The body may be empty.
     """
 
     mapping: MappingBody | None = None

@@ -68,7 +68,7 @@ EVENTS_DOCS = OperationDocs(listed=False)
 class ConnectEvent(BaseModel):
     """Web PubSub's connect event: a client wants to open a WebSocket.
 
-    Contains the client's claims, query and headers.
+    The event contains the client's claims, query and headers.
     """
 
     model_config = ConfigDict(extra="ignore")

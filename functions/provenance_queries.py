@@ -154,7 +154,7 @@ class ProofQuery(CheckpointQuery):
 def _limit_to_range(text: str) -> int:
     """Parse a whole number.
 
-    Replace a number beyond the range of the audit stores by the nearest number in that range.
+    A number beyond the range of the audit stores is replaced by the nearest number in that range.
     """
     return max(-_MAX_STORED_NUMBER, min(int(text), _MAX_STORED_NUMBER))
 

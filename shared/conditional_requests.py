@@ -37,7 +37,7 @@ class EntityTags:
 class Condition:
     """Conditions of a request on the stored version of an item: If-Match and If-None-Match.
 
-    None for a header not sent.
+    An attribute is None if the request does not have the header.
     """
 
     match: EntityTags | None = None

@@ -1,6 +1,6 @@
 """Rules for Cosmos DB containers in the catalog: partition key paths never change.
 
-Class ``evidence`` is not assigned.
+The data class ``evidence`` cannot be assigned.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,6 +1,6 @@
 """Reader of uploaded NDJSON files (one JSON object for each line).
 
-Separate from ``uploaded_file`` because each format has its own reader.
+This module is separate from ``uploaded_file`` because each format has its own reader.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """Rules for the column mapping of an import (which column holds the time, the device id and so on).
 
-Separate from the operation that creates an import, because domains do not know HTTP.
+This module is separate from the operation that creates an import, because domains do not depend on HTTP.
 """
 
 from collections.abc import Mapping

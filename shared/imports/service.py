@@ -1,6 +1,6 @@
 """Imports of earlier telemetry for API callers: create, start, list, cancel.
 
-Separate from ``work`` because requests do not need pyarrow and DuckDB, which load slowly.
+This module is separate from ``work`` because requests do not need pyarrow and DuckDB, which load slowly.
 """
 
 import contextlib

@@ -168,7 +168,7 @@ class LivePublisher:
     async def skip_without_listeners(self, groups: Collection[str], count: int) -> bool:
         """Return whether a batch can be skipped, because none of its groups has a listener.
 
-        Count its impulses as unheard.
+        If the batch can be skipped, count its impulses as unheard.
 
         The events of such a batch need not be read.
 

@@ -47,7 +47,7 @@ _LOGGER = get_logger("live")
 class IngestionProgress(Protocol):
     """Progress of ingestion.
 
-    Lets a replay wait until the query table or the live stream contains all current events.
+    It lets a replay wait until the query table or the live stream contains all current events.
     """
 
     async def wait_for_table(self) -> None:

@@ -1,6 +1,6 @@
 """Access to live streams: credentials and admission of listeners, stream links, and closing of unauthorised streams.
 
-Separate from ``publishing`` because requests open streams, and triggers publish to them.
+This module is separate from ``publishing`` because requests open streams, and triggers publish to them.
 """
 
 import math

@@ -102,7 +102,7 @@ _LOG = logs.get_logger("oauth")
 class _Refusals:
     """Refused requests of a client since its last audit event, counted by OAuth error.
 
-    And the hour of this audit event.
+    This class also contains the hour of this audit event.
     """
 
     hour: str = ""

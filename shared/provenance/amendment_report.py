@@ -194,7 +194,7 @@ def _list_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[s
 def _list_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Return what the report prints about a decision: name, time and meaning of the signature.
 
-    Meaning only if unsigned.
+    Return only the meaning if the decision is not signed.
     """
     signature = decision.get("Signature")
     if signature is None:

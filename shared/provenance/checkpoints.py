@@ -143,7 +143,7 @@ class Checkpoints:
     async def find_newest_size(self, chain: ChainKey) -> int:
         """Return the number of records that a chain's newest checkpoint covers, from the checkpoint's name.
 
-        0 without a checkpoint.
+        Return 0 if the chain has no checkpoint.
         """
         stored = await self.find_newest(chain)
         return 0 if stored is None else sequence_from_record_id(stored.name.rpartition("/")[2]) or 0

@@ -42,7 +42,7 @@ class _Record(BaseModel):
 class EventFilter(_Record):
     """Filter of an endpoint's events by surface (group of connections), connection and severity.
 
-    None accepts all values.
+    A criterion that is None accepts all values.
     """
 
     surfaces: tuple[str, ...] | None = None

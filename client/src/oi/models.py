@@ -2006,7 +2006,7 @@ class QueryList(TypedDict):
 class RemappingBody(TypedDict):
     """Request body of a preview or start of an import: another column mapping, which replaces the import's.
 
-    May be empty.
+    The body may be empty.
     """
 
     mapping: NotRequired[MappingBody | None]

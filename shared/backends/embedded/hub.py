@@ -38,7 +38,7 @@ _BUSY_TIMEOUT_MS = 5_000
 class _Send:
     """Pending call of ``send`` that waits for its commit.
 
-    Contains its messages as rows, grouped by hub and partition.
+    It contains the messages of the call as rows, grouped by hub and partition.
     """
 
     rows: Mapping[tuple[str, str], list[tuple[str, str, bytes]]]
@@ -213,7 +213,7 @@ class HubReader:
     def find_last_sequence_number(self, hub: str, partition: str) -> int:
         """Return the highest sequence number that the partition has ever assigned, even if its event is deleted.
 
-        0 if none.
+        The result is 0 if the partition has assigned none.
         """
         row = self._connection.execute(
             "SELECT last_sequence FROM partitions WHERE hub = ? AND partition = ?", (hub, partition)
@@ -223,7 +223,7 @@ class HubReader:
     def read_offset(self, hub: str, group: str, partition: str) -> int:
         """Return the offset of a consumer group, which is the last sequence number that the group has read.
 
-        0 before a read.
+        The result is 0 before the group's first read.
         """
         row = self._connection.execute(
             "SELECT sequence FROM offsets WHERE hub = ? AND consumer_group = ? AND partition = ?",

@@ -189,7 +189,7 @@ def find_misplaced(connection: sqlite3.Connection, key: ChainKey) -> int | None:
 def read_tip(connection: sqlite3.Connection, key: ChainKey) -> Tip:
     """Read the tip of a chain (number, hash and time of its last record) from its head row.
 
-    ``Tip()`` if there is no row.
+    Return ``Tip()`` if there is no head row.
     """
     sql = "SELECT sequence, hash, timestamp FROM chains WHERE target = ? AND scope = ?"
     row = connection.execute(sql, (key.target, key.scope_key)).fetchone()

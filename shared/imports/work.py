@@ -5,9 +5,9 @@ that the work continues there after a restart.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,7 @@ from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
 from shared.imports.row_mapping import FileRejectedError
 from shared.imports.service import get_import_request
-from shared.imports.step_rows import MAX_LISTED, StepReader, StepRows, format_rejected_rows, join_rejected_rows
+from shared.imports.step_rows import MAX_LISTED, RejectedRow, StepReader, format_rejected_rows, join_rejected_rows
 from shared.imports.uploaded_file import UploadedSource, open_reader
 from shared.imports.uploads import build_upload_name, find_upload
 from shared.interpreter import release_unused_memory
@@ -82,6 +82,25 @@ class ImportStores:
     progress: ArchiveProgress
     scratch: Path
     disk: DiskGuard
+
+
+@dataclass(slots=True)
+class PreparedStep:
+    """Rows of a step that can be stored.
+
+    Attributes:
+        position: file position after the step.
+        rows: number of rows of the step.
+        messages: messages that are not stored yet; empty after their upload, because they take much memory.
+        duplicates: number of messages that were stored before.
+        rejected: rejected rows of the step.
+    """
+
+    position: int
+    rows: int
+    messages: pa.Table
+    duplicates: int
+    rejected: Sequence[RejectedRow]
 
 
 class ImportRunner:
@@ -168,23 +187,23 @@ class ImportRunner:
             await self._stores.progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
         reader = await self._open_reader(job)
         steps = get_import_request(job).steps
-        upcoming = self._read_ahead(reader, get_import_request(job).position, get_import_request(job).rows + 1)
+        upcoming = self._start_preparation(job, reader)
         try:
             while True:
                 async with self._lane.turn(job.owner):
                     job = await self._reload_job(job)
                     step = await upcoming
-                    request = get_import_request(job)
-                    if request.steps != steps:
+                    if get_import_request(job).steps != steps:
                         # Another attempt has stored this step; its rows would count twice.
-                        steps = request.steps
-                        step = await self._read_ahead(reader, request.position, request.rows + 1)
+                        steps = get_import_request(job).steps
+                        step = await self._start_preparation(job, reader)
                     if step is None:
                         await self._complete_job(job)
                         return True
-                    # The next step is read while this one is stored, so that both processors are busy.
-                    upcoming = self._read_ahead(reader, step.position, request.rows + step.rows + 1)
-                    await self._store_step(job, step)
+                    # The next step is prepared while this one is stored, so that both processors are busy.
+                    archived = asyncio.Event()
+                    upcoming = self._start_preparation(job, reader, step, archived)
+                    await self._store_step(job, step, archived)
                     steps += 1
                     del step
                     await self._runtime.run_in_thread(release_unused_memory)
@@ -225,46 +244,78 @@ class ImportRunner:
         source = UploadedSource(self._stores.blobs, build_upload_name(job.id), blob.size, loop)
         return await run_in_pool(self._pool, open_reader, request.format, source, mapper)
 
-    def _read_ahead(self, reader: StepReader, position: int, first_row: int) -> "asyncio.Future[StepRows | None]":
-        """Start to read the step at a file position in a worker thread."""
-        return asyncio.create_task(run_in_pool(self._pool, reader.read, position, first_row))
+    def _start_preparation(
+        self, job: Job, reader: StepReader, current: PreparedStep | None = None, archived: asyncio.Event | None = None
+    ) -> "asyncio.Task[PreparedStep | None]":
+        """Start to prepare the next step in other threads.
 
-    async def _store_step(self, job: Job, step: StepRows) -> None:
+        Args:
+            job: the import; its progress excludes the current step.
+            reader: reader of the uploaded file.
+            current: step that is stored meanwhile; None if all steps before the next one are stored.
+            archived: event that is set when the archive has the messages of the current step.
+        """
         request = get_import_request(job)
-        source = await self._build_import_source(job, request.started_at or job.created_at)
-        messages = await self._stores.archive.remove_stored_messages(source, request.rows + 1, step.messages)
+        position, first_row = request.position, request.rows + 1
+        if current is not None:
+            position, first_row = current.position, first_row + current.rows
+        return asyncio.create_task(self._prepare_step(job, reader, position, first_row, archived))
+
+    async def _prepare_step(
+        self, job: Job, reader: StepReader, position: int, first_row: int, archived: asyncio.Event | None
+    ) -> PreparedStep | None:
+        """Read a step and remove its stored messages; return None at the end of the file."""
+        step = await run_in_pool(self._pool, reader.read, position, first_row)
+        if step is None:
+            return None
+        if archived is not None:
+            # A message of this step may repeat one of the step before it.
+            await archived.wait()
+        source = await self._build_import_source(job)
+        messages = await self._stores.archive.remove_stored_messages(source, first_row, step.messages)
+        duplicates = step.messages.num_rows - messages.num_rows
+        return PreparedStep(step.position, step.rows, messages, duplicates, step.rejected)
+
+    async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event) -> None:
+        """Store the messages of a step, then count its rows; set the event when the archive has the messages."""
+        number, accepted = get_import_request(job).steps, step.messages.num_rows
+        source = await self._build_import_source(job)
         # The archive comes first: a row in the table that is not in the archive could be imported again.
-        await self._stores.archive.write(source, messages)
-        await self._add_to_table(job, source, request.steps, messages)
+        await self._stores.archive.write(source, step.messages)
+        archived.set()
+        await self._add_to_table(job, source, number, step)
         await self._store_rejected(job, step)
         result = ImportStep(
             position=step.position,
             rows=step.rows,
-            accepted=messages.num_rows,
-            duplicates=step.messages.num_rows - messages.num_rows,
+            accepted=accepted,
+            duplicates=step.duplicates,
             rejected=len(step.rejected),
         )
         count("workspace.imports.rows", step.rows)
-        changed = await self._stores.jobs.change(job.id, lambda current: current.add_import_step(request.steps, result))
+        changed = await self._stores.jobs.change(job.id, lambda current: current.add_import_step(number, result))
         if changed is None or not changed.unfinished:
             raise JobEndedError
 
-    async def _build_import_source(self, job: Job, ingested_at: datetime) -> ImportSource:
+    async def _build_import_source(self, job: Job) -> ImportSource:
         catalog, lookup = await self._catalog(), job.connections[0]
+        ingested_at = get_import_request(job).started_at or job.created_at
         return ImportSource(job.id, lookup, catalog.find_surfaces(lookup), ingested_at)
 
-    async def _add_to_table(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
-        if not messages.num_rows:
+    async def _add_to_table(self, job: Job, source: ImportSource, number: int, step: PreparedStep) -> None:
+        """Add the messages of a step to the query table, and release them."""
+        if not step.messages.num_rows:
             return
         name = f"{build_job_prefix(job.id)}table/{number:06d}.parquet"
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._runtime.run_in_thread(write_table_file, path, source.connection, source.surfaces, messages)
+            await self._runtime.run_in_thread(write_table_file, path, source.connection, source.surfaces, step.messages)
             await self._stores.blobs.upload(name, path)
+        step.messages = step.messages.schema.empty_table()
         await self._stores.table.ingest(name, f"import-{job.id}-{number}")
         await self._stores.blobs.delete([name])
 
-    async def _store_rejected(self, job: Job, step: StepRows) -> None:
+    async def _store_rejected(self, job: Job, step: PreparedStep) -> None:
         request = get_import_request(job)
         listed = step.rejected[: max(0, MAX_LISTED - request.rejected)]
         if listed:

@@ -1,10 +1,14 @@
 """Tests of the steps of imports: repetition, waiting, and changed files."""
 
+import asyncio
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -24,7 +28,9 @@ from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
 from shared.errors import Kind, WorkspaceError
 from shared.imports import csv_reader
-from shared.imports.archive_writer import HistoryArchive
+from shared.imports.archive_writer import HistoryArchive, ImportSource
+from shared.imports.csv_reader import CsvReader
+from shared.imports.step_rows import StepRows
 from shared.imports.uploads import build_upload_name, find_upload
 from shared.imports.work import ImportRunner, ImportStores, RunResult
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter
@@ -103,7 +109,14 @@ class Environment:
             folder / "scratch",
             DiskGuard(self.disk),
         )
+        self._stores = stores
         self.work = ImportRunner(read_catalog, stores, quota)
+        self._dependencies = read_catalog, quota
+
+    def use_archive(self, archive: HistoryArchive) -> None:
+        """Import into another archive."""
+        catalog, quota = self._dependencies
+        self.work = ImportRunner(catalog, replace(self._stores, archive=archive), quota)
 
     async def start(self, content: str, job_id: str = "a1") -> None:
         """Store an import whose work can start."""
@@ -210,6 +223,42 @@ async def test_overlapping_files_add_only_new_rows(environment: Environment) -> 
     await environment.start(again + again.partition("\n")[2], "b2")
     assert await environment.run("b2") == (JobStatus.COMPLETED, 30, 70, 0, None)
     assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
+
+
+async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
+    monkeypatch: pytest.MonkeyPatch, environment: Environment
+) -> None:
+    """The search for stored rows of a step starts only when the archive has the rows of the step before it."""
+    rows = build_file(20)
+    monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", len(rows))
+    next_step_read = threading.Event()
+    calls = []
+
+    class RecordingArchive(HistoryArchive):
+        async def remove_stored_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+            calls.append(f"search from row {first_row}")
+            return await super().remove_stored_messages(source, first_row, messages)
+
+        async def write(self, source: ImportSource, messages: pa.Table) -> None:
+            # A search that started too early would start once the next step has been read.
+            await asyncio.to_thread(next_step_read.wait, 30)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            await super().write(source, messages)
+            calls.append(f"write {messages.num_rows} rows")
+
+    def read_and_report(self: CsvReader, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
+        step = read(self, position, first_row, max_rows)
+        if first_row > 1:
+            next_step_read.set()
+        return step
+
+    read = CsvReader.read
+    monkeypatch.setattr(CsvReader, "read", read_and_report)
+    environment.use_archive(RecordingArchive(environment.cold, environment.folder / "scratch"))
+    await environment.start(rows + rows.partition("\n")[2])
+    assert await environment.run() == (JobStatus.COMPLETED, 20, 20, 0, None)
+    assert calls[:3] == ["search from row 1", "write 20 rows", "search from row 21"]
 
 
 async def test_imports_wait_for_each_other(environment: Environment) -> None:

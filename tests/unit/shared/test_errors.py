@@ -25,7 +25,7 @@ def test_an_error_lists_all_invalid_fields() -> None:
 
 
 def test_collected_errors_are_raised_together() -> None:
-    """If several errors are collected, one reply lists all invalid fields, with the code of the first."""
+    """If several errors are collected, one reply lists all invalid fields and has the code of the first error."""
     faults = ValidationErrors()
     faults.raise_all()
     faults.add(invalid("a", "is missing", code="FIRST"))

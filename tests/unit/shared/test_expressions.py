@@ -44,7 +44,7 @@ def test_the_expressions_of_the_service_are_found() -> None:
 
 @pytest.mark.parametrize("expression", EVERY, ids=lambda each: each.place)
 def test_every_expression_is_linear(expression: Expression) -> None:
-    """No expression has nested or adjacent repetitions of the same characters, or restarts in a match."""
+    """No expression repeats the same characters in nested or adjacent groups, or can start again inside a match."""
     name = expression.place.partition(":")[0]
     if expression.pattern is None:
         assert name in BUILT, "an expression that is built at run time needs a reason and a check of its own"

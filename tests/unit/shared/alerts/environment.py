@@ -88,7 +88,7 @@ class Plant:
         return Notifications(self.store, self.outbox, self.audit_log, self._is_audited)
 
     def start(self) -> AlertScheduler:
-        """Return a new scheduler with the same store, as a second or restarted instance has."""
+        """Return a new scheduler on the same stores, as a second or restarted instance of the service creates it."""
         evaluator = RuleEvaluator(
             self.store, self._build_evaluation(), self._build_notifications(), runtime=self.time.runtime
         )
@@ -100,7 +100,7 @@ class Plant:
         return Alerts(self._read_catalog, self.store, evaluation, notifications, runtime=self.time.runtime)
 
     async def run(self, seconds: float = 60) -> list[tuple[str, str]]:
-        """Run the scheduler after some seconds; return all transitions of alerts published so far."""
+        """Advance the clock by some seconds and run the scheduler; return all transitions published since the start."""
         self.time.advance(seconds)
         await self.scheduler.run()
         return self.outbox.list_transitions()

@@ -20,7 +20,7 @@ SECOND = timedelta(seconds=1)
 
 
 def build_rule(**changes: Any) -> AlertRule:
-    """Return a threshold rule without groups, or an absence rule, with changed fields."""
+    """Return an alert rule: by default a threshold rule without groups, with the given fields changed."""
     fields: dict[str, Any] = {
         "lookup": "hot",
         "name": "Hot",
@@ -35,7 +35,7 @@ def build_rule(**changes: Any) -> AlertRule:
 
 
 def build_absence_rule(**changes: Any) -> AlertRule:
-    """Return an absence rule."""
+    """Return an absence rule (an alert rule about connections that send no messages)."""
     absence = {"lookup": "silent", "kind": "absence", "query": None, "condition": None}
     return build_rule(**{**absence, "connections": ["press"], "after": "PT5M", **changes})
 
@@ -46,7 +46,7 @@ def build_entry(rule: AlertRule, created_at: datetime = AT, updated_at: datetime
 
 
 def build_catalog(*rules: CatalogEntry[AlertRule], version: int = 1, **changes: Any) -> Catalog:
-    """Return a catalog with rules, the connection press and an approved query."""
+    """Return a catalog with the given rules, the connection ``press`` and an approved query."""
     approval = Approval(approved_by="admin@t", approved_at=AT)
     query = StoredWarmQuery(lookup="temperatures", name="T", surface="hall", kql="Telemetry", approval=approval)
     press = Connection(lookup="press", name="Press", type=ConnectionType.CLOUD_EVENT_HUB)
@@ -160,7 +160,7 @@ class ListOutbox:
             self.events.setdefault(event.key, event)
 
     def list_transitions(self) -> list[tuple[str, str]]:
-        """Return the type and the rule of each event."""
+        """Return the type and the rule of each published event, in order."""
         return [(event.type.value, event.data["rule"]) for event in self.events.values()]
 
 

@@ -13,7 +13,7 @@ from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build
 
 
 def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
-    """Evaluate a single row; return its value and whether it meets a condition."""
+    """Evaluate a result of one row; return the row's value and whether it meets the condition."""
     rule = build_rule(condition={"column": "value", "operator": operator, "value": limit})
     [group] = find_row_groups(rule, build_result({"value": value}, value=kind))
     return group.value, group.matches
@@ -77,7 +77,7 @@ def test_each_combination_is_a_group() -> None:
 
 @pytest.mark.parametrize(("rows", "count", "matches"), [("any", 2, True), ("any", 0, False), ("none", 0, True)])
 def test_rows_any_and_none_count_rows(rows: str, count: int, *, matches: bool) -> None:
-    """`rows: any` matches if there are rows, and `rows: none` if there are none; the value is their number."""
+    """`rows: any` matches if there are rows, and `rows: none` if there are none; the number of rows is the value."""
     rule = build_rule(condition={"rows": rows})
     [group] = find_row_groups(rule, build_result(*({"value": 1} for _ in range(count))))
     assert (group.labels, group.value, group.matches) == ({}, count, matches)
@@ -106,7 +106,7 @@ def test_a_missing_column_is_an_error(changes: dict[str, Any], reason: str) -> N
 def test_a_truncated_result_is_an_error() -> None:
     """If a result is truncated, the evaluation fails, because missing groups would seem resolved.
 
-    Row counts are allowed.
+    Conditions on the number of rows accept a truncated result.
     """
     result = build_result({"value": 9}, truncated=True)
     with pytest.raises(EvaluationError, match="more than 1 rows"):
@@ -147,7 +147,7 @@ def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]
 def test_silence_counts_from_the_last_message_or_the_creation(
     last: Any, created: Any, silence: float, *, matches: bool
 ) -> None:
-    """Silence begins at the last message, or else at the creation; a future message counts as just arrived."""
+    """A connection's silence begins at its last message or else its creation; a future message counts as just sent."""
     [group] = find_connection_groups(build_absence_rule(), ["press"], {"press": last}, created, AT)
     assert (group.labels, group.value, group.matches) == ({"connection": "press"}, silence, matches)
     assert group.connection == "press"

@@ -43,7 +43,7 @@ def test_rules_with_the_same_data_are_due_together() -> None:
 
 
 def test_new_and_changed_rules_are_due_at_once() -> None:
-    """A rule is due at once if it has no stored state, or a state of another revision."""
+    """A rule is due at once if it has no stored state, or if its state belongs to an earlier revision of the rule."""
     state = RuleState(rule="hot", revision="r", due_at=AT + SECOND)
     assert is_due(build_rule(), "r", None, AT)
     assert is_due(build_rule(), "changed", state, AT)

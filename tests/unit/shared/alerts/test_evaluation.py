@@ -113,7 +113,7 @@ async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
     ],
 )
 async def test_parameters_and_columns_must_be_those_of_the_query(changes: dict[str, Any], fields: list[str]) -> None:
-    """If a rule has a parameter or column that its query lacks, this field is reported."""
+    """If a rule names a parameter or column that its query lacks, the error lists the rule's field with this name."""
     assert await find_errors(**changes) == fields
 
 

@@ -29,7 +29,7 @@ async def is_audited() -> bool:
 
 
 def build_alert(number: int) -> Alert:
-    """Return an alert that has just fired; every second one has also been resolved."""
+    """Return an alert that has just fired; an alert with an odd number has also been resolved."""
     ended = number % 2 == 1
     return Alert(
         id=f"a{number}",

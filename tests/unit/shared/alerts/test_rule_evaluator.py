@@ -54,7 +54,7 @@ async def test_a_failing_rule_that_was_created_again_has_no_old_alerts(plant: Pl
 
 
 async def test_an_acknowledgement_during_an_evaluation_is_audited(plant: Plant) -> None:
-    """If the event of an acknowledgement is missing, an evaluation at the same time appends it."""
+    """If appending the event of an acknowledgement fails during an evaluation, the evaluation appends it afterwards."""
     plant.queries.result = HOT
     await plant.run(0)
     [alert_id] = plant.store.alerts

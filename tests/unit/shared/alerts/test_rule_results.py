@@ -15,7 +15,7 @@ def test_a_new_rule_is_due_at_once() -> None:
 
 
 def test_an_evaluated_rule_shows_its_result() -> None:
-    """An evaluated rule shows its stored result; if it was changed since, it is due since the change."""
+    """An evaluated rule shows its stored result; a rule that was changed afterwards is due since the change."""
     entry = build_entry(build_rule())
     state = RuleState(
         rule="hot",

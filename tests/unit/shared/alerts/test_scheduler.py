@@ -1,4 +1,4 @@
-"""Tests of scheduler, evaluator and notifications together."""
+"""Tests of the alert scheduler together with the evaluator and the notifications."""
 
 import asyncio
 from datetime import timedelta

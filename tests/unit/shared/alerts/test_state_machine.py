@@ -118,7 +118,7 @@ def test_each_period_is_a_separate_alert() -> None:
 
 
 def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
-    """An alert stores its newest value; in rules with many alerts, only transitions store values."""
+    """Each evaluation stores the values of active alerts; if a rule has many alerts, only transitions store values."""
     plant, large = Plant(), Plant()
     plant.evaluate({"a": True}, value=6)
     plant.evaluate({"a": True}, value=8)

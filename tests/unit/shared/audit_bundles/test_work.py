@@ -161,7 +161,7 @@ team:
 
 @pytest.fixture
 async def processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
-    """Return the services of two processes on one folder, and a bundle's job."""
+    """Return the bundle services of two processes that share a folder, and the job of one bundle."""
     made = Services(Settings.read({"DATA_DIR": str(tmp_path)})), Services(Settings.read({"DATA_DIR": str(tmp_path)}))
     await made[0].provenance.catalog_service.apply(load_document(DOCUMENT, "workspace"), "apply")
     at = datetime.now(UTC)

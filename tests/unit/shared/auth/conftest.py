@@ -94,6 +94,6 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
 
 @pytest.fixture(params=[build_own_target, build_entra_target], ids=["own", "entra"])
 def target(request: pytest.FixtureRequest) -> AttackTarget:
-    """Return each kind of token that is attacked: tokens of the service and Entra ID tokens."""
+    """Return the attack target for one kind of token: tokens of the service, then Entra ID tokens."""
     attack_target: AttackTarget = request.param()
     return attack_target

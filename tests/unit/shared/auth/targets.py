@@ -39,17 +39,17 @@ def encode_part(value: Any) -> str:
 
 
 def sign_ecdsa(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:
-    """Return the ASN.1 signature of a message."""
+    """Return an ECDSA signature of a message in ASN.1 form."""
     return key.sign(message, ec.ECDSA(hashes.SHA256()))
 
 
 def sign_raw(message: bytes, key: ec.EllipticCurvePrivateKey = KEY) -> bytes:
-    """Return the signature of a message in JWS form: r and s."""
+    """Return an ECDSA signature of a message in JWS form: the numbers r and s."""
     return bytes(jwt.utils.der_to_raw_signature(sign_ecdsa(message, key), ec.SECP256R1()))
 
 
 def sign_pkcs1(message: bytes, key: rsa.RSAPrivateKey = RSA_KEY) -> bytes:
-    """Return the RS256 signature of a message."""
+    """Return the RS256 (RSA) signature of a message."""
     return key.sign(message, padding.PKCS1v15(), hashes.SHA256())
 
 
@@ -74,7 +74,7 @@ class AttackTarget:
     verify: Callable[[str], Any]
 
     def header(self, **changes: Any) -> Json:
-        """Return a valid header with changed members; the value None removes a member."""
+        """Return a valid token header with changed members; the value None removes a member."""
         members = {"alg": self.alg, "kid": self.kid, "typ": "JWT"} | changes
         return {name: value for name, value in members.items() if value is not ...}
 

@@ -41,7 +41,7 @@ def make_key(number: int = 0) -> ApiKey:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    """Return a database of keys with a short write timeout."""
+    """Return a database of API keys with a short write timeout."""
     made = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA, write_seconds=WRITE_SECONDS)
     yield made
     await made.close()
@@ -49,14 +49,14 @@ async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
 
 @pytest.fixture
 async def store(database: SqliteDatabase) -> SqliteCredentialStore:
-    """Return a store that contains one key."""
+    """Return a store that contains one API key."""
     made = SqliteCredentialStore(database)
     await made.add_key(make_key())
     return made
 
 
 async def read_last_use(store: SqliteCredentialStore) -> datetime | None:
-    """Return the stored last use of the key."""
+    """Return the stored time of the key's last use."""
     return (await store.load()).keys[make_key().key_id].last_used_at
 
 
@@ -104,7 +104,7 @@ class UnresponsiveStore(SqliteCredentialStore):
 
 
 async def test_number_of_waiting_writes_is_limited(database: SqliteDatabase) -> None:
-    """Last uses are stored one at a time, and a limited number of keys waits for this."""
+    """The last uses of API keys are stored one at a time; the number of keys that wait for this is limited."""
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive)
     for number in range(MAX_WAITING + 10):
@@ -117,7 +117,7 @@ async def test_number_of_waiting_writes_is_limited(database: SqliteDatabase) -> 
 
 
 async def test_write_times_out(database: SqliteDatabase) -> None:
-    """If the store does not respond, storing the last use ends with a timeout."""
+    """If the store does not respond, storing the last use of a key ends with a timeout."""
     unresponsive = UnresponsiveStore(database)
     uses = KeyUsageRecorder(unresponsive, write_seconds=WRITE_SECONDS)
     uses.record(make_key(), AT)

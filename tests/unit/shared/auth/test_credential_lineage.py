@@ -1,4 +1,4 @@
-"""Tests of credentials that end with their member, and of who created an API key."""
+"""Tests that credentials end with their member, and tests of finding the creators of API keys."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -50,7 +50,7 @@ async def test_tokens_from_before_a_cutoff_stay_ended(workspace: Workspace) -> N
 
 
 async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(workspace: Workspace) -> None:
-    """A token of an earlier version without a time in its id counts as older than any cutoff time."""
+    """A token of an earlier service version, whose id contains no time, counts as older than any cutoff time."""
     expires_at = now() + timedelta(hours=1)
     claims = Claims("0af7651916cd43dd8448eb211c80319c", EDITOR.id, EDITOR.id, "plant-a", frozenset(), expires_at)
     token = await workspace.codec.sign(claims, now())

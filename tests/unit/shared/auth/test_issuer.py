@@ -112,7 +112,7 @@ async def test_descendants_of_revoked_credential_are_revoked(workspace: Workspac
 
 
 async def test_token_expires_with_its_key(workspace: Workspace) -> None:
-    """If an API key has an expiry, its tokens expire at the same time or earlier."""
+    """If an API key has an expiry, the tokens issued with it expire at the same time or earlier."""
     key = await workspace.api_keys.issue("test", EDITOR.id, "k", expires_in_days=1)
     owner = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     assert (await workspace.issuer.mint(owner, None, None)).expires_at <= now() + timedelta(hours=1)

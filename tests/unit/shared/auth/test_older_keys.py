@@ -1,4 +1,4 @@
-"""Tests of how the creators of API keys from earlier versions are found."""
+"""Tests of finding the creators of API keys that an earlier version of the service issued."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ class Events:
         self.is_down = False
 
     async def find(self, append_id: str) -> Mapping[str, Any] | None:
-        """Return the event with an append id."""
+        """Return the audit event with this append id."""
         self.requests.append(append_id)
         if self.is_down:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")

@@ -1,4 +1,4 @@
-"""Tests of the claims about the sign-in in tokens: its time, methods and id."""
+"""Tests of the token claims that describe the member's sign-in: its time, methods and id."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("via", [CredentialKind.CLIENT_CREDENTIALS, CredentialKind.LINK])
 async def test_other_credentials_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
-    """Tokens from client credentials or sign-in links have no sign-in, and so have tokens issued with them."""
+    """Tokens from client credentials or sign-in links have no sign-in, nor have tokens that are requested with them."""
     token = await issue_token(workspace, await issue_token(workspace, build_caller(via)))
     assert token.sign_in == NO_SIGN_IN
 
@@ -67,7 +67,7 @@ async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspac
 
 
 async def test_token_that_is_not_personal_stays_so(workspace: Workspace) -> None:
-    """If another person created an API key, its tokens and the tokens issued with them are marked as not personal."""
+    """If another person created a member's API key, its tokens and all tokens requested with them are not personal."""
     first = await issue_token(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
     second = await issue_token(workspace, first)
     assert (first.personal, second.personal) == (False, False)

@@ -36,7 +36,7 @@ class SlowKey(FileSigningKey):
 
 @pytest.fixture
 async def key(tmp_path: Path) -> SlowKey:
-    """Return a new key."""
+    """Return a signing key; the test decides when its public keys are loaded."""
     return SlowKey(tmp_path / "key.pem")
 
 
@@ -84,14 +84,14 @@ async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
 
 
 async def _sign_token(key: SlowKey, lead: timedelta, left: timedelta) -> str:
-    """Return a token from an instance whose clock is ahead by ``lead``; it is valid for ``left``."""
+    """Return a token, valid for ``left``, from a service instance whose clock is ahead by ``lead``."""
     key.let_go.set()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + left)
     return await TokenCodec(key, "issuer", "audience").sign(claims, now() + lead)
 
 
 async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(key: SlowKey) -> None:
-    """An instance accepts a new token at once, even if its clock is slower than the issuer's clock."""
+    """A service instance accepts a new token at once, even if the clock of the token's issuer is ahead."""
     token = await _sign_token(key, timedelta(seconds=60), timedelta(hours=1))
     assert (await TokenCodec(key, "issuer", "audience").verify(token)).token_id == "id"
 

@@ -1,8 +1,8 @@
 """Test process that appends to a chain until it is killed, and prints each acknowledged event.
 
 Arguments: ``sqlite`` or ``cosmos``, the file or the address, then for each writer its name and the number of its next
-event. A line has writer, number, RecordID, Hash, and the times of request and reply. An earlier process may have
-requested the first event of each writer already; its time of request is then unknown.
+event. Each printed line has the writer, the number of the event, its RecordID and Hash, and the times of request and
+reply. An earlier process may already have requested the first event of each writer; its time of request is unknown.
 """
 
 import asyncio

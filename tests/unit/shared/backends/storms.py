@@ -54,7 +54,7 @@ async def get_workspace_id() -> str:
 
 @dataclass
 class Crew:
-    """Group of writers in one process, which is killed and restarted.
+    """Group of writers in one process, which the test kills and restarts.
 
     Attributes:
         place: kind and address of the store, as arguments of the process.
@@ -146,9 +146,9 @@ async def read_stored_records(store: ChainStore) -> list[dict[str, Any]]:
 def check_records(records: Sequence[dict[str, Any]], acknowledgements: Acknowledgements) -> None:
     """Fail if the stored records do not match the acknowledged events.
 
-    The chain is valid by the published rule. It has each acknowledged event at its record, no event twice or out of its
-    writer's order, and at most one unacknowledged event of each writer. An event that was acknowledged before the
-    request of another event precedes that event.
+    The chain is valid by the published rule. Each acknowledged event is in the record that the reply named. No event is
+    stored twice or out of its writer's order, and at most one unacknowledged event of each writer is stored. An event
+    that was acknowledged before the request of another event precedes that event.
     """
     assert find_first_fault(records, compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
@@ -161,7 +161,7 @@ def check_records(records: Sequence[dict[str, Any]], acknowledgements: Acknowled
 
 
 def _list_places(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
-    """Return the position of each event in the chain."""
+    """Return the id and hash of the record that contains each event."""
     following: Counter[str] = Counter()
     places: dict[tuple[str, int], tuple[str, str]] = {}
     for record in records:

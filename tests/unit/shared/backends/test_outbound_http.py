@@ -133,7 +133,7 @@ async def test_a_name_that_does_not_resolve_is_refused() -> None:
 
 @pytest.mark.parametrize("body", [b"x" * 1000, b"x" * 101])
 async def test_a_large_body_is_cut_or_an_error(body: bytes) -> None:
-    """A body over the limit is truncated if the caller wants this, and else an error."""
+    """A body over the limit is truncated if the caller requests this; otherwise an error is raised."""
     content = b"HTTP/1.1 200 OK\r\n\r\n" + body
     async with serve_connections(build_server(content)) as port:
         cut = await send_request(f"http://127.0.0.1:{port}/", truncate=True)
@@ -150,7 +150,7 @@ async def send_head_only(reader: asyncio.StreamReader, writer: asyncio.StreamWri
 
 
 async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body that arrives too slowly is truncated if the caller wants this, and else an error."""
+    """A body that arrives too slowly is truncated if the caller requests this; otherwise an error is raised."""
     monkeypatch.setattr("shared.backends.outbound_http.BODY_SECONDS", 0.05)
     async with serve_connections(send_head_only) as port:
         cut = await send_request(f"http://127.0.0.1:{port}/", truncate=True)
@@ -242,7 +242,7 @@ class Tenant:
 
     Attributes:
         keys: the published keys.
-        discovery: the discovery document; None for one that fits.
+        discovery: the discovery document; None for a valid document of this tenant.
         requests: number of requests for the discovery document.
     """
 

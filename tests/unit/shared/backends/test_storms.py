@@ -79,7 +79,7 @@ def test_a_reply_of_another_record_is_found(history: History) -> None:
 
 
 def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
-    """The check fails if an event is stored before another one that was acknowledged before its request."""
+    """The check fails if an event precedes another event whose reply arrived before the first one was requested."""
     late = history.acknowledgements["a", 0]
     history.acknowledgements["a", 0] = late._replace(requested_at=9.0, acknowledged_at=9.5)
     with pytest.raises(AssertionError, match="precedes an event"):

@@ -245,7 +245,7 @@ def test_invalid_expressions_are_rejected(expression: str) -> None:
 
 @given(st.datetimes(min_value=datetime(1990, 1, 1), max_value=datetime(2090, 1, 1)), st.sampled_from([1, 2, 5, 15, 30]))  # noqa: DTZ001  aware below
 def test_an_occurrence_is_the_next_multiple_of_the_step(naive: datetime, step: int) -> None:
-    """With a step, the next occurrence is the next multiple of the step, at most one step away."""
+    """For a field like ``*/15``, the next occurrence is the next multiple of the step, at most one step away."""
     instant = naive.replace(tzinfo=UTC)
     due = Schedule(f"*/{step} * * * * *").next(instant)
     assert instant < due <= instant + timedelta(seconds=step)

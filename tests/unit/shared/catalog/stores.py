@@ -29,7 +29,7 @@ class Plant:
     service: CatalogService
 
     async def chain(self, target: Target = Target.PLATFORM_CONFIG) -> list[dict[str, Any]]:
-        """Verify a workspace chain and return its records."""
+        """Verify one audit chain of the workspace and return its records."""
         records = await self.log.records(target)
         assert find_first_fault(records, compute_genesis_hash("plant-a", target)) is None
         return records

@@ -44,7 +44,7 @@ def build_caller(user: str = FIRST) -> Caller:
 
 
 def build_viewer(key: str) -> Any:
-    """Return a function that builds a member without rights to manage."""
+    """Return a function that builds a member who has no rights to manage the workspace."""
     return lambda _: Member.model_validate({"id": key, "name": key, "role": "Viewer"})
 
 
@@ -77,7 +77,7 @@ async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Pl
 
 
 async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
-    """A broken rule is reported before an unmet condition; for a missing item, each condition is unmet."""
+    """A broken rule is reported before an unmet If-Match condition; for a missing item, each If-Match is unmet."""
     administration = Administration(plants[0].service)
     stale = condition_from_headers('"stale"', None)
     used = administration.delete(build_caller(), ItemKind.SURFACE, "cooling", stale)

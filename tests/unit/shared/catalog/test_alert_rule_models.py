@@ -63,5 +63,5 @@ def test_durations_are_parsed() -> None:
     ],
 )
 def test_contradictions_are_reported_at_their_fields(rule: dict[str, Any], fields: list[tuple[str | int, ...]]) -> None:
-    """Fields of the other kind, incomplete conditions and repeated values are reported at their fields."""
+    """Fields of the other kind of rule, incomplete conditions and repeated values are reported at their fields."""
     assert [path for path, _ in find_rule_errors(AlertRule.model_validate(rule))] == fields

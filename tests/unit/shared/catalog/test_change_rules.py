@@ -218,7 +218,7 @@ def test_valid_changes_are_accepted(name: str) -> None:
 
 @pytest.mark.parametrize("name", REJECTED)
 def test_each_broken_rule_has_an_error_code(name: str) -> None:
-    """Each broken rule has its own error code: a missing right is FORBIDDEN, others are conflicts."""
+    """Each broken rule has its own error code: a missing right is FORBIDDEN, all others are conflicts."""
     code, caller, changes = REJECTED[name]
     error = get_error(changes, caller)
     assert (error.code, error.kind) == (code, Kind.FORBIDDEN if code == "RIGHT_NOT_HELD" else Kind.CONFLICT)
@@ -285,7 +285,7 @@ def test_each_kind_requires_its_right(kind: ItemKind) -> None:
 
 @pytest.mark.parametrize("user", ["viewer@p", "gone@p", "nobody@p"])
 def test_rights_that_the_member_has_lost_do_not_count(user: str) -> None:
-    """If the caller was demoted, disabled or removed meanwhile, the earlier rights no longer count."""
+    """If the caller was demoted, disabled or removed after signing in, the earlier rights no longer count."""
     caller = Caller(user, frozenset(AccessRight))
     assert get_error([build_change(MEMBER, "viewer@p", name="V")], caller).code == "ACCESS_RIGHT_MISSING"
 

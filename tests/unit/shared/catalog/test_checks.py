@@ -314,7 +314,7 @@ alertRules:
     ],
 )
 def test_violation_of_an_alert_rule_is_reported_at_its_field(old: str, new: str, message: str) -> None:
-    """Fields of the other kind, unknown references and invalid durations of alert rules are reported."""
+    """Fields of the other kind of alert rule, unknown references and invalid durations are reported at their fields."""
     assert old in RULES
     found = list_problems(PLANT + RULES.replace(old, new, 1))
     assert any(message in problem for problem in found), found

@@ -41,7 +41,7 @@ def test_another_partition_key_path_is_rejected() -> None:
 
 
 def test_only_new_evidence_is_found() -> None:
-    """Evidence containers are found if they are new or changed."""
+    """Only evidence containers that are new or changed are found."""
     [path] = find_new_evidence(build_document("orders", "fresh"), build_stored("evidence"))
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
     assert len(list(find_new_evidence(build_document("orders"), build_stored("operational")))) == 1

@@ -20,7 +20,7 @@ DOCUMENT = load_document(PLANT, "w.yaml")
 
 
 def store_document(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
-    """Return the catalog after a document was applied and the given items were added."""
+    """Return the catalog in which a document was applied and then the given items were added."""
     items = [
         CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "apply")
         for (kind, key), found in items_from_document(document).items()
@@ -116,7 +116,7 @@ def test_api_item_takes_precedence_over_declared_item() -> None:
 
 
 def test_a_rejection_is_no_difference() -> None:
-    """A query that was created over the API and rejected equals its declaration, which cannot contain rejections."""
+    """A rejected API query equals its declaration in a document, because documents cannot contain rejections."""
     rejection = {"rejectedBy": "admin@plant-a.example", "rejectedAt": "2026-02-01T00:00:00.000000Z", "comment": "no"}
     declared = store_document(DOCUMENT)
     items = (item for item in declared.items if item.key != "q2")
@@ -196,7 +196,7 @@ def test_records_of_existing_containers_are_retained() -> None:
 
 
 def test_later_approval_is_retained_for_same_text() -> None:
-    """If a member approved a declared draft, it stays approved until its text changes."""
+    """If a member approves a query that a document declares as a draft, it stays approved until its text changes."""
     stored = store_document(DOCUMENT)
     approval = {"approvedBy": "admin@plant-a.example", "approvedAt": "2026-02-01T00:00:00.000000Z"}
     items = tuple(

@@ -14,7 +14,7 @@ from shared.catalog.problems import DocumentError
 
 
 def parse_error(text: str) -> str:
-    """Return the problem of an invalid text with its position."""
+    """Return the problem of an invalid YAML text, with its position."""
     with pytest.raises(DocumentError) as raised:
         parse_yaml(text, "w.yaml")
     [problem] = raised.value.problems

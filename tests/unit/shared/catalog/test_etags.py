@@ -11,6 +11,6 @@ def test_the_order_of_members_does_not_matter() -> None:
 
 
 def test_different_definitions_have_different_tags() -> None:
-    """Another value, another member, or the same text divided into other definitions gives another ETag."""
+    """ETags differ if a value or member differs, or if the same text is divided into definitions differently."""
     definitions: list[list[dict[str, object]]] = [[{"a": 1}], [{"a": 2}], [{"a": 1, "b": 2}], [{"a": 1}, {"b": 2}], []]
     assert len({compute_definition_etag(*one) for one in definitions}) == len(definitions)

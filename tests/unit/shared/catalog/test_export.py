@@ -1,4 +1,4 @@
-"""Tests of exporting the catalog; an exported document plans no changes."""
+"""Tests of exporting the catalog as a document; applying an exported document changes nothing."""
 
 import json
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> 
 
 @given(draw_valid_document(), st.none() | draw_valid_document())
 def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: WorkspaceDocument | None) -> None:
-    """The export of a catalog, in either format, plans no changes for this catalog."""
+    """A catalog equals its exported document: in JSON and in YAML, the plan for the document contains no changes."""
     stored = build_catalog(declared, edited)
     document = export_document(stored)
     assert plan_text(json.dumps(document), DocumentFormat.JSON, stored) == []

@@ -18,12 +18,12 @@ REMOVED = load_document(PLANT.replace(VIEWER, ""), "w.yaml")
 
 
 def read_state(stored: StoredCatalog) -> dict[str, str | None] | None:
-    """Return the stored state of the viewer."""
+    """Return the stored state of the member with the role viewer."""
     return next((item.definition for item in stored.items if (item.kind, item.key) == ("memberState", VIEWER_ID)), None)
 
 
 async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path) -> None:
-    """Disabling or removing a member stores a state in the same version; later changes do not change it."""
+    """Disabling or removing a member stores a state in the same catalog version; later changes do not alter it."""
     async with open_plant(tmp_path) as opened:
 
         async def apply_document(document: WorkspaceDocument) -> StoredCatalog:

@@ -31,7 +31,7 @@ def test_an_api_path_stays_the_same_in_clients_and_proxies(path: str, *, is_vali
 
 
 def test_an_api_path_belongs_to_one_query() -> None:
-    """An API path must differ from the path and lookup (id) of other queries; it may equal its query's lookup."""
+    """An API path must differ from path and lookup (id in URLs) of other queries; it may equal its query's lookup."""
     queries = [
         build_query("a", apiPath="x"),
         build_query("b", apiPath="x"),
@@ -46,7 +46,7 @@ def test_an_api_path_belongs_to_one_query() -> None:
 
 
 def test_a_name_is_not_the_lookup_or_path_of_another_query() -> None:
-    """A query's name must differ from the lookup and path of other queries, because assistants use names."""
+    """A query's name must differ from lookup and path of other queries, because AI assistants call queries by name."""
     queries = [build_query("a", apiPath="x"), build_query("b", name="a"), build_query("c", name="x")]
     assert list(check_query_names(enumerate(queries))) == [
         (("warmQueries", 1, "name"), "is already the lookup of warmQueries[0]"),

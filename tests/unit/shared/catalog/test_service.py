@@ -33,7 +33,7 @@ RUNTIME = VirtualTime().runtime
 
 
 def build_stored(*, audited: bool) -> StoredCatalog:
-    """Return a stored catalog that has settings."""
+    """Return a stored catalog that contains the settings of a workspace."""
     settings: dict[str, Any] = {"policies": {"provenance": {} if audited else None}}
     definitions: dict[str, dict[str, Any]] = {ItemKind.WORKSPACE: {"id": "plant-a"}, ItemKind.SETTINGS: settings}
     origin = ItemOrigin.DECLARED, EARLIER, EARLIER, "x"
@@ -67,7 +67,7 @@ def test_items_that_exist_once_have_the_id_of_the_workspace() -> None:
 
 
 def test_members_are_recorded_in_the_chain_of_access() -> None:
-    """Changes of members are recorded in the access-control chain, other changes in the other chain."""
+    """Changes of members are recorded in the AccessControl chain instead of the chain of all other changes."""
     event = build_event(ItemChange(ItemKind.MEMBER, "ann", {"id": "ann"}, None), "bob", "plant-a", "e1")
     assert (event.target, event.event["ActionType"]) == ("AccessControl", "Catalog.Member.Removed")
     assert "AfterState" not in event.event

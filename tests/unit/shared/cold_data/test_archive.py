@@ -121,7 +121,7 @@ QUIET = timedelta(minutes=10)
 
 
 def compute_later_time(quiets: float = 1.1) -> datetime:
-    """Return the time after a number of waiting times before a merge."""
+    """Return the current time plus this number of waiting times (the wait before blobs are merged)."""
     return now() + quiets * QUIET
 
 
@@ -161,7 +161,7 @@ def build_crashing_store(path: Path, changes: int) -> CrashingStore:
 
 
 async def test_past_hour_is_merged_to_one_blob(tmp_path: Path) -> None:
-    """Blobs of a past hour are merged after a waiting time; one waiting time later, the merged blobs are deleted."""
+    """Blobs of a past hour are merged after a waiting time; one waiting time later, the source blobs are deleted."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_event(number) for number in range(1, 31)], 10):
         await Archive(store).run(batch)

@@ -78,7 +78,7 @@ def test_prefixes_cover_the_range(days: float, count: int, *, by_month: bool) ->
 
 
 def test_a_range_of_many_years_is_one_prefix() -> None:
-    """A range over ten years has one prefix, which covers all blobs of the connection."""
+    """A range longer than ten years has one prefix, which covers all blobs of the connection."""
     start = datetime(2000, 1, 1, tzinfo=UTC)
     assert len(list(list_prefixes("rig", start, datetime(2010, 1, 1, tzinfo=UTC)))) == 120
     assert list(list_prefixes("rig", datetime.min.replace(tzinfo=UTC), HOUR)) == [build_connection_folder("rig")]

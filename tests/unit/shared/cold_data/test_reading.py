@@ -51,7 +51,7 @@ async def test_range_at_the_limits_of_the_calendar(tmp_path: Path) -> None:
 
 
 async def test_list_hours_returns_rows_and_sizes(tmp_path: Path) -> None:
-    """Each hour with rows is listed with its number of rows and its sizes."""
+    """Each hour with rows is listed with its number of rows and the size of its data."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1), build_event(2), build_event(3, at=NOON + 30 * HOUR)])
     found = await ColdReader(store).list_hours("rig", NOON + timedelta(minutes=30), NOON + 31 * HOUR)

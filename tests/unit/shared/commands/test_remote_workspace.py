@@ -32,7 +32,7 @@ def test_the_key_is_sent_encrypted_or_on_this_machine(url: str, *, is_allowed: b
 
 
 def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API key is read from the option, else from the file in a variable, else from a variable."""
+    """The API key is read from the option, else from the file that a variable names, else from another variable."""
     for name in ("OI_KEY", "OI_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(WorkspaceError, match="OI_KEY"):
@@ -47,7 +47,7 @@ def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypa
 
 
 def test_a_plan_is_read_from_its_reply() -> None:
-    """In a plan, an item that stays for another reason than its creation over the API is a conflict."""
+    """An item that stays unchanged is a conflict, unless it stays because it was created over the API."""
     change = {"kind": "surface", "key": "s", "before": None, "after": {"lookup": "s"}}
     reasons = {"a": "created through the API", "b": "approved by a person"}
     kept = [{"kind": "surface", "key": key, "reason": reason} for key, reason in reasons.items()]

@@ -63,7 +63,7 @@ class Engine:
 
 
 class Services:
-    """Services of the workspace command, which each run creates again, as a new process does."""
+    """Services of the workspace command; each run of the command creates them again, as a new process does."""
 
     def __init__(self, folder: Path, keys: Keys, engine: Engine) -> None:
         self.runtime = SYSTEM_RUNTIME
@@ -95,7 +95,7 @@ class CommandEnvironment:
     engine: Engine = field(default_factory=Engine)
 
     def run(self, *arguments: str, text: str = PLANT) -> int:
-        """Run the command on a document with this text."""
+        """Run the workspace command on a document with this text."""
         file = self.folder / "w.yaml"
         file.write_text(text, encoding="utf-8")
         return main([arguments[0], str(file), *arguments[1:]], lambda: Services(self.folder, self.keys, self.engine))
@@ -103,7 +103,7 @@ class CommandEnvironment:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> CommandEnvironment:
-    """Return an environment without stores."""
+    """Return a command environment whose stores do not exist yet."""
     return CommandEnvironment(tmp_path)
 
 

@@ -21,7 +21,7 @@ def get_table(listed: ListFilter) -> Table:
 
 
 def make_tokens(secret: str) -> ContinuationTokens:
-    """Return an object that signs continuation tokens with a secret."""
+    """Return an object that signs and verifies continuation tokens with this secret."""
     return ContinuationTokens(derive_secret(secret))
 
 

@@ -102,7 +102,7 @@ class Case:
 
 
 def iter_cases() -> Iterable[Case]:
-    """Yield every combination."""
+    """Yield every combination of a request and a workspace."""
     for place in itertools.product(
         ("orders", "Orders", "nothing"),
         ("mes", "lab", "MES", "nowhere"),

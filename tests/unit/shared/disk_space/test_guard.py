@@ -14,7 +14,7 @@ class MovableDisk:
     """Fake disk whose usage a test sets.
 
     Attributes:
-        usage: current usage; an error is raised.
+        usage: current usage, or an exception that each read raises.
         reads: number of reads.
     """
 
@@ -23,7 +23,7 @@ class MovableDisk:
         self.reads = 0
 
     async def read_usage(self) -> DiskUsage | None:
-        """Return the usage that the test has set; raise it if it is an error."""
+        """Return the disk usage that the test has set; if it is an exception, raise it."""
         self.reads += 1
         if isinstance(self.usage, OSError):
             raise self.usage

@@ -104,7 +104,7 @@ def read_csv(files: Sequence[WrittenFile]) -> tuple[list[str], list[list[str]]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a new folder for each example."""
+    """Return a folder for the files of all examples in this module."""
     return tmp_path_factory.mktemp("files")
 
 
@@ -262,7 +262,7 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
 
 
 def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
-    """Columns that other parts need also exist in a part without their values, so that all headers are equal."""
+    """A part of a download also has the columns of the other parts, without values, so that all headers are equal."""
     known = frozenset({("z",), ("m", "x")})
     [file], leaves = write_csv("pump", lambda: build_batches([{"a": 1}]), tmp_path, known)
     assert leaves == {("a",), *known}

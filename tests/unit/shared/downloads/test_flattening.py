@@ -64,7 +64,7 @@ def test_values_are_texts() -> None:
 
 @pytest.mark.parametrize("unknown", [{"z": 1}, {"b": {"z": 1}}, {"a": {"z": 1}}, {"b": 1}])
 def test_an_unknown_leaf_is_noticed(flattener: Flattener, unknown: object) -> None:
-    """A leaf without a column is reported, so that the part is converted again."""
+    """If a payload has a leaf without a column, the leaf is reported, so that the part is converted again."""
     texts, paths = to_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
     assert flattener.extract_values(texts, paths) is None
     assert read_values_singly(texts, paths) is None

@@ -10,7 +10,7 @@ STEP = ImportStep(position=10, rows=5, accepted=3, duplicates=1, rejected=1)
 
 
 def test_counts_of_steps_are_added() -> None:
-    """The position of an import is that of its newest step; the counts of all steps are added."""
+    """The position of an import is that of its newest step (part of its file); the counts of all steps are added."""
     request = add_step_result(REQUEST, 0, STEP)
     request = add_step_result(request, 1, STEP.model_copy(update={"position": 25}))
     assert (request.steps, request.position) == (2, 25)
@@ -18,7 +18,7 @@ def test_counts_of_steps_are_added() -> None:
 
 
 def test_only_the_next_step_counts() -> None:
-    """A step is ignored if it was stored before or if the step before it was not stored."""
+    """The result of a step is ignored if it is already stored, or if the result of the step before is missing."""
     once = add_step_result(REQUEST, 0, STEP)
     assert add_step_result(once, 0, STEP) is once
     assert add_step_result(once, 2, STEP) is once

@@ -38,7 +38,7 @@ async def list_active(environment: Environment) -> list[str]:
 
 
 async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) -> None:
-    """If downloads start at once in two processes, the quota succeeds; other principals are not affected."""
+    """If two processes start downloads at once, only as many as the quota start; other principals are not affected."""
     one, two = factory.make(), factory.make()
     started = await asyncio.gather(*(start_download((one, two)[n % 2]) for n in range(14)), return_exceptions=True)
     codes = [each.code for each in started if isinstance(each, WorkspaceError)]
@@ -109,7 +109,7 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
 
 
 async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) -> None:
-    """If the byte quota is used up, new jobs are rejected; stored files count until they expire."""
+    """If the byte quota is used up, new jobs are rejected; a job's stored files count until they expire."""
     environment = factory.make()
     job = await environment.run((await start_download(environment)).id)
     assert job.status is JobStatus.COMPLETED

@@ -66,7 +66,7 @@ def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobK
 
 
 def test_a_job_is_planned_once() -> None:
-    """If a job is planned again, parts that were converted stay."""
+    """If a job is planned again, its parts that are already converted stay converted."""
     planned = build_planned()
     assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
     assert planned.plan(()) is planned

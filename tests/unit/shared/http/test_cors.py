@@ -21,7 +21,7 @@ def test_a_preflight_of_a_known_origin_lists_the_methods() -> None:
 
 
 def test_other_requests_are_not_preflights() -> None:
-    """A request with another method, without the header, or of an unknown origin is not a preflight."""
+    """A preflight has the method OPTIONS, the header Access-Control-Request-Method and an allowed origin."""
     cors = Cors([KNOWN])
     for request in (
         build_request("GET", origin=KNOWN, access_control_request_method="PUT"),

@@ -80,7 +80,7 @@ def test_twelve_months_are_between_the_dates() -> None:
     [({"range": {"from": 1}}, 1), ({"range": {"start": 1}}, 0), ({"range": 1}, 0), ([], 0), ({"from": 1}, 0)],
 )
 def test_former_names_are_found_at_their_place(sent: object, count: int) -> None:
-    """A former name counts as deprecated only where the renamed member is."""
+    """A former name counts as deprecated only in the object that has the renamed member."""
     assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
 
 

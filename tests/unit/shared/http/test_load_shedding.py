@@ -101,7 +101,7 @@ class Requests:
 
 @pytest.fixture
 async def requests() -> AsyncIterator[Requests]:
-    """Return requests to a load shedder that runs two requests at once."""
+    """Provide a source of requests to a load shedder that runs two requests at once."""
     created = Requests()
     yield created
     await created.close()

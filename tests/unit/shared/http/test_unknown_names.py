@@ -52,7 +52,7 @@ class Thing(BaseModel):
 
 
 async def read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the stored item; if it is new, return only the id."""
+    """Return the stored item; if no item with this id is stored, return only the id."""
     return STORED if path["id"] == "a" else {"id": path["id"]}
 
 

@@ -29,7 +29,7 @@ class MemorySource:
 
 
 def build_mapper(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> RowMapper:
-    """Return a mapper for the connection ``pump``; by default, the times are in the column ``time``."""
+    """Return a row mapper for the connection ``pump``; by default, the times are in the column ``time``."""
     connection = Connection.model_validate(
         {"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB", "source": {"devices": ["d*"]}}
     )

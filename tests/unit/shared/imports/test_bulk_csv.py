@@ -124,7 +124,7 @@ def test_most_rows_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("mapping", [{}, {"device": "device"}, {"message_id": "id"}], ids=str)
 def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]) -> None:
-    """A file is converted to the same messages in many steps as in one."""
+    """A file that is read in many steps (parts) is converted to the same messages as in one step."""
     rows = [f"2026-01-05T10:00:{n % 60:02d}Z,{n % 3 or ''},id-{n},{n * 1.5},,{n}" for n in range(400)]
     text = "\n".join(["time,device,id,x,empty,n", *rows]).encode()
     expected = list_messages(open_csv(text, **mapping))

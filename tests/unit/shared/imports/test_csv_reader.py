@@ -21,7 +21,7 @@ def test_each_encoding_gives_the_same_messages(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
-    """For any step size, a step ends between two records, and reading can continue there."""
+    """Each step (part of a file) ends between two records, and reading continues there, for any step size."""
     text = "time,x\n" + "".join(f'2026-01-05T10:00:{n:02d}Z,"ä{n}\n"\n' for n in range(50))
     whole = list_messages(open_csv(text.encode(encoding)))
     assert len(whole) == 50

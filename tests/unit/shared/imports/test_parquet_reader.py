@@ -37,7 +37,7 @@ def open_file(content: bytes, **mapping: Any) -> ParquetReader:
 
 @pytest.mark.parametrize("size", [100, 3, 1])
 def test_rows_become_messages_in_steps_of_any_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Rows with dictionary and nested columns become messages, and reading can continue after each row."""
+    """Rows with dictionary and nested columns become messages; a step (part of a file) can end after any row."""
     monkeypatch.setattr(parquet_reader, "STEP_ROWS", size)
     messages = list_messages(open_file(build_file()))
     assert [each["payload"] for each in messages[:2]] == [

@@ -198,7 +198,7 @@ async def test_a_step_that_failed_is_repeated_with_the_same_result(
 async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
     monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
 ) -> None:
-    """If two processes run one import, the rejected rows of the process that completes first are stored."""
+    """If two processes run one import, only the rejected rows of the process that completes first are stored."""
     other = Environment(tmp_path)
 
     async def let_other_process_complete(blob: str, tag: str) -> None:
@@ -228,7 +228,7 @@ async def test_overlapping_files_add_only_new_rows(environment: Environment) -> 
 async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
     monkeypatch: pytest.MonkeyPatch, environment: Environment
 ) -> None:
-    """The search for stored rows of a step starts only when the archive has the rows of the step before it."""
+    """The search for duplicates of a step starts only after the rows of the step before it are in the archive."""
     rows = build_file(20)
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", len(rows))
     next_step_read = threading.Event()

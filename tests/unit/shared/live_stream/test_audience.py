@@ -9,8 +9,8 @@ class Groups:
 
     Attributes:
         occupied: groups with listeners.
-        questions: number of questions.
-        during: audiences with groups that a listener joins during each question.
+        questions: number of calls that ask whether a group has listeners.
+        during: pairs of an audience and a group; each call admits a listener to the group while it runs.
     """
 
     def __init__(self) -> None:

@@ -50,7 +50,7 @@ async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str
     ],
 )
 async def test_a_signature_of_the_connection_is_needed(connection: str, signature: str, *, expected: bool) -> None:
-    """An event needs one valid signature; Web PubSub sends two, one for each of its keys."""
+    """An event of Web PubSub needs one valid signature of two, because Web PubSub signs with each of its keys."""
     headers = {"ce-connectionid": connection, "ce-signature": signature}
     assert await is_accepted(SignedEvents(KEY), headers) is expected
 

@@ -70,7 +70,7 @@ async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_no_connection_costs_no_query() -> None:
-    """If a listener has no connections, its history is empty, and no query is executed."""
+    """If a listener selects no connections, its history is empty, and no query is executed."""
     engine = Engine(0)
     assert await read_pages(engine, 2, ()) == []
     assert engine.limits == []

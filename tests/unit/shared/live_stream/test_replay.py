@@ -40,7 +40,7 @@ class World:
         self.heard: list[bytes] = []
 
     def turn(self) -> None:
-        """Append impulses to the hub, and let each consumer process some."""
+        """Append impulses (telemetry messages) to the hub, and let each consumer process some."""
         if not self.script:
             return
         second, table_steps, live_steps = self.script.pop(0)

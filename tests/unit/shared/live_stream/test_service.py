@@ -72,7 +72,7 @@ def test_window_must_be_between_1_and_3600(text: str) -> None:
 
 
 def test_window_and_since_are_exclusive() -> None:
-    """A request with both ``windowSec`` and ``since`` is rejected with the name of a field."""
+    """A request with both ``windowSec`` and ``since`` is rejected, and the error names the invalid field."""
     filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
     with pytest.raises(WorkspaceError) as refused:
         filters.find_replay_start(datetime.now(UTC))
@@ -106,7 +106,7 @@ def _sign_connection(connection: str, key: str = KEY) -> str:
     ],
 )
 async def test_events_with_another_signature_are_rejected(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
-    """An event must be signed with the access key; if no key is configured, all events are rejected."""
+    """An event of Web PubSub must be signed with the access key; if no key is configured, all events are rejected."""
     if good:
         await SignedEvents(key).verify(headers)
         return
@@ -134,7 +134,7 @@ class Tokens:
     ],
 )
 async def test_events_of_another_identity_are_rejected(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
-    """On Azure, an event must have a token of the service's managed identity."""
+    """On Azure, an event of Web PubSub must have a token of the service's managed identity."""
     source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
     assert source.get_allowed_origin() == "plant-a.webpubsub.azure.com"
     if good:
@@ -156,7 +156,7 @@ class Streams:
         self.closed: dict[str, str] = {}
 
     async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
-        """Yield the open streams, each with the name of its member."""
+        """Yield the open streams, each with the user id of its member."""
         assert group == "_streams"
         for member in self.open:
             yield OpenStream(member, Listener(member, "token", FOREVER).name)
@@ -184,7 +184,7 @@ class Streams:
 
 
 async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
-    """Reject the credential of every member, for some members with an unexpected error."""
+    """Reject the credential of every member; for members with ``unknown`` in front, as an outage of the store."""
     if member_id.startswith("unknown"):
         raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not respond.")
     raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")

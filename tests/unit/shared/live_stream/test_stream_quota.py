@@ -78,7 +78,7 @@ async def test_quota_applies_across_instances(
 
 
 async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
-    """When any instance is told the end of a stream, its place in the quota is free at once."""
+    """When any service instance learns of the end of a stream, its place in the quota is free at once."""
     world = World(places, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await world.two.release_stream("viewer@t", "s1")

@@ -35,7 +35,7 @@ async def create_database(server: CosmosServer) -> None:
 async def open_stores(
     server: CosmosServer, count: int = 1, *, segment_bytes: int = SEGMENT_BYTES, read_seconds: float = 10
 ) -> AsyncIterator[list[CosmosChainStore]]:
-    """Open several stores, each with its own client."""
+    """Open several chain stores, each with its own client."""
     async with AsyncExitStack() as stack:
         opened = []
         for _ in range(count):

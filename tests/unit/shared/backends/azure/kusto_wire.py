@@ -68,7 +68,7 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    """Return a running endpoint."""
+    """Return a running fake Kusto endpoint."""
     with Endpoint() as running:
         yield running
 

@@ -69,7 +69,7 @@ class Account(BlobAccount):
 
 @pytest.fixture
 async def account() -> AsyncIterator[Account]:
-    """Return an account."""
+    """Provide a Blob Storage account with a local client, which is closed after the test."""
     made = Account()
     yield made
     await made.close()

@@ -1,4 +1,4 @@
-"""Tests of catalog changes and their audit events in Cosmos DB, with several instances and faults."""
+"""Tests of catalog changes and their audit events in Cosmos DB, by several service instances with failing requests."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ async def get_workspace_id() -> str:
 
 
 def build_service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
-    """Return the catalog service of one instance."""
+    """Return the catalog service of one service instance."""
     client = account()
     chains = CosmosChainStore(client)
     return CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(chains, get_workspace_id))), chains
@@ -50,7 +50,7 @@ async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog],
 
 
 async def test_every_change_and_its_event_are_stored_once() -> None:
-    """If concurrent instances have faults, each change and its audit event are stored exactly once."""
+    """If requests of concurrent service instances fail, each change and its audit event are stored exactly once."""
     async with open_accounts(FAILING) as account:
         instances = [build_service(account) for _ in range(INSTANCES)]
         await instances[0][0].apply(load_document(DOCUMENT, "test"), "admin")

@@ -49,7 +49,7 @@ def _measure_operation(record: ChainRecord) -> int:
 
 @given(entity=TEXT, description=TEXT, times=st.sampled_from([1, 100, 3_000]))
 def test_an_item_restores_its_record(entity: str, description: str, times: int) -> None:
-    """A record with any text is restored exactly from its item, whose size is within the estimate."""
+    """A record with any text is restored exactly from its item, and the item is not larger than estimated."""
     record = _build_record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
     assert _measure_operation(record) <= compute_batch_weight(record.canonical)

@@ -29,7 +29,7 @@ class ResourceManager:
         self.asked: list[str] = []
 
     def app(self) -> web.Application:
-        """Return the application."""
+        """Return the web application that serves the fake Resource Manager."""
         made = web.Application()
         made.router.add_get(ROUTE, self._list)
         made.router.add_get(ROUTE + "/{name}", self._get)
@@ -90,7 +90,7 @@ def manager() -> ResourceManager:
 
 @pytest.fixture
 async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]:
-    """Provide a store that sends no tokens, because the fake uses plain HTTP."""
+    """Provide a container store that sends no tokens, because the fake uses plain HTTP."""
     runner = web.AppRunner(manager.app())
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -94,7 +94,7 @@ async def test_an_uncertain_write_has_its_own_error() -> None:
 
 
 async def test_a_refused_write_is_not_repeated() -> None:
-    """A write that is rejected is not repeated; its result is unknown only after an earlier attempt."""
+    """A write that the account rejects is not repeated, and its result is known: nothing was written."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     with pytest.raises(WorkspaceError) as raised:
         await retries.wait_after(build_rejection(403), conditional=False)

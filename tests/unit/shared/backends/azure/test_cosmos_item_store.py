@@ -82,7 +82,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
 async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -> None:
-    """If any request or reply is lost, this change and the next one are each applied once."""
+    """If a request or reply of a change is lost, the change is still applied once, and so is the next change."""
     for expected in (1, 2):
         fault.applied = 0
         plant.inject(fault)
@@ -146,7 +146,7 @@ async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
 
 
 async def test_a_lease_costs_one_write(plant: Plant) -> None:
-    """Renewing a lease takes one write and no read; if the store is slow, requests are admitted after a timeout."""
+    """Renewing a rate-limit lease takes one write and no read; if the store is slow, renewing fails after a timeout."""
     store = CosmosLeaseStore(plant.account, timeout_seconds=0.4)
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
     before = plant.server.requests.count_by_operation()
@@ -164,7 +164,7 @@ async def test_a_lease_costs_one_write(plant: Plant) -> None:
 
 
 def test_every_container_is_defined_once() -> None:
-    """Container names are unique, items of containers with unique keys do not expire, and deviations are reported."""
+    """Container names are unique; with unique keys, items do not expire; deviating properties are reported."""
     assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
     assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
     assert [definition.find_faults(_get_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)

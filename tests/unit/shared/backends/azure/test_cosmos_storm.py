@@ -1,4 +1,4 @@
-"""Tests that killed writers on a failing Cosmos DB store each acknowledged event once."""
+"""Tests that each acknowledged event is stored once if Cosmos DB fails at random and writers are killed."""
 
 import random
 import subprocess

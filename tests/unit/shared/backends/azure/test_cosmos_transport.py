@@ -52,7 +52,7 @@ def test_an_account_request_has_no_container() -> None:
 
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """Return the exported spans."""
+    """Provide the exporter that collects the spans."""
     spans, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     monkeypatch.setattr(tracing, "get_tracer", lambda: provider.get_tracer("test"))

@@ -26,7 +26,7 @@ LONGEST = timedelta(minutes=MAX_MINUTES)
 
 @pytest.fixture
 def double() -> Iterator[KeyVaultDouble]:
-    """Provide an empty vault."""
+    """Provide a running emulator of an empty key vault."""
     with KeyVaultDouble() as running:
         yield running
 
@@ -71,7 +71,7 @@ async def list_published_ids(key: VaultSigningKey) -> list[str]:
 
 
 async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
-    """Requests have the token that the vault demands; keys are read once, and each signature is requested."""
+    """Requests carry the token that the vault demands; keys are read once, but each signature is a request."""
     double.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     await key.sign(b"one")

@@ -82,7 +82,7 @@ def ingestion() -> Iterator[Ingestion]:
 
 
 def run_program(**environment: str) -> list[str]:
-    """Run the program in a separate process and return its output."""
+    """Run this module's example program in a separate process and return its output."""
     given = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true"} | environment
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, env=given, capture_output=True, text=True, check=True

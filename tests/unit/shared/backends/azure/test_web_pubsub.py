@@ -39,7 +39,7 @@ class Wire:
 
 @pytest.fixture
 def wire() -> Wire:
-    """Return a running fake of Web PubSub."""
+    """Return a running fake Web PubSub."""
     return Wire()
 
 
@@ -72,7 +72,7 @@ async def test_a_message_is_published_unchanged(service: WebPubSub, wire: Wire) 
     [(429, "unavailable"), (500, "unavailable"), (503, "unavailable"), (413, "invalid"), (401, "invalid")],
 )
 async def test_rejections_are_converted(service: WebPubSub, wire: Wire, status: int, kind: str) -> None:
-    """Temporary and permanent errors differ, and the adapter repeats no request."""
+    """Temporary and permanent rejections raise different errors, and the adapter does not repeat the request."""
     wire.status = status
     with pytest.raises(WorkspaceError) as refused:
         await service.publish("a", b"{}")
@@ -92,7 +92,7 @@ async def test_an_unavailable_service_is_reported() -> None:
 
 
 async def test_a_group_with_a_stream_exists(service: WebPubSub, wire: Wire) -> None:
-    """A group exists while it has a connection."""
+    """A group of streams exists while it has at least one connection."""
     wire.status = 200
     assert await service.has_streams("a")
     wire.status = 404

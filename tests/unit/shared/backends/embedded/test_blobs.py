@@ -24,7 +24,7 @@ LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
     ["", "/etc/passwd", "a//b", "a/", "..", "a/../b", "../b", "a/./b", ".hidden", "a\\b", "a\0b", "a\nb", "x" * 256],
 )
 async def test_invalid_names_are_rejected(tmp_path: Path, name: str) -> None:
-    """Each method rejects a name that leads outside of the folder or to an unfinished file."""
+    """Each method rejects a blob name that leads outside of the folder or to an unfinished file."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     for call in (store.create(name, b""), store.read(name), store.upload(name, tmp_path), store.delete([name])):
         with pytest.raises(ValueError, match="is not a valid name of a blob"):

@@ -1,4 +1,4 @@
-"""Tests that many processes can open a new file at once."""
+"""Tests that many processes can open a new SQLite file at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

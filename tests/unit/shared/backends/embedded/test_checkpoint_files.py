@@ -13,7 +13,7 @@ COUNT = 4
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide a chain whose last records were removed, which only its checkpoint shows."""
+    """Provide a chain whose last records were removed; only its newest checkpoint reveals the removal."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         assert await opened.checkpoints.create(PLATFORM)

@@ -20,7 +20,7 @@ ROWS = 3_000
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return the path of a file."""
+    """Return the path of a SQLite file that does not exist yet."""
     return tmp_path / "a.sqlite"
 
 

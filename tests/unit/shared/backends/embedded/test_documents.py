@@ -17,7 +17,7 @@ TABLE = Table(PLACE, AccountContainer("workorders", "/line"))
 
 @pytest.fixture
 async def files(tmp_path: Path) -> AsyncIterator[list[DocumentFile]]:
-    """Provide two openings of the same accounts."""
+    """Provide two document stores that are open on the same folder, as in two processes."""
     opened = [DocumentFile(tmp_path), DocumentFile(tmp_path)]
     yield opened
     for file in opened:
@@ -34,7 +34,7 @@ async def _create_document(store: SqliteDocumentStore, name: str) -> None:
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
 async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], count: int) -> None:
-    """If a list is read during inserts and deletes, it contains each lasting document exactly once."""
+    """If a list is read during inserts and deletes, each document that stays is returned exactly once."""
     reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
     stable = [f"s{n * 7919 % count:06}" for n in range(count)]
     for start in range(0, count, 500):

@@ -21,7 +21,7 @@ def split_url(url: str) -> tuple[str, str, dict[str, str]]:
 
 @pytest.fixture
 def links(tmp_path: Path) -> FileLinks:
-    """Return an object that creates links with a key in the folder."""
+    """Return an object that creates and parses links with the key in a folder."""
     return FileLinks("http://127.0.0.1:7071/", tmp_path / "key")
 
 

@@ -16,7 +16,7 @@ from shared.backends.embedded.hub_file import (
 
 @pytest.mark.parametrize(("key", "partition"), [("rig", "1"), ("sim", "0"), ("", "0")])
 def test_the_partition_of_a_key_never_changes(key: str, partition: str) -> None:
-    """The partition of a key is the same in each release, because another one would change the order of events."""
+    """The partition of a key is the same in each release, because a new partition would change the order of events."""
     assert find_partition_for_key(key) == partition
 
 

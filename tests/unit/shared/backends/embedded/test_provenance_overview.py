@@ -55,7 +55,7 @@ async def append_all(path: Path, count: int) -> None:
 
 
 async def count_all(path: Path) -> None:
-    """Count the chain repeatedly, some amendments at a time."""
+    """Complete the counts of the chain repeatedly, two amendments at a time, and print a line after each."""
     provenance_overview.COUNTED_AT_ONCE = 2  # type: ignore[misc]
     overview = SqliteChainOverview(path)
     for _ in range(50):

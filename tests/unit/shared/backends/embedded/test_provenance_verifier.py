@@ -41,7 +41,7 @@ asyncio.run(main())
 
 @pytest.fixture
 async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
-    """Provide a chain of events."""
+    """Provide an audit log with a chain of events."""
     opened = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id)
     await asyncio.gather(*(opened.write(CHAIN, "editor", build_event(number)) for number in range(COUNT)))
     yield opened

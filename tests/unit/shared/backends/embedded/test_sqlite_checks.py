@@ -21,7 +21,7 @@ SOON = 0.1
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a file with a table."""
+    """Return the path of a SQLite file with a table."""
     made = tmp_path / "a file #1?.sqlite"
     with closing(connect(made)) as connection:
         connection.execute("CREATE TABLE t (n INTEGER)")

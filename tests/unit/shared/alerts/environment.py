@@ -73,7 +73,7 @@ class Plant:
         self.queries, self.connections = Queries(), ConnectionStates()
         self.store, self.outbox, self.audit_log = MemoryAlertStore(), ListOutbox(), ListAuditLog()
         self.audited = True
-        self.scheduler = self.start()
+        self.scheduler = self.start_scheduler()
 
     async def _read_catalog(self) -> Catalog:
         return self.catalog
@@ -87,7 +87,7 @@ class Plant:
     def _build_notifications(self) -> Notifications:
         return Notifications(self.store, self.outbox, self.audit_log, self._is_audited)
 
-    def start(self) -> AlertScheduler:
+    def start_scheduler(self) -> AlertScheduler:
         """Return a new scheduler on the same stores, as a second or restarted instance of the service creates it."""
         evaluator = RuleEvaluator(
             self.store, self._build_evaluation(), self._build_notifications(), runtime=self.time.runtime

@@ -12,7 +12,7 @@ from shared.alerts.conditions import EvaluationError, find_connection_groups, fi
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build_result, build_rule
 
 
-def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
+def evaluate_row(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
     """Evaluate a result of one row; return the row's value and whether it meets the condition."""
     rule = build_rule(condition={"column": "value", "operator": operator, "value": limit})
     [group] = find_row_groups(rule, build_result({"value": value}, value=kind))
@@ -25,7 +25,7 @@ def find_one(value: Any, operator: str = "gt", limit: float = 5, kind: str = "re
 )
 def test_operators_compare_value_and_limit(operator: str, matching: list[int]) -> None:
     """Each operator compares the value in the rule's column with the rule's limit."""
-    assert [value for value in (4, 5, 6) if find_one(value, operator)[1]] == matching
+    assert [value for value in (4, 5, 6) if evaluate_row(value, operator)[1]] == matching
 
 
 @pytest.mark.parametrize(
@@ -34,18 +34,18 @@ def test_operators_compare_value_and_limit(operator: str, matching: list[int]) -
 @pytest.mark.parametrize("operator", ["gt", "ne", "lt"])
 def test_only_finite_numbers_match(value: Any, operator: str) -> None:
     """Only finite numbers meet a condition; null, text, booleans, objects, NaN and infinity do not."""
-    assert find_one(value, operator) == (None, False)
+    assert evaluate_row(value, operator) == (None, False)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("6.50", (6.5, True)), ("1e400", (None, False)), ("x", (None, False))])
 def test_decimals_are_numbers(text: str, expected: tuple[Any, bool]) -> None:
     """Decimal values, which the engine returns as text, are compared as numbers."""
-    assert find_one(text, kind="decimal") == expected
+    assert evaluate_row(text, kind="decimal") == expected
 
 
 def test_large_integers_are_compared_exactly() -> None:
     """A long that a double cannot represent is compared as an integer."""
-    assert find_one(2**53 + 1, "gt", 2**53) == (2**53 + 1, True)
+    assert evaluate_row(2**53 + 1, "gt", 2**53) == (2**53 + 1, True)
 
 
 def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None:

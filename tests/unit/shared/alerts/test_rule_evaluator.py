@@ -94,7 +94,7 @@ async def test_unpublished_transitions_are_published_later(plant: Plant) -> None
     plant.outbox.failures = 2
     assert await plant.run(0) == []
     assert plant.get_status() is RuleStatus.FIRING
-    plant.scheduler = plant.start()
+    plant.scheduler = plant.start_scheduler()
     assert await plant.run(1) == [FIRING]
     assert await plant.run(1) == [FIRING]
     assert len(plant.queries.calls) == 1

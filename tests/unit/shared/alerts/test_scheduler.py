@@ -50,10 +50,10 @@ async def test_a_rule_is_evaluated_once_for_each_due_time(plant: Plant) -> None:
     await plant.run(0)
     for _ in range(5):
         await plant.run(0)
-        await plant.start().run()
+        await plant.start_scheduler().run()
     assert len(plant.queries.calls) == 1
     plant.time.advance(60)
-    await asyncio.gather(plant.scheduler.run(), plant.start().run())
+    await asyncio.gather(plant.scheduler.run(), plant.start_scheduler().run())
     assert len(plant.store.states) == 1
     assert plant.store.states["hot"].evaluated_at == plant.time.now
 
@@ -82,9 +82,9 @@ async def test_the_time_of_a_rule_survives_a_restart() -> None:
     plant.queries.result = HOT
     assert await plant.run(0) == []
     assert plant.get_status() is RuleStatus.PENDING
-    plant.scheduler = plant.start()
+    plant.scheduler = plant.start_scheduler()
     assert await plant.run() == []
-    plant.scheduler = plant.start()
+    plant.scheduler = plant.start_scheduler()
     assert await plant.run() == [FIRING]
 
 
@@ -168,14 +168,14 @@ async def _run_steps(steps: list[tuple[str, int, bool]]) -> None:
         elif action == "error":
             plant.queries.result = WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", "x")
         elif action == "restart":
-            plant.scheduler = plant.start()
+            plant.scheduler = plant.start_scheduler()
         rule = build_entry(build_rule(enabled=action != "disable"), AT, plant.time.now)
         plant.catalog = build_catalog(*([] if action == "delete" else [rule]), version=version)
         plant.store.failures, plant.outbox.failures = (0, failures % 2) if hits_outbox else (failures, 0)
         try:
             await plant.run(60)
         except WorkspaceError:
-            plant.scheduler = plant.start()
+            plant.scheduler = plant.start_scheduler()
     plant.store.failures = plant.outbox.failures = 0
     plant.catalog = build_catalog(version=version + 1)
     for _ in range(3):

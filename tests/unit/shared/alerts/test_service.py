@@ -38,7 +38,7 @@ async def test_an_acknowledgement_survives_a_crash_before_its_event(plant: Plant
     plant.audit_log.failures = 1
     await plant.build_service().acknowledge(alert_id, "editor@t", None)
     assert plant.audit_log.events == {}
-    plant.scheduler = plant.start()
+    plant.scheduler = plant.start_scheduler()
     await plant.run(1)
     assert len(plant.audit_log.events) == 1
     await plant.run(60)

@@ -73,19 +73,23 @@ class AttackTarget:
     public: Any
     verify: Callable[[str], Any]
 
-    def header(self, **changes: Any) -> Json:
-        """Return a valid token header with changed members; the value None removes a member."""
+    def build_header(self, **changes: Any) -> Json:
+        """Return a valid token header with changed members; the value ``...`` removes a member."""
         members = {"alg": self.alg, "kid": self.kid, "typ": "JWT"} | changes
         return {name: value for name, value in members.items() if value is not ...}
 
-    def token(self, header: Any = None, payload: Any = None, sign: Callable[[bytes], bytes] | None = None) -> str:
+    def build_token(self, header: Any = None, payload: Any = None, sign: Callable[[bytes], bytes] | None = None) -> str:
         """Return a token, by default with a valid signature."""
-        message = f"{encode_part(self.header() if header is None else header)}.{encode_part(payload or self.claims)}"
+        message = (
+            f"{encode_part(self.build_header() if header is None else header)}.{encode_part(payload or self.claims)}"
+        )
         return f"{message}.{encode_part((sign or self.sign)(message.encode()))}"
 
-    def changed(self, **claims: Any) -> str:
+    def build_token_with_claims(self, **claims: Any) -> str:
         """Return a token with changed claims and a valid signature; the value ``...`` removes a claim."""
-        return self.token(payload={name: value for name, value in (self.claims | claims).items() if value is not ...})
+        return self.build_token(
+            payload={name: value for name, value in (self.claims | claims).items() if value is not ...}
+        )
 
 
 class OneKey:

@@ -18,12 +18,12 @@ from tests.unit.shared.auth.targets import (
 
 async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> None:
     """Signatures of other tokens, and truncated, extended, empty or swapped signatures, are rejected."""
-    token = target.token()
+    token = target.build_token()
     head, body, signature = token.split(".")
     good = base64.urlsafe_b64decode(signature + "==")
     stronger = encode_part(target.claims | {"AccessRights": ["Workspace.Keys.Manage"], "oid": "admin"})
     await assert_rejected(target, f"{head}.{stronger}.{signature}")
-    await assert_rejected(target, f"{encode_part(target.header(typ='other'))}.{body}.{signature}")
+    await assert_rejected(target, f"{encode_part(target.build_header(typ='other'))}.{body}.{signature}")
     for other in (
         good[:-1],
         good[1:],
@@ -46,7 +46,7 @@ async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> N
 async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> None:
     """The signature numbers r and s must be from 1 to the group order; some libraries have accepted zeros."""
     target = build_own_target()
-    head, body, signature = target.token().split(".")
+    head, body, signature = target.build_token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
     prime = 0xFFFFFFFF00000001000000000000000000000000FFFFFFFFFFFFFFFFFFFFFFFF
     numbers = {"0": 0, "1": 1, "n-1": ORDER - 1, "n": ORDER, "n+1": ORDER + 1, "p": prime, "2^256-1": 2**256 - 1}
@@ -63,7 +63,7 @@ async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> No
 async def test_other_signature_encodings_are_rejected() -> None:
     """Signatures in ASN.1, with other widths, or with invalid ASN.1 numbers are rejected."""
     target = build_own_target()
-    head, body, signature = target.token().split(".")
+    head, body, signature = target.build_token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
     first, second = good[:HALF], good[HALF:]
     r, s = int.from_bytes(first), int.from_bytes(second)

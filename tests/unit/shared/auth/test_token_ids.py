@@ -28,6 +28,6 @@ def test_ids_are_unique_and_sorted_by_time() -> None:
 
 
 @pytest.mark.parametrize("token_id", ["", "x", "0af7651916cd43dd8448eb211c80319c", "0" * 32, "g" * 32])
-def test_other_ids_have_no_time(token_id: str) -> None:
+def test_ids_of_earlier_versions_have_no_time(token_id: str) -> None:
     """Token ids of earlier versions are random and have no time."""
     assert read_issue_time(token_id) is None

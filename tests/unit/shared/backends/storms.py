@@ -57,12 +57,12 @@ class Crew:
     """Group of writers in one process, which the test kills and restarts.
 
     Attributes:
-        place: kind and address of the store, as arguments of the process.
+        store_arguments: kind and address of the store, as arguments of the process.
         writers: names of the writers.
         acknowledgements: replies by writer and number of the event.
     """
 
-    place: tuple[str, str]
+    store_arguments: tuple[str, str]
     writers: list[str]
     acknowledgements: Acknowledgements = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ class Crew:
         for name, number in self.acknowledgements:
             following[name] = max(following[name], number + 1)
         arguments = [str(part) for pair in following.items() for part in pair]
-        command = [sys.executable, str(SCRIPT), *self.place, *arguments]
+        command = [sys.executable, str(SCRIPT), *self.store_arguments, *arguments]
         self.process = subprocess.Popen(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE)
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -94,25 +94,25 @@ class Crew:
                     )
 
 
-def run_storm(place: tuple[str, str], seconds: float, chance: random.Random) -> Acknowledgements:
+def run_storm(store_arguments: tuple[str, str], seconds: float, randomness: random.Random) -> Acknowledgements:
     """Let groups of writers append for a while, kill some groups at random, and return the replies.
 
     Args:
-        place: kind and address of the store.
+        store_arguments: kind and address of the store.
         seconds: minimum duration; the storm lasts until some processes were killed.
-        chance: source of randomness.
+        randomness: source of randomness.
     """
     names = [f"w{number}" for number in range(WRITERS)]
-    crews = [Crew(place, names[first::PROCESSES]) for first in range(PROCESSES)]
+    crews = [Crew(store_arguments, names[first::PROCESSES]) for first in range(PROCESSES)]
     ends_at, kills = time.monotonic() + seconds, 0
     try:
         for crew in crews:
             crew.start()
         while time.monotonic() < ends_at or kills < LEAST_KILLS:
             _wait_for_answers(crews)
-            crew = chance.choice(crews)
+            crew = randomness.choice(crews)
             # The lifetime of a process is random, too.
-            threading.Event().wait(chance.uniform(0.0, 1.2))
+            threading.Event().wait(randomness.uniform(0.0, 1.2))
             crew.kill()
             kills += 1
             crew.start()
@@ -153,23 +153,23 @@ def check_records(records: Sequence[dict[str, Any]], acknowledgements: Acknowled
     assert find_first_fault(records, compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
-    places = _list_places(records)
+    locations = _locate_events(records)
     for event, answer in acknowledgements.items():
-        assert places[event] == (answer.record_id, answer.hash), f"{event} is not stored as acknowledged"
-    assert 0 <= len(places) - len(acknowledgements) <= WRITERS
-    _check_real_time([acknowledgements[event] for event in places if event in acknowledgements])
+        assert locations[event] == (answer.record_id, answer.hash), f"{event} is not stored as acknowledged"
+    assert 0 <= len(locations) - len(acknowledgements) <= WRITERS
+    _check_real_time([acknowledgements[event] for event in locations if event in acknowledgements])
 
 
-def _list_places(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
+def _locate_events(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
     """Return the id and hash of the record that contains each event."""
     following: Counter[str] = Counter()
-    places: dict[tuple[str, int], tuple[str, str]] = {}
+    locations: dict[tuple[str, int], tuple[str, str]] = {}
     for record in records:
         name, number = record["EntityType"], int(record["EntityID"])
         assert number == following[name], f"{name} wrote {number} where {following[name]} comes next"
         following[name] += 1
-        places[name, number] = (record["RecordID"], record["Hash"])
-    return places
+        locations[name, number] = (record["RecordID"], record["Hash"])
+    return locations
 
 
 def _check_real_time(in_order: Sequence[Acknowledgement]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from shared.catalog.checks import find_warnings
 from shared.catalog.document import load_document
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.test_document import edit_plant, list_problems
+from tests.unit.shared.catalog.test_document import list_problems, replace_in_document
 
 SIMULATED = "{name: t, kind: sine, min: 1, max: 2, periodSec: 60}"
 SIGNAL = "{name: p, pointer: /p, type: real, unit: bar, min: 1, max: 2}"
@@ -242,7 +242,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
 )
 def test_violation_is_reported_at_its_field(old: str, new: str, message: str) -> None:
     """If a rule between items is broken, the error is reported at the field that breaks it."""
-    found = list_problems(edit_plant(old, new))
+    found = list_problems(replace_in_document(old, new))
     assert any(message in problem for problem in found), found
 
 
@@ -261,7 +261,7 @@ def test_violation_is_reported_at_its_field(old: str, new: str, message: str) ->
 )
 def test_unusual_valid_documents_are_accepted(old: str, new: str) -> None:
     """A query's path may be its lookup, a disabled member may have approved, and defaults may have any type."""
-    assert load_document(edit_plant(old, new), "w.yaml").workspace.id == "plant-a"
+    assert load_document(replace_in_document(old, new), "w.yaml").workspace.id == "plant-a"
 
 
 def test_document_without_provenance_is_valid() -> None:

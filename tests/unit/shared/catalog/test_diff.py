@@ -34,7 +34,7 @@ def build_api_query(**fields: Any) -> CatalogItem:
     return CatalogItem("warmQuery", definition["lookup"], definition, ItemOrigin.API, AT, AT, "editor")
 
 
-def load_without(section: str) -> WorkspaceDocument:
+def load_document_without(section: str) -> WorkspaceDocument:
     """Return the valid document without one of its lists."""
     return DOCUMENT.model_copy(update={section: ()})
 
@@ -115,7 +115,7 @@ def test_api_item_takes_precedence_over_declared_item() -> None:
     assert [(item.key, item.conflict) for item in planned.retained] == [("q2", True)]
 
 
-def test_a_rejection_is_no_difference() -> None:
+def test_a_rejected_query_equals_its_declaration() -> None:
     """A rejected API query equals its declaration in a document, because documents cannot contain rejections."""
     rejection = {"rejectedBy": "admin@plant-a.example", "rejectedAt": "2026-02-01T00:00:00.000000Z", "comment": "no"}
     declared = store_document(DOCUMENT)
@@ -166,7 +166,7 @@ def test_name_of_retained_query_is_not_reused() -> None:
     [
         (load_document(PLANT.split("surfaces:")[0], "w.yaml"), build_api_query(), "surface"),
         (
-            load_without("data_stores"),
+            load_document_without("data_stores"),
             CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin"),
             "dataStore",
         ),
@@ -186,7 +186,7 @@ def test_dependencies_of_api_items_are_retained(document: WorkspaceDocument, ite
 
 def test_records_of_existing_containers_are_retained() -> None:
     """The record of a container is removed only if the container does not exist in its account."""
-    declared = items_from_document(load_without("data_stores"))
+    declared = items_from_document(load_document_without("data_stores"))
     planned = plan_items(declared, store_document(DOCUMENT), existing={"orders/recipes"})
     assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
     assert {(item.kind, item.key): item.reason for item in planned.retained} == {

@@ -18,7 +18,7 @@ def list_problems(text: str) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def edit_plant(old: str, new: str) -> str:
+def replace_in_document(old: str, new: str) -> str:
     """Return the text of the valid document with one text replaced."""
     assert PLANT.count(old) == 1
     return PLANT.replace(old, new)
@@ -94,7 +94,7 @@ def test_valid_document_is_loaded() -> None:
 )
 def test_each_problem_has_its_position(old: str, new: str, message: str) -> None:
     """A problem is one line with file, line, column, path of the field, and rule."""
-    found = list_problems(edit_plant(old, new))
+    found = list_problems(replace_in_document(old, new))
     assert any(message in problem for problem in found), found
     assert all(problem.startswith("w.yaml:") for problem in found)
 
@@ -155,7 +155,7 @@ def test_multiplying_aliases_name_their_member() -> None:
 
 def test_an_alias_has_the_value_of_its_anchor() -> None:
     """An anchor and its aliases have the same value."""
-    text = edit_plant(
+    text = replace_in_document(
         "approvedBy: admin@plant-a.example, approvedAt: 2026",
         "approvedBy: &who admin@plant-a.example, approvedAt: 2026",
     )
@@ -172,7 +172,7 @@ def test_an_alias_has_the_value_of_its_anchor() -> None:
 
 def test_all_problems_are_reported_together() -> None:
     """Problems of syntax, fields and references are reported together, in the order of their lines."""
-    text = edit_plant("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
+    text = replace_in_document("requireApproval: true", "requireApproval: 1").replace("name: Rig,", "name: 7,")
     text = text.replace("surface: cooling, kql", "surface: nowhere, kql").replace("apiPath:", "apipath:")
     found = list_problems(text)
     assert [problem.split(": ")[1] for problem in found] == [
@@ -185,7 +185,7 @@ def test_all_problems_are_reported_together() -> None:
 
 def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
     """A reference to an invalid item is not reported, but a reference to a missing item is."""
-    text = edit_plant("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
+    text = replace_in_document("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
     fields = [problem.split(": ", 1)[1] for problem in list_problems(text)]
     assert fields == [
         "connections[0].name: should be a valid string",
@@ -195,7 +195,7 @@ def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
 
 def test_message_lists_a_limited_number_of_problems() -> None:
     """The message has the first problems and the number of others; the list has all problems."""
-    text = edit_plant("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
+    text = replace_in_document("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")
     assert len(caught.value.problems) == 50

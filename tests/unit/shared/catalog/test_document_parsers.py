@@ -45,7 +45,7 @@ def test_scalars_follow_yaml_1_2(text: str, kind: str) -> None:
     assert parse_yaml(text, "w.yaml").tag == kind
 
 
-def test_each_value_has_its_place() -> None:
+def test_each_value_has_a_position() -> None:
     """Each value has a line and a column, counted from 1 as in editors."""
     root = parse_yaml("a: 1\nb:\n  - x\n  - [y]\n", "w.yaml")
     (_, first), (key, items) = root.entries or []
@@ -79,7 +79,7 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
         ("[" * (MAX_DEPTH + 1), f"1:{MAX_DEPTH + 1} the document is nested deeper than {MAX_DEPTH} levels"),
     ],
 )
-def test_a_problem_has_its_place(text: str, problem: str) -> None:
+def test_a_problem_has_a_position(text: str, problem: str) -> None:
     """Each problem has the line and column of its position."""
     assert parse_error(text).startswith(problem)
 
@@ -108,7 +108,7 @@ _VALUE = st.recursive(
 )
 
 
-def read(text: str) -> Any:
+def parse_json_values(text: str) -> Any:
     """Return the values of a JSON text."""
     values = LocatedValues(parse_json_document(text, "w.json"), "w.json", text)
     read_values = values.read()
@@ -120,7 +120,7 @@ def read(text: str) -> Any:
 def test_values_equal_those_of_the_standard_library(value: Any, indent: Any, escaped: bool) -> None:  # noqa: FBT001  drawn
     """The parser returns the same values for any JSON text as the standard library."""
     text = json.dumps(value, indent=indent, ensure_ascii=escaped)
-    assert json.dumps(read(text)) == json.dumps(json.loads(text))
+    assert json.dumps(parse_json_values(text)) == json.dumps(json.loads(text))
 
 
 @given(st.text(alphabet='{}[]",:0123456789.eE-+truefalsn \n\\u', max_size=30))

@@ -97,7 +97,7 @@ async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) 
 
 
 @pytest.mark.parametrize("connection", ["", "..", "../../x", "a/b", "x" * 300, "ü\n", "~"])
-async def test_any_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connection: str) -> None:
+async def test_each_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connection: str) -> None:
     """Each lookup (id in URLs) of a connection has its own folder, from which its events can be read."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1, connection=connection), build_event(2)])
@@ -136,17 +136,17 @@ class CrashingStore(FolderBlobStore):
 
     async def upload(self, name: str, source: Path) -> None:
         """Store a file, or crash if the test chose this change."""
-        self._spend()
+        self._count_change_or_crash()
         await super().upload(name, source)
-        self._spend()
+        self._count_change_or_crash()
 
     async def delete(self, names: Collection[str]) -> None:
         """Delete blobs one by one; crash between two of them if the test chose this change."""
         for name in names:
-            self._spend()
+            self._count_change_or_crash()
             await super().delete([name])
 
-    def _spend(self) -> None:
+    def _count_change_or_crash(self) -> None:
         self.changes_left -= 1
         if self.changes_left < 0:
             raise Crash

@@ -39,7 +39,7 @@ def test_the_hour_of_a_time_is_in_utc() -> None:
 
 
 @pytest.mark.parametrize("connection", ["../other", "a/b", "", "ü", "x" * 65, "\ud800", "~" + "0" * 64])
-def test_any_lookup_has_a_folder_of_its_own(connection: str) -> None:
+def test_each_lookup_has_a_separate_folder(connection: str) -> None:
     """Each lookup (id in URLs) of a connection has a separate folder inside the archive's folder."""
     folder = build_connection_folder(connection)
     assert folder.count("/") == 2

@@ -76,7 +76,7 @@ def test_row_groups_are_limited(monkeypatch: pytest.MonkeyPatch, limit: int, siz
     assert "".join(text for group in groups for text in group.column("payload").to_pylist()) == "abcde"
 
 
-def test_a_single_long_row_has_a_group_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_row_is_alone_in_its_row_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row longer than the limit is alone in a row group."""
     monkeypatch.setattr(tables, "GROUP_BYTES", 100)
     assert [group.num_rows for group in split_row_groups(build_rows("x" * 1_000))] == [1]

@@ -20,12 +20,12 @@ def get_table(listed: ListFilter) -> Table:
     return Table(DatabasePlace(listed[0], listed[1]), AccountContainer(listed[2], "/line"))
 
 
-def make_tokens(secret: str) -> ContinuationTokens:
+def build_token_signer(secret: str) -> ContinuationTokens:
     """Return an object that signs and verifies continuation tokens with this secret."""
     return ContinuationTokens(derive_secret(secret))
 
 
-OURS = make_tokens("0123456789abcdef0123456789abcdef")
+OURS = build_token_signer("0123456789abcdef0123456789abcdef")
 
 
 def is_same_list(one: ListFilter, other: ListFilter) -> bool:
@@ -68,8 +68,11 @@ async def test_token_requires_the_same_secret() -> None:
     """A token is valid only with the secret that signed it; a short secret is rejected."""
     place = get_table(("a", "b", "c", "x", False))
     token = await OURS.create(place, "x", "p", all_partitions=False)
-    assert await make_tokens("0123456789abcdef0123456789abcdef").read(place, "x", token, all_partitions=False) == "p"
+    assert (
+        await build_token_signer("0123456789abcdef0123456789abcdef").read(place, "x", token, all_partitions=False)
+        == "p"
+    )
     with pytest.raises(WorkspaceError, match="continuationToken"):
-        await make_tokens("another secret of 32 characters.").read(place, "x", token, all_partitions=False)
+        await build_token_signer("another secret of 32 characters.").read(place, "x", token, all_partitions=False)
     with pytest.raises(WorkspaceError, match="CONTINUATION_SECRET"):
-        await make_tokens("short").create(place, "x", "p", all_partitions=False)
+        await build_token_signer("short").create(place, "x", "p", all_partitions=False)

@@ -120,7 +120,7 @@ class Environment:
         assert numbers is not None
         return list(numbers)
 
-    async def job(self, job_id: str = "j1", form: DownloadFormat = DownloadFormat.CSV, **changes: Any) -> Job:
+    async def store_job(self, job_id: str = "j1", form: DownloadFormat = DownloadFormat.CSV, **changes: Any) -> Job:
         """Store a download job for the whole archive, and return it."""
         job = Job(
             id=job_id,
@@ -141,15 +141,15 @@ class Environment:
             for number in numbers:
                 await self.work.convert(job_id, number)
         await self.work.finish(job_id)
-        return await self.stored(job_id)
+        return await self.load_job(job_id)
 
-    async def stored(self, job_id: str = "j1") -> Job:
+    async def load_job(self, job_id: str = "j1") -> Job:
         """Return the job from the store."""
         job = await self.jobs.get(job_id)
         assert job is not None
         return job
 
-    def files(self) -> list[str]:
+    def list_files(self) -> list[str]:
         """Return the names of all blobs."""
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
 

@@ -5,7 +5,7 @@ import asyncio
 from shared.downloads.fair_scheduler import FairScheduler
 
 
-async def run_work(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
+async def run_task(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
     """Run a task when the scheduler starts it, and record the start."""
     async with turns.turn(principal):
         order.append(principal)
@@ -16,7 +16,7 @@ async def test_principals_take_turns() -> None:
     """A principal's first task waits for at most one task of each other principal."""
     turns, order, gate = FairScheduler(1, 10), list[str](), asyncio.Event()
     tasks = [
-        asyncio.create_task(run_work(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")
+        asyncio.create_task(run_task(turns, who, order, gate)) for who in ("busy", "busy", "busy", "busy", "small")
     ]
     await asyncio.sleep(0)
     gate.set()
@@ -27,7 +27,7 @@ async def test_principals_take_turns() -> None:
 async def test_tasks_per_principal_are_limited() -> None:
     """If a principal is at the limit, another task starts only after one of its tasks has ended."""
     turns, order, gate = FairScheduler(1, 2), list[str](), asyncio.Event()
-    tasks = [asyncio.create_task(run_work(turns, "busy", order, gate)) for _ in range(2)]
+    tasks = [asyncio.create_task(run_task(turns, "busy", order, gate)) for _ in range(2)]
     await asyncio.sleep(0)
     assert (turns.has_room("busy"), turns.has_room("small")) == (False, True)
     gate.set()
@@ -38,7 +38,7 @@ async def test_tasks_per_principal_are_limited() -> None:
 async def test_cancelled_waiter_passes_its_slot_on() -> None:
     """If a waiting task is cancelled, the next task gets its slot."""
     turns, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
-    first, second, third = (asyncio.create_task(run_work(turns, who, order, gate)) for who in ("a", "b", "c"))
+    first, second, third = (asyncio.create_task(run_task(turns, who, order, gate)) for who in ("a", "b", "c"))
     await asyncio.sleep(0)
     second.cancel()
     first.cancel()

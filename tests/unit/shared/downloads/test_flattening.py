@@ -79,6 +79,6 @@ def test_too_many_columns_are_an_error(flattener: Flattener, monkeypatch: pytest
         assert raised.value.code == "DOWNLOAD_TOO_WIDE"
 
 
-def test_parents_are_all_objects_on_the_way() -> None:
+def test_parents_are_all_objects_that_contain_a_path() -> None:
     """The parents of a path are all objects that contain it, including the root."""
     assert find_parent_objects([("a",), ("b", "d", "e")]) == {(), ("b",), ("b", "d")}

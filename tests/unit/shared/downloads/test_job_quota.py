@@ -89,7 +89,7 @@ async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory
     environment.quotas = Quotas(jobs_per_principal=1)
     await environment.quota.reserve_job(OWNER, "lost")
     if status is not None:
-        await environment.job("lost", status=status)
+        await environment.store_job("lost", status=status)
     else:
         assert await get_refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
         environment.now += timedelta(minutes=2)
@@ -105,7 +105,7 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
     assert job.status is JobStatus.FAILED
     assert (job.error or "").startswith("DOWNLOAD_QUOTA_EXCEEDED: ")
     assert "policies.quotas.downloadBytes" in (job.error or "")
-    assert (environment.files(), list(await environment.places.list_reservations(OWNER, Purpose.JOBS))) == ([], [])
+    assert (environment.list_files(), list(await environment.places.list_reservations(OWNER, Purpose.JOBS))) == ([], [])
 
 
 async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) -> None:
@@ -132,9 +132,9 @@ async def test_parts_count_before_they_are_stored(factory: EnvironmentFactory, m
     numbers = await environment.plan_parts(second.id)
     assert len(numbers) == 3
     await environment.work.convert(second.id, numbers[0])
-    assert (await environment.stored(second.id)).unfinished
+    assert (await environment.load_job(second.id)).unfinished
     await environment.work.convert(second.id, numbers[1])
-    assert (await environment.stored(second.id)).status is JobStatus.FAILED
+    assert (await environment.load_job(second.id)).status is JobStatus.FAILED
 
 
 async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,11 +147,11 @@ async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, m
         await environment.plan_parts(job.id)
     convert = environment.work._convert_part
 
-    async def noted(job: Job, number: int, part: object) -> object:
+    async def record_part(job: Job, number: int, part: object) -> object:
         order.append(job.owner)
         return await convert(job, number, part)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(environment.work, "_convert_part", noted)
+    monkeypatch.setattr(environment.work, "_convert_part", record_part)
     done = await asyncio.gather(*(environment.work.convert(job.id, 0) for job in (*busy, small)))
     assert done == [True, True, True, True, False, True]
     assert order.index("other@t") == 1

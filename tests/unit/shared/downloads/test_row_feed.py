@@ -76,7 +76,7 @@ def test_results_are_in_the_order_of_the_items() -> None:
     assert list(map_in_order(process_item, iter(range(10)))) == [item * 2 for item in range(10)]
 
 
-def test_an_error_ends_the_work() -> None:
+def test_an_error_in_an_item_is_raised() -> None:
     """If processing an item raises an error, the caller gets it."""
     with pytest.raises(ZeroDivisionError):
         list(map_in_order(lambda item: 1 // item, iter([1, 0, 1])))

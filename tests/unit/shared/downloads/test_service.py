@@ -81,7 +81,7 @@ def build_service(environment: Environment) -> DownloadService:
 
 async def test_job_is_visible_to_owner_and_administrators(environment: Environment) -> None:
     """Only the owner, and administrators with a token that can manage keys, see a job; others get 404."""
-    job = await environment.job()
+    job = await environment.store_job()
     for allowed in (build_caller("editor@t"), build_caller("admin@t", AccessRight.KEYS_MANAGE)):
         assert await build_service(environment).get(allowed, "j1") == job
     for refused in (
@@ -139,7 +139,7 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
     await downloads.restart_if_stalled(job, runner)
     assert runner.started == [job.id]
     await environment.run(job.id)
-    await downloads.restart_if_stalled(await environment.stored(job.id), runner)
+    await downloads.restart_if_stalled(await environment.load_job(job.id), runner)
     assert runner.started == [job.id]
 
 
@@ -166,11 +166,11 @@ async def test_job_can_be_cancelled_once(environment: Environment) -> None:
     )
     await environment.work.next_parts(started.id)
     await environment.work.convert(started.id, 0)
-    assert environment.files()
+    assert environment.list_files()
     with pytest.raises(WorkspaceError):
         await build_service(environment).cancel(build_caller("viewer@t"), started.id, runner)
     await build_service(environment).cancel(build_caller("admin@t", AccessRight.KEYS_MANAGE), started.id, runner)
-    assert (environment.files(), runner.stopped) == ([], [started.id])
+    assert (environment.list_files(), runner.stopped) == ([], [started.id])
     with pytest.raises(WorkspaceError) as refusal:
         await build_service(environment).cancel(build_caller("editor@t"), started.id, runner)
     assert (refusal.value.code, refusal.value.members) == ("DOWNLOAD_ENDED", {"currentStatus": "cancelled"})
@@ -183,10 +183,10 @@ async def test_a_repeated_cancellation_deletes_what_the_first_one_left(environme
     await environment.work.next_parts(started.id)
     await environment.work.convert(started.id, 0)
     await environment.jobs.change(started.id, Job.cancel)
-    assert environment.files()
+    assert environment.list_files()
     with pytest.raises(WorkspaceError, match="cancelled"):
         await service.cancel(editor, started.id, runner)
-    assert (environment.files(), runner.stopped) == ([], [started.id])
+    assert (environment.list_files(), runner.stopped) == ([], [started.id])
 
 
 async def test_surface_selects_its_own_connections(environment: Environment) -> None:
@@ -210,8 +210,8 @@ async def test_surface_selects_its_own_connections(environment: Environment) -> 
 
 async def test_links_expire_before_the_job(environment: Environment) -> None:
     """A link expires after 15 minutes, or with its job if that is earlier; only completed jobs have links."""
-    await environment.job()
-    assert await build_service(environment).create_links(await environment.stored()) == []
+    await environment.store_job()
+    assert await build_service(environment).create_links(await environment.load_job()) == []
     job = await environment.run()
     assert {each.expires_at for each in await build_service(environment).create_links(job)} == {
         START + HOUR + timedelta(minutes=15)
@@ -260,7 +260,7 @@ async def test_only_a_started_import_has_work_to_stop(environment: Environment, 
         upload_expires_at=START,
         started_at=START if started else None,
     )
-    job = await environment.job()
+    job = await environment.store_job()
     stored = job.model_copy(update={"id": "i1", "import_request": request})
     await environment.jobs.create(stored)
     runner = JobRunner()

@@ -50,7 +50,7 @@ def read_contents(environment: Environment, job: Job, connection: str) -> list[P
 async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
     """A small download has one file for each connection, with all its rows."""
     environment = factory.make()
-    await environment.job(form=DownloadFormat.JSONL)
+    await environment.store_job(form=DownloadFormat.JSONL)
     job = await environment.run()
     assert (job.status, job.rows, job.connections_done, job.error) == (JobStatus.COMPLETED, 30, 2, None)
     for connection in ("press", "pump"):
@@ -66,14 +66,14 @@ async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
 async def test_a_range_includes_its_start_and_excludes_its_end(factory: EnvironmentFactory) -> None:
     """The range of a download includes its start and excludes its end."""
     environment = factory.make()
-    await environment.job(start=START + timedelta(seconds=1), end=START + HOUR + timedelta(seconds=2))
+    await environment.store_job(start=START + timedelta(seconds=1), end=START + HOUR + timedelta(seconds=2))
     assert (await environment.run()).rows == 2 * (4 + 2)
 
 
 async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory, short_parts: None) -> None:
     """If a later part has new keys, earlier parts are converted again with their columns."""
     environment = factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG))
-    await environment.job()
+    await environment.store_job()
     job = await environment.run()
     assert job.parts is not None
     assert len(job.parts) == 6
@@ -89,24 +89,24 @@ async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory,
 async def test_steps_can_be_repeated(factory: EnvironmentFactory, short_parts: None, form: DownloadFormat) -> None:
     """Planning and converting a job again does not change the job or its files."""
     environment = factory.make(FakeArchive(size=BIG))
-    await environment.job(form=form)
+    await environment.store_job(form=form)
     numbers = await environment.plan_parts()
     assert list(numbers) == list(await environment.plan_parts())
     for number in numbers:
         await environment.work.convert("j1", number)
-    before, files = await environment.stored(), environment.files()
+    before, files = await environment.load_job(), environment.list_files()
     for number in reversed(numbers):
         await environment.work.convert("j1", number)
-    assert (await environment.stored(), environment.files()) == (before, files)
+    assert (await environment.load_job(), environment.list_files()) == (before, files)
     await environment.work.finish("j1")
     await environment.work.fail("j1")
-    assert (await environment.stored()).status is JobStatus.COMPLETED
+    assert (await environment.load_job()).status is JobStatus.COMPLETED
 
 
 async def test_empty_range_completes(factory: EnvironmentFactory) -> None:
     """A download of connections without rows completes with one file per connection."""
     environment = factory.make(FakeArchive(per_hour=0))
-    await environment.job()
+    await environment.store_job()
     job = await environment.run()
     assert (job.status, job.rows, len(job.files())) == (JobStatus.COMPLETED, 0, 2)
 
@@ -115,12 +115,12 @@ async def test_outage_is_raised_for_a_retry(factory: EnvironmentFactory) -> None
     """If the archive is unavailable, the step raises an error, and a retry continues the job."""
     archive = FakeArchive()
     environment = factory.make(archive)
-    await environment.job()
+    await environment.store_job()
     archive.down = True
     await environment.plan_parts()
     with pytest.raises(WorkspaceError, match="down"):
         await environment.work.convert("j1", 0)
-    assert (await environment.stored()).status is JobStatus.RUNNING
+    assert (await environment.load_job()).status is JobStatus.RUNNING
     archive.down = False
     assert (await environment.run()).status is JobStatus.COMPLETED
     assert list(environment.scratch.iterdir()) == []
@@ -129,13 +129,13 @@ async def test_outage_is_raised_for_a_retry(factory: EnvironmentFactory) -> None
 async def test_failed_job_has_no_files(factory: EnvironmentFactory) -> None:
     """A failed job shows no internal causes, and its files are deleted."""
     environment = factory.make()
-    await environment.job()
+    await environment.store_job()
     await environment.plan_parts()
     await environment.work.convert("j1", 0)
-    assert environment.files()
+    assert environment.list_files()
     await environment.work.fail("j1")
-    job = await environment.stored()
-    assert (job.status, environment.files()) == (JobStatus.FAILED, [])
+    job = await environment.load_job()
+    assert (job.status, environment.list_files()) == (JobStatus.FAILED, [])
     assert job.error is not None
     assert "log" in job.error
     assert await environment.plan_parts() == []
@@ -145,7 +145,7 @@ async def test_too_many_columns_fail_the_job(factory: EnvironmentFactory, monkey
     """If a download needs too many columns, it fails at once with the reason, without retries."""
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 8)
     environment = factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}-{number}": 1}))
-    await environment.job()
+    await environment.store_job()
     job = await environment.run()
     assert job.status is JobStatus.FAILED
     assert job.error is not None
@@ -168,14 +168,14 @@ async def test_cancelled_conversion_stops_without_files(
             begun.set()
 
     monkeypatch.setattr(environment.archive, "rows", yield_forever)
-    await environment.job(form=DownloadFormat.JSONL)
+    await environment.store_job(form=DownloadFormat.JSONL)
     await environment.plan_parts()
     step = asyncio.create_task(environment.work.convert("j1", 0))
     await begun.wait()
     go_on.set()
     await environment.jobs.change("j1", Job.cancel)
     await asyncio.wait_for(step, 30)
-    assert ((await environment.stored()).status, environment.files()) == (JobStatus.CANCELLED, [])
+    assert ((await environment.load_job()).status, environment.list_files()) == (JobStatus.CANCELLED, [])
     assert list(environment.scratch.iterdir()) == []
 
 
@@ -184,7 +184,7 @@ async def test_files_uploaded_during_cancellation_are_deleted(
 ) -> None:
     """If a job is cancelled while a step uploads files, the step deletes them."""
     environment = factory.make()
-    await environment.job()
+    await environment.store_job()
     await environment.plan_parts()
     loop = asyncio.get_running_loop()
     write = conversion.write_files
@@ -196,14 +196,14 @@ async def test_files_uploaded_during_cancellation_are_deleted(
 
     monkeypatch.setattr(conversion, "write_files", write_then_cancel)
     await environment.work.convert("j1", 0)
-    assert environment.files() == []
+    assert environment.list_files() == []
 
 
 async def test_expired_jobs_are_deleted_with_their_files(factory: EnvironmentFactory) -> None:
     """Expired jobs and their files are deleted; other jobs stay."""
     environment = factory.make()
-    await environment.job("old")
-    await environment.job("young", expires_at=START + timedelta(days=2))
+    await environment.store_job("old")
+    await environment.store_job("young", expires_at=START + timedelta(days=2))
     await environment.run("old")
     await environment.run("young")
     await DownloadExpiry(
@@ -214,8 +214,8 @@ async def test_expired_jobs_are_deleted_with_their_files(factory: EnvironmentFac
         runtime=Runtime(now=lambda: START + timedelta(days=1)),
     ).run()
     assert await environment.jobs.get("old") is None
-    job = await environment.stored("young")
-    assert environment.files() == sorted(file.blob for _, file in job.files())
+    job = await environment.load_job("young")
+    assert environment.list_files() == sorted(file.blob for _, file in job.files())
 
 
 async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: P
         environment.scratch,
         runtime=Runtime(now=lambda: written_at + timedelta(hours=1)),
     ).run()
-    assert environment.files() == ["lost/pump/0.csv"]
+    assert environment.list_files() == ["lost/pump/0.csv"]
     await DownloadExpiry(
         environment.jobs,
         environment.blobs,
@@ -241,20 +241,20 @@ async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: P
         environment.scratch,
         runtime=Runtime(now=lambda: written_at + timedelta(hours=50)),
     ).run()
-    assert (environment.files(), list(environment.scratch.iterdir())) == ([], [])
+    assert (environment.list_files(), list(environment.scratch.iterdir())) == ([], [])
 
 
 async def test_out_of_memory_fails_the_job_immediately(factory: EnvironmentFactory) -> None:
     """If memory is exhausted, the job fails without a retry, with advice and without files."""
     environment = factory.make()
     environment.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
-    await environment.job(form=DownloadFormat.PARQUET)
+    await environment.store_job(form=DownloadFormat.PARQUET)
     [first, *_] = await environment.plan_parts()
     await environment.work.convert("j1", first)
-    job = await environment.stored()
+    job = await environment.load_job()
     assert job.status is JobStatus.FAILED
     assert "shorter range" in (job.error or "")
-    assert (environment.archive.reads, environment.files(), await environment.plan_parts()) == (1, [], [])
+    assert (environment.archive.reads, environment.list_files(), await environment.plan_parts()) == (1, [], [])
 
 
 @pytest.mark.parametrize("settled", [True, False])
@@ -262,7 +262,7 @@ async def test_complete_up_to_requires_archived_events(factory: EnvironmentFacto
     """``complete_up_to`` is the job's creation time if all earlier events are archived, else None."""
     environment = factory.make()
     environment.arrivals.are_settled = settled
-    made = await environment.job()
+    made = await environment.store_job()
     assert made.complete_up_to is None
     assert (await environment.run()).complete_up_to == (made.created_at if settled else None)
 

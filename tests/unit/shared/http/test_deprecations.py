@@ -79,7 +79,7 @@ def test_twelve_months_are_between_the_dates() -> None:
     ("sent", "count"),
     [({"range": {"from": 1}}, 1), ({"range": {"start": 1}}, 0), ({"range": 1}, 0), ([], 0), ({"from": 1}, 0)],
 )
-def test_former_names_are_found_at_their_place(sent: object, count: int) -> None:
+def test_a_former_name_counts_only_in_the_object_that_had_it(sent: object, count: int) -> None:
     """A former name counts as deprecated only in the object that has the renamed member."""
     assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
 

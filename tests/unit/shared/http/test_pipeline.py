@@ -35,7 +35,7 @@ class Thing(BaseModel):
 
 
 @GROUP.endpoint("GET", "public", access=Access.PUBLIC, query=Window, unknown=UnknownNames.IGNORE)
-async def public(call: Call[Window]) -> Reply:
+async def get_public(call: Call[Window]) -> Reply:
     """Reply to any caller."""
     return json_reply({"limit": call.query.limit, "caller": call.principal is ANONYMOUS})
 
@@ -47,31 +47,31 @@ async def post_thing(call: Call[Window, Thing]) -> Reply:
 
 
 @GROUP.endpoint("POST", "admin", right=AccessRight.KEYS_MANAGE, body=Thing)
-async def admin(_: Call[Any, Thing]) -> Reply:
+async def require_administrator(_: Call[Any, Thing]) -> Reply:
     """Fail, because the pipeline must reject callers without the right."""
     raise AssertionError("the pipeline admitted a caller without the right")
 
 
 @GROUP.endpoint("POST", "sign", right=AccessRight.KEYS_MANAGE, requires_user=True)
-async def sign(_: Call) -> Reply:
+async def require_person(_: Call) -> Reply:
     """Reply to callers who are persons, not services."""
     return Reply(204)
 
 
 @GROUP.endpoint("POST", "special", right=AccessRight.CATALOG_READ, feature="special", body_limit=1)
-async def special(_: Call) -> Reply:
+async def require_special_feature(_: Call) -> Reply:
     """Fail, because the pipeline must reject the missing feature."""
     raise AssertionError("the pipeline ignored the missing feature")
 
 
 @GROUP.endpoint("GET", "broken", access=Access.PUBLIC)
-async def broken(_: Call) -> Reply:
+async def raise_unexpected_error(_: Call) -> Reply:
     """Raise an unexpected error whose message contains a secret."""
     raise RuntimeError("password=hunter2")
 
 
 @GROUP.endpoint("GET", "busy", access=Access.PUBLIC)
-async def busy(_: Call) -> Reply:
+async def raise_unavailable(_: Call) -> Reply:
     """Raise UNAVAILABLE."""
     raise WorkspaceError(Kind.UNAVAILABLE, "ENGINE_DOWN", "Not now.", retryAfter=7)
 

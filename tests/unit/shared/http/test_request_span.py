@@ -24,31 +24,31 @@ CALLERS = f"00-{TRACE}-{PARENT}-01"
 
 
 @GROUP.endpoint("GET", "things/{name}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
-async def thing(_: Call) -> Reply:
+async def get_thing(_: Call) -> Reply:
     """Return an empty reply."""
     return Reply(204)
 
 
 @GROUP.endpoint("GET", "missing", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
-async def missing(_: Call) -> Reply:
+async def raise_not_found(_: Call) -> Reply:
     """Raise NOT_FOUND."""
     raise WorkspaceError(Kind.NOT_FOUND, "THING_NOT_FOUND", "There is none.")
 
 
 @GROUP.endpoint("GET", "away", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
-async def away(_: Call) -> Reply:
+async def raise_unavailable(_: Call) -> Reply:
     """Raise UNAVAILABLE."""
     raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "It is away.")
 
 
 @GROUP.endpoint("GET", "broken", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
-async def broken(_: Call) -> Reply:
+async def raise_unexpected_error(_: Call) -> Reply:
     """Raise an unexpected exception."""
     raise ValueError("why")
 
 
 @GROUP.endpoint("GET", "outer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
-async def outer(_: Call) -> Reply:
+async def send_nested_request(_: Call) -> Reply:
     """Send a nested request, as another interface does."""
     return await send("/things/b")
 
@@ -99,7 +99,7 @@ async def test_a_span_has_the_conventional_attributes(exporter: InMemorySpanExpo
         "http.route": "/things/{name}",
         "http.response.status_code": 204,
         "url.path": "/things/a",
-        "workspace.operation": "thing",
+        "workspace.operation": "get_thing",
         "workspace.request_id": reply.headers["x-request-id"],
     }
 

@@ -57,25 +57,25 @@ async def read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 @GROUP.endpoint("POST", "refuses", access=Access.PUBLIC, query=Window, body=Thing, extra_parameters=("token", "p.*"))
-async def refuses(call: Call[Window, Thing]) -> Reply:
+async def reject_unknown_names(call: Call[Window, Thing]) -> Reply:
     """Return the validated query and body of an operation that rejects unknown names."""
     return json_reply({"limit": call.query.limit, "name": call.body.name})
 
 
 @GROUP.endpoint("POST", "nothing", access=Access.PUBLIC)
-async def nothing(_: Call) -> Reply:
+async def accept_no_names(_: Call) -> Reply:
     """Reply, as an operation without parameters and body members."""
     return Reply(204)
 
 
 @GROUP.endpoint("POST", "reports", access=Access.PUBLIC, query=Window, body=Thing, unknown=UnknownNames.REPORT)
-async def reports(_: Call[Window, Thing]) -> Reply:
+async def reply_with_ignored_names(_: Call[Window, Thing]) -> Reply:
     """Reply with a header that names an ignored parameter."""
     return Reply(204, b"", {IGNORED: "limit"})
 
 
 @GROUP.endpoint("POST", "ignores", access=Access.PUBLIC, query=Window, body=Thing, unknown=UnknownNames.IGNORE)
-async def ignores(_: Call[Window, Thing]) -> Reply:
+async def ignore_unknown_names(_: Call[Window, Thing]) -> Reply:
     """Return an empty reply, as an operation that ignores unknown names."""
     return Reply(204)
 
@@ -87,7 +87,7 @@ async def ignores(_: Call[Window, Thing]) -> Reply:
     body=Thing,
     server_set=ServerManagedProperties(frozenset(STORED), read_current, nullable=frozenset({"columns"})),
 )
-async def put(_: Call[Any, Thing]) -> Reply:
+async def replace_thing(_: Call[Any, Thing]) -> Reply:
     """Return an empty reply, as an operation that replaces an item."""
     return Reply(204)
 

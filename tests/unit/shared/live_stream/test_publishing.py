@@ -190,13 +190,13 @@ async def test_listener_admitted_during_the_check() -> None:
     audience = Audience(service)
     asked = service.has_streams
 
-    async def overtaken(group: str) -> bool:
+    async def admit_during_check(group: str) -> bool:
         answer = await asked(group)
         audience.expect_listener((group,))
         return answer
 
     service.readers_of = set()
-    service.has_streams = overtaken  # type: ignore[method-assign]  # the reply is delayed
+    service.has_streams = admit_during_check  # type: ignore[method-assign]  # the reply is delayed
     assert await audience.can_have_listeners("a")
 
 

@@ -39,7 +39,7 @@ class World:
         self.is_spilled = False
         self.heard: list[bytes] = []
 
-    def turn(self) -> None:
+    def advance(self) -> None:
         """Append impulses (telemetry messages) to the hub, and let each consumer process some."""
         if not self.script:
             return
@@ -49,7 +49,7 @@ class World:
         for _ in range(live_steps):
             self.publish()
 
-    def opened(self) -> None:
+    def open_stream(self) -> None:
         """Open the stream, which receives later live messages only."""
         self.heard.clear()
         self.hold()
@@ -77,7 +77,7 @@ class World:
 
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Return the result of the replay's query."""
-        self.turn()
+        self.advance()
         since = datetime.fromisoformat(query.parameters["_oi_from"].removeprefix("datetime(").removesuffix(")"))
         rows = sorted(
             (each.timestamp, each.message_id) for each in self.hub[: self.in_table] if each.timestamp >= since
@@ -99,7 +99,7 @@ class World:
 
     async def send(self, texts: Sequence[bytes]) -> bool:
         """Receive replayed messages."""
-        self.turn()
+        self.advance()
         self.heard += texts
         return True
 
@@ -129,12 +129,12 @@ def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], befor
     """However late the query table and the live stream are, a listener receives each impulse exactly once."""
     world = World(script)
     for _ in range(before):
-        world.turn()
-    world.opened()
+        world.advance()
+    world.open_stream()
     replay = Replay(History(world, page), WorldProgress(world))
     asyncio.run(replay.run(world, ["a"], START))
     while world.script:
-        world.turn()
+        world.advance()
     asyncio.run(world.advance_live())
     assert sorted(decode_impulse(text).message_id for text in world.heard) == sorted(
         each.message_id for each in world.hub
@@ -146,8 +146,8 @@ async def test_replay_is_in_time_order() -> None:
     """A replay sends impulses in time order from the requested start, for any order of arrival."""
     world = World([(second, 1, 1) for second in (5, 3, 9, 3, 7)])
     for _ in range(5):
-        world.turn()
-    world.opened()
+        world.advance()
+    world.open_stream()
     await Replay(History(world, 2), WorldProgress(world)).run(world, ["a"], START + timedelta(seconds=3))
     assert [decode_impulse(text).timestamp.second for text in world.heard] == [3, 3, 5, 7, 9]
 

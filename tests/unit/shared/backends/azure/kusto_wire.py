@@ -78,7 +78,7 @@ def build_failure(code: str, message: str, *, permanent: bool = True) -> dict[st
     return {"error": {"code": code, "message": "short", "@message": message, "@type": code, "@permanent": permanent}}
 
 
-async def query_error(endpoint: Endpoint, query: EngineQuery = QUERY) -> WorkspaceError:
+async def get_query_error(endpoint: Endpoint, query: EngineQuery = QUERY) -> WorkspaceError:
     """Return the error that the adapter raises for a query."""
     engine = KustoEngine(endpoint.url, "db")
     try:

@@ -33,7 +33,7 @@ class Plant:
             fault.match, fault.times = _is_batch, 1
         self.server.faults.add(*faults)
 
-    async def count(self, state: CosmosItemStore | None = None) -> int:
+    async def increment(self, state: CosmosItemStore | None = None) -> int:
         """Increment the number in the item and return it."""
         item = await (state or self.state).change("n", "n", _increment_value)
         assert item is not None
@@ -86,21 +86,21 @@ async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -
     for expected in (1, 2):
         fault.applied = 0
         plant.inject(fault)
-        assert await plant.count() == expected
+        assert await plant.increment() == expected
         assert fault.applied == 1
         plant.server.faults.clear()
-    assert await plant.count(plant.other) == 3
+    assert await plant.increment(plant.other) == 3
 
 
 async def test_a_lost_reply_is_found_after_later_writes(plant: Plant) -> None:
     """If the reply to a change is lost, it is applied once, even if other writers change the item before the retry."""
-    await plant.count()
+    await plant.increment()
     plant.inject(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
-    late = asyncio.create_task(plant.count())
+    late = asyncio.create_task(plant.increment())
     await _write_items(plant, 2)
-    assert [await plant.count(plant.other) for _ in range(3)] == [3, 4, 5]
+    assert [await plant.increment(plant.other) for _ in range(3)] == [3, 4, 5]
     assert await late >= 2
-    assert await plant.count(plant.other) == 6
+    assert await plant.increment(plant.other) == 6
 
 
 async def _write_items(plant: Plant, count: int) -> None:
@@ -116,18 +116,18 @@ async def test_endless_faults_are_unavailable(plant: Plant) -> None:
     """After its last attempt, a change fails with the store's error code and without internal details."""
     plant.server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=503))
     with pytest.raises(WorkspaceError) as caught:
-        await plant.count()
+        await plant.increment()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
     assert caught.value.detail == "it does not respond; retry later."
     plant.server.faults.clear()
-    assert await plant.count() == 1
+    assert await plant.increment() == 1
 
 
 async def test_a_rejection_is_not_retried(plant: Plant) -> None:
     """A permanent rejection is raised at once, without another attempt."""
     plant.inject(InjectedFault(FaultKind.STATUS, status=403))
     with pytest.raises(WorkspaceError):
-        await plant.count()
+        await plant.increment()
     assert plant.server.requests.count_by_operation()["batch"] == 1
 
 

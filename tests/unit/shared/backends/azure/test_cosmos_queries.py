@@ -90,10 +90,10 @@ async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str
     """If a partition is split between two pages (410/1002), each item is returned once and in order."""
     undisturbed = await READS[name](plant)
     applied = 0
-    for place in range(1, 12):
-        gone = InjectedFault(FaultKind.STATUS, _match_nth_query(place), times=1, status=410, substatus=1002)
+    for number in range(1, 12):
+        gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
-        assert await READS[name](plant) == undisturbed, f"410 on query {place}"
+        assert await READS[name](plant) == undisturbed, f"410 on query {number}"
         plant.server.faults.clear()
         applied += gone.applied
     assert applied > 2
@@ -101,8 +101,8 @@ async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str
 
 async def test_the_tips_are_returned_once(plant: Plant) -> None:
     """If a partition is split while chains are listed, each chain is returned once."""
-    for place in range(1, 5):
-        gone = InjectedFault(FaultKind.STATUS, _match_nth_query(place), times=1, status=410, substatus=1002)
+    for number in range(1, 5):
+        gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
         plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
         assert sorted(chain.scope_key for chain in [chain async for chain, _ in plant.chains.list_tips()]) == [
             CHAIN.scope_key,
@@ -160,12 +160,12 @@ async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(plant: Plant) ->
     assert None in transport.timeouts
 
 
-def _match_nth_query(place: int) -> Callable[[CosmosRequest], bool]:
+def _match_nth_query(number: int) -> Callable[[CosmosRequest], bool]:
     seen = 0
 
     def is_affected(request: CosmosRequest) -> bool:
         nonlocal seen
         seen += request.operation == "query"
-        return request.operation == "query" and seen == place
+        return request.operation == "query" and seen == number
 
     return is_affected

@@ -25,7 +25,7 @@ LONGEST = timedelta(minutes=MAX_MINUTES)
 
 
 @pytest.fixture
-def double() -> Iterator[KeyVaultDouble]:
+def emulator() -> Iterator[KeyVaultDouble]:
     """Provide a running emulator of an empty key vault."""
     with KeyVaultDouble() as running:
         yield running
@@ -38,9 +38,9 @@ def tokens() -> Tokens:
 
 
 @pytest.fixture
-async def vault(double: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
+async def vault(emulator: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
     """Provide a client of the emulator."""
-    opened = Vault(double.uri, credential=tokens, options=double.options)
+    opened = Vault(emulator.uri, credential=tokens, options=emulator.options)
     yield opened
     await opened.close()
 
@@ -70,28 +70,28 @@ async def list_published_ids(key: VaultSigningKey) -> list[str]:
     return [str(each["kid"]) for each in await key.load_public_keys()]
 
 
-async def test_requests_carry_the_challenged_token(double: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
+async def test_requests_carry_the_challenged_token(emulator: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
     """Requests carry the token that the vault demands; keys are read once, but each signature is a request."""
-    double.keys.create("tokens")
+    emulator.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     await key.sign(b"one")
-    asked = len(double.requests)
+    asked = len(emulator.requests)
     assert set(tokens.scopes) == {"https://vault.azure.net/.default"}
     await key.sign(b"two")
     await key.get_key_id()
     await key.load_public_keys()
-    assert [path.rsplit("/", 1)[-1] for path in double.requests[asked:]] == ["sign"]
+    assert [path.rsplit("/", 1)[-1] for path in emulator.requests[asked:]] == ["sign"]
 
 
 @pytest.mark.usefixtures("without_cache")
-async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
+async def test_versions_rotate(emulator: KeyVaultDouble, vault: Vault) -> None:
     """A new key version is published at once and signs after an hour; the old one stays until its tokens expire."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
-    first = double.keys.create("tokens", START.timestamp())
+    first = emulator.keys.create("tokens", START.timestamp())
     assert await list_published_ids(key) == [get_key_id(first)]
     clock.now = START + timedelta(days=90)
-    second = double.keys.create("tokens", clock.now.timestamp())
+    second = emulator.keys.create("tokens", clock.now.timestamp())
     assert (await key.get_key_id(), await list_published_ids(key)) == (
         get_key_id(first),
         [get_key_id(first), get_key_id(second)],
@@ -108,11 +108,14 @@ async def test_versions_rotate(double: KeyVaultDouble, vault: Vault) -> None:
 
 
 @pytest.mark.usefixtures("without_cache")
-async def test_a_disabled_version_is_unused(double: KeyVaultDouble, vault: Vault) -> None:
+async def test_a_disabled_version_is_unused(emulator: KeyVaultDouble, vault: Vault) -> None:
     """A disabled key version neither signs nor verifies; without an enabled version, no token can be signed."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
-    old, new = double.keys.create("tokens", START.timestamp()), double.keys.create("tokens", START.timestamp() + 9_000)
+    old, new = (
+        emulator.keys.create("tokens", START.timestamp()),
+        emulator.keys.create("tokens", START.timestamp() + 9_000),
+    )
     clock.now = START + timedelta(days=1)
     assert await list_published_ids(key) == [get_key_id(new), get_key_id(old)]
     new.enabled = False
@@ -125,17 +128,17 @@ async def test_a_disabled_version_is_unused(double: KeyVaultDouble, vault: Vault
 
 @pytest.mark.usefixtures("without_cache")
 async def test_tokens_of_a_disabled_version_are_rejected(
-    double: KeyVaultDouble, vault: Vault, monkeypatch: pytest.MonkeyPatch
+    emulator: KeyVaultDouble, vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a key version is disabled, processes drop its public key and reject its tokens."""
     monkeypatch.setattr(tokens_module, "FRESH_SECONDS", -1.0)
-    version = double.keys.create("tokens", START.timestamp())
+    version = emulator.keys.create("tokens", START.timestamp())
     codec = TokenCodec(VaultSigningKey(vault, "tokens"), "issuer", "audience")
     at = now()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), at.replace(microsecond=0) + timedelta(hours=1))
     token = await codec.sign(claims, at)
     assert await codec.verify(token) == claims
-    double.keys.create("tokens", at.timestamp())
+    emulator.keys.create("tokens", at.timestamp())
     assert await codec.verify(token) == claims
     version.enabled = False
     with pytest.raises(WorkspaceError) as caught:
@@ -143,29 +146,29 @@ async def test_tokens_of_a_disabled_version_are_rejected(
     assert caught.value.kind is Kind.UNAUTHENTICATED
 
 
-async def test_the_signature_matches_the_key_id(double: KeyVaultDouble, vault: Vault) -> None:
+async def test_the_signature_matches_the_key_id(emulator: KeyVaultDouble, vault: Vault) -> None:
     """A token is signed with the version in its key id, even if a new version starts to sign meanwhile."""
     clock = Clock()
-    double.keys.create("tokens", START.timestamp() - 10_000)
-    double.keys.create("tokens", START.timestamp())
+    emulator.keys.create("tokens", START.timestamp() - 10_000)
+    emulator.keys.create("tokens", START.timestamp())
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     named = await key.get_key_id()
     clock.now += SETTLING
     await key.sign(b"message")
-    version = double.requests[-1].split("/")[3]
-    found = double.keys.find("tokens", version)
+    version = emulator.requests[-1].split("/")[3]
+    found = emulator.keys.find("tokens", version)
     assert found is not None
     assert get_key_id(found) == named
     assert await key.get_key_id() != named
 
 
 @pytest.mark.usefixtures("without_cache")
-async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault) -> None:
+async def test_an_outage_stops_signing_only(emulator: KeyVaultDouble, vault: Vault) -> None:
     """During an outage, cached public keys verify, but signing fails and a new process has no keys."""
-    double.keys.create("tokens")
+    emulator.keys.create("tokens")
     key = VaultSigningKey(vault, "tokens")
     before = await list_published_ids(key)
-    double.down = True
+    emulator.down = True
     assert await list_published_ids(key) == before
     failures = [key.sign(b""), VaultSigningKey(vault, "tokens").load_public_keys()]
     for failing in failures:
@@ -177,10 +180,10 @@ async def test_an_outage_stops_signing_only(double: KeyVaultDouble, vault: Vault
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
-async def test_the_checkpoint_key_does_not_rotate(double: KeyVaultDouble, vault: Vault) -> None:
+async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vault: Vault) -> None:
     """Checkpoints are always signed with the configured key version, or else with the oldest one."""
-    first = double.keys.create("notes", START.timestamp())
-    second = double.keys.create("notes", START.timestamp() + 1)
+    first = emulator.keys.create("notes", START.timestamp())
+    second = emulator.keys.create("notes", START.timestamp() + 1)
     spki = [
         each.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         for each in (first, second)

@@ -3,7 +3,7 @@
 import json
 
 from shared.backends.azure.kusto import KustoEngine
-from tests.unit.shared.backends.azure.kusto_wire import END, PRIMARY, QUERY, Endpoint, endpoint, query_error
+from tests.unit.shared.backends.azure.kusto_wire import END, PRIMARY, QUERY, Endpoint, endpoint, get_query_error
 
 __all__ = ["endpoint"]  # the fixture
 
@@ -35,6 +35,6 @@ async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
 async def test_an_unreachable_endpoint_is_unavailable(endpoint: Endpoint) -> None:
     """A refused connection is UNAVAILABLE; plain http is accepted only for loopback addresses."""
     endpoint.close()
-    assert (await query_error(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
+    assert (await get_query_error(endpoint)).code == "QUERY_ENGINE_UNAVAILABLE"
     endpoint.url = "http://kusto.example"
-    assert "loopback" in (await query_error(endpoint)).detail
+    assert "loopback" in (await get_query_error(endpoint)).detail

@@ -14,7 +14,7 @@ from tests.unit.shared.backends.azure.kusto_wire import (
     build_failure,
     endpoint,
     execute_query,
-    query_error,
+    get_query_error,
 )
 
 __all__ = ["endpoint"]  # the fixture
@@ -42,7 +42,7 @@ __all__ = ["endpoint"]  # the fixture
 async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
     """If a reply with status 200 contains an error, it is raised instead of returning partial rows."""
     endpoint.answers(frames)
-    assert (await query_error(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
+    assert (await get_query_error(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
 
 
 @pytest.mark.parametrize("columns", [["a", "b"], "a, b"])
@@ -87,7 +87,7 @@ async def test_approximate_functions_are_returned(endpoint: Endpoint) -> None:
 async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
     """A query that returns several tables is rejected, because the first table alone would be incomplete."""
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
-    error = await query_error(endpoint)
+    error = await get_query_error(endpoint)
     assert (error.kind, error.code) == (Kind.INVALID, "QUERY_INVALID")
     assert "the query has 2 results; a query of the workspace must have one" in error.detail
 
@@ -105,7 +105,7 @@ async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
 async def test_the_error_names_the_operator_with_several_results(endpoint: Endpoint, text: str, rule: str) -> None:
     """The error names the operator that gives several results; the same word in a name or text is ignored."""
     endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
-    error = await query_error(endpoint, EngineQuery(text, {}, 10, 5))
+    error = await get_query_error(endpoint, EngineQuery(text, {}, 10, 5))
     assert error.detail.endswith(f"must have one: {rule}")
 
 
@@ -130,7 +130,7 @@ async def test_the_error_names_the_operator_with_several_results(endpoint: Endpo
 async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body: Any, kind: Kind, code: str) -> None:
     """A rejected query is an error of the caller; a failure of the engine is a 503 without details."""
     endpoint.answers(body, status)
-    error = await query_error(endpoint)
+    error = await get_query_error(endpoint)
     assert (error.kind, error.code) == (kind, code)
     assert "secret" not in error.detail
 
@@ -138,7 +138,7 @@ async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body:
 async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None:
     """The line of an error is a line of the caller's query, without the lines that the service inserts before it."""
     endpoint.answers(build_failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)
-    error = await query_error(endpoint)
+    error = await get_query_error(endpoint)
     assert (error.members["line"], error.members["column"]) == (1, 5)
     assert "[line:position=1:5]" in error.detail
 
@@ -146,6 +146,6 @@ async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None
 async def test_a_construct_that_only_data_explorer_supports_is_named(endpoint: Endpoint) -> None:
     """The error about a construct that only Data Explorer supports names the construct and where it can run."""
     endpoint.answers(build_failure("BadRequest_NotSupported", "Semantic error: EMB0001: 'fork' is not supported"), 400)
-    error = await query_error(endpoint)
+    error = await get_query_error(endpoint)
     assert error.code == "QUERY_INVALID"
     assert "'fork' is not supported. The query runs on Data Explorer only." in error.detail

@@ -64,7 +64,7 @@ class Ingestion:
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
 
-    def data_of_type(self, kind: str) -> list[dict[str, Any]]:
+    def list_items_of_type(self, kind: str) -> list[dict[str, Any]]:
         """Return the received telemetry items of a type."""
         return [each["data"]["baseData"] for each in self.envelopes if each["data"]["baseType"] == kind]
 
@@ -94,11 +94,13 @@ def test_spans_and_metrics_are_exported(ingestion: Ingestion) -> None:
     """The exporter is loaded some time after the start, and then exports spans and metrics."""
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     assert run_program(GIVEN=address) == ["True", "False", "False", "True"]
-    assert [each["name"] for each in ingestion.data_of_type("RemoteDependencyData")] == [
+    assert [each["name"] for each in ingestion.list_items_of_type("RemoteDependencyData")] == [
         "a request",
         "an unsampled request",
     ]
-    metrics = {name["name"]: name["value"] for each in ingestion.data_of_type("MetricData") for name in each["metrics"]}
+    metrics = {
+        name["name"]: name["value"] for each in ingestion.list_items_of_type("MetricData") for name in each["metrics"]
+    }
     assert metrics["workspace.ingest.events"] == 3
     assert metrics["workspace.ingest.lag"] == 0.5
     assert {each["iKey"] for each in ingestion.envelopes} == {KEY}
@@ -112,8 +114,8 @@ def test_sampler_settings_of_the_host_change_nothing(ingestion: Ingestion) -> No
     address = f"InstrumentationKey={KEY};IngestionEndpoint=http://127.0.0.1:{ingestion.server.server_port}/"
     settings = {"OTEL_TRACES_SAMPLER": "microsoft.fixed_percentage", "OTEL_TRACES_SAMPLER_ARG": "1.0"}
     assert run_program(GIVEN=address, PYTHONWARNINGS="error", **settings) == ["True", "False", "False", "True"]
-    assert len(ingestion.data_of_type("RemoteDependencyData")) == 2
-    assert ingestion.data_of_type("MetricData")
+    assert len(ingestion.list_items_of_type("RemoteDependencyData")) == 2
+    assert ingestion.list_items_of_type("MetricData")
 
 
 def test_nothing_is_exported_without_a_connection_string() -> None:

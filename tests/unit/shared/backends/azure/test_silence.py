@@ -100,7 +100,7 @@ class StuckProducer:
 
 
 @pytest.fixture
-async def silence() -> AsyncIterator[SilentServer]:
+async def silent_server() -> AsyncIterator[SilentServer]:
     """Return a running server that never replies."""
     running = SilentServer()
     await running.start()
@@ -118,48 +118,50 @@ def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
         assert secret not in told
 
 
-async def check_fails(work: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
+async def check_fails(call: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
     """Check that a call fails within its timeout, with this error code."""
     with pytest.raises(WorkspaceError) as told:
         async with asyncio.timeout(GIVEN_UP):
-            await work()
+            await call()
     assert (told.value.kind, told.value.code) == (kind, code)
 
 
-async def test_a_query_times_out(silence: SilentServer) -> None:
+async def test_a_query_times_out(silent_server: SilentServer) -> None:
     """If the reply to a query is missing or endless, the query fails after its timeout plus a margin."""
-    for silence.drips in (False, True):
-        engine = KustoEngine(silence.url, "Telemetry", margin_seconds=SHORT)
+    for silent_server.drips in (False, True):
+        engine = KustoEngine(silent_server.url, "Telemetry", margin_seconds=SHORT)
         await check_fails(lambda engine=engine: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)  # type: ignore[misc]  # bound now
         await engine.close()
-    assert silence.connections == 2
+    assert silent_server.connections == 2
 
 
-async def test_signing_in_to_the_query_engine_times_out(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_signing_in_to_the_query_engine_times_out(
+    silent_server: SilentServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the token endpoint or the cluster does not reply, a query fails after its timeout."""
-    monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
+    monkeypatch.setenv("IDENTITY_ENDPOINT", silent_server.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
-    engine = KustoEngine(f"https://{silence.host}", "Telemetry", margin_seconds=SHORT)
+    engine = KustoEngine(f"https://{silent_server.host}", "Telemetry", margin_seconds=SHORT)
     await check_fails(lambda: engine.execute(QUERY), "QUERY_TIMEOUT", Kind.TIMEOUT)
     await engine.close()
-    assert silence.connections >= 1
+    assert silent_server.connections >= 1
 
 
-async def test_an_identity_request_times_out(silence: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_identity_request_times_out(silent_server: SilentServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request for an identity's token has a timeout and few retries."""
-    monkeypatch.setenv("IDENTITY_ENDPOINT", silence.url)
+    monkeypatch.setenv("IDENTITY_ENDPOINT", silent_server.url)
     monkeypatch.setenv("IDENTITY_HEADER", "x")
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
     async with create_app_credential("", connect_seconds=SHORT, read_seconds=SHORT) as credential:
         with pytest.raises(AzureError):
             async with asyncio.timeout(GIVEN_UP):
                 await credential.get_token("https://vault.azure.net/.default")
-    assert 1 <= silence.connections <= 3
+    assert 1 <= silent_server.connections <= 3
 
 
-async def test_blob_storage_requests_time_out(silence: SilentServer) -> None:
+async def test_blob_storage_requests_time_out(silent_server: SilentServer) -> None:
     """Each attempt of a request to Blob Storage has a timeout."""
-    connection_string = f"AccountName=a;AccountKey={KEY};BlobEndpoint={silence.url}/a"
+    connection_string = f"AccountName=a;AccountKey={KEY};BlobEndpoint={silent_server.url}/a"
     account = BlobAccount("", connection_string=connection_string, retries=1, read_seconds=SHORT)
     await check_fails(AzureBlobStore(account, "cold").check, "BLOB_STORE_UNAVAILABLE")
     await check_fails(lambda: AzureBlobStore(account, "cold").read("x"), "BLOB_STORE_UNAVAILABLE")
@@ -167,9 +169,9 @@ async def test_blob_storage_requests_time_out(silence: SilentServer) -> None:
     await account.close()
 
 
-async def test_web_pubsub_requests_time_out(silence: SilentServer) -> None:
+async def test_web_pubsub_requests_time_out(silent_server: SilentServer) -> None:
     """Requests to Web PubSub, including its lists, have a timeout."""
-    service = WebPubSub(silence.url, "live", ACCESS_KEY, seconds=SHORT)
+    service = WebPubSub(silent_server.url, "live", ACCESS_KEY, seconds=SHORT)
     await check_fails(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
     await check_fails(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")
     await check_fails(lambda: anext(aiter(service.list_streams("g"))), "LIVE_STREAM_UNAVAILABLE")
@@ -183,39 +185,39 @@ async def test_event_hub_requests_time_out() -> None:
     await sender.close()
 
 
-async def test_key_vault_requests_time_out(silence: SilentServer) -> None:
+async def test_key_vault_requests_time_out(silent_server: SilentServer) -> None:
     """Each attempt of a request to Key Vault, for a signature or a key, has a timeout."""
     options = {"connection_timeout": SHORT, "read_timeout": SHORT, "retry_total": 1}
-    vault = Vault(f"https://{silence.host}", credential=Tokens(), options=options)
+    vault = Vault(f"https://{silent_server.host}", credential=Tokens(), options=options)
     await check_fails(
         lambda: call_vault(lambda: vault.check_key("k"), "SIGNING_KEY_UNAVAILABLE", "k"), "SIGNING_KEY_UNAVAILABLE"
     )
     await vault.close()
 
 
-async def test_workspace_account_requests_time_out(silence: SilentServer) -> None:
+async def test_workspace_account_requests_time_out(silent_server: SilentServer) -> None:
     """Requests to the Cosmos DB account of the workspace have a timeout."""
-    account = CosmosAccount(silence.url, "workspace", key=KEY, read_seconds=SHORT)
+    account = CosmosAccount(silent_server.url, "workspace", key=KEY, read_seconds=SHORT)
     await check_fails(lambda: account.open_container(CONTAINERS[0].name), "PROVENANCE_UNAVAILABLE")
     await account.close()
 
 
-async def test_data_store_requests_time_out(silence: SilentServer) -> None:
+async def test_data_store_requests_time_out(silent_server: SilentServer) -> None:
     """Requests to the Cosmos DB accounts of data stores and to Resource Manager have a timeout."""
-    accounts = DataAccounts({PLACE.store: DataAccount(silence.url, "s", "g", "n", key=KEY)}, read_seconds=SHORT)
+    accounts = DataAccounts({PLACE.store: DataAccount(silent_server.url, "s", "g", "n", key=KEY)}, read_seconds=SHORT)
     table = Table(PLACE, AccountContainer("workorders", "/line"))
     await check_fails(lambda: accounts.open_container(table), "DATA_STORE_UNAVAILABLE")
     await accounts.close()
 
 
-async def test_identity_provider_requests_time_out(silence: SilentServer) -> None:
+async def test_identity_provider_requests_time_out(silent_server: SilentServer) -> None:
     """Requests for discovery and keys share one timeout.
 
     After a failure, further calls fail at once for ten seconds.
     """
-    for silence.drips in (False, True):
-        before = silence.connections
-        provider = HttpOpenIdProvider(f"{silence.url}/.well-known/openid-configuration", seconds=SHORT)
+    for silent_server.drips in (False, True):
+        before = silent_server.connections
+        provider = HttpOpenIdProvider(f"{silent_server.url}/.well-known/openid-configuration", seconds=SHORT)
         await check_fails(lambda provider=provider: provider.find_public_key("k"), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # bound now
         await check_fails(lambda provider=provider: provider.load_issuer(), "IDENTITY_PROVIDER_UNAVAILABLE")  # type: ignore[misc]  # the same
-        assert silence.connections == before + 1
+        assert silent_server.connections == before + 1

@@ -86,13 +86,13 @@ async def test_a_folder_removed_meanwhile_is_created_again(
     folder, removals = tmp_path / "downloads" / "j1", [1, 2]
     make = Path.mkdir
 
-    def make_and_lose(path: Path, *arguments: Any, **options: Any) -> None:
+    def create_then_remove(path: Path, *arguments: Any, **options: Any) -> None:
         make(path, *arguments, **options)
         if path == folder and removals:
             removals.pop()
             path.rmdir()
 
-    monkeypatch.setattr(Path, "mkdir", make_and_lose)
+    monkeypatch.setattr(Path, "mkdir", create_then_remove)
     if method == "create":
         assert await store.create("j1/1.csv", b"x")
     else:

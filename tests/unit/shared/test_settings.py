@@ -35,7 +35,7 @@ def test_public_url_is_an_origin(value: str, expected: str) -> None:
         "https://plant.example//",
     ],
 )
-def test_other_public_urls_are_rejected(value: str) -> None:
+def test_public_urls_with_more_than_an_origin_are_rejected(value: str) -> None:
     """A PUBLIC_URL with more than an origin is rejected with the setting's name."""
     with pytest.raises(ValidationError, match="PUBLIC_URL"):
         Settings.read({"PUBLIC_URL": value})

@@ -88,7 +88,7 @@ async def test_a_token_has_the_creators_of_its_key(workspace: Workspace) -> None
 
 
 async def test_services_count_as_the_creators_of_their_keys(workspace: Workspace) -> None:
-    """The creator of a service's API key counts as the service in decisions; the creator of a person's key does not."""
+    """In decisions, the creator of a service's API key also counts as the service; for a person's key it is not so."""
     lineage = CredentialLineage(workspace.store)
     for member in (SERVICE, EDITOR):
         await workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])

@@ -53,7 +53,7 @@ async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("via", [CredentialKind.CLIENT_CREDENTIALS, CredentialKind.LINK])
-async def test_other_credentials_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
+async def test_client_credentials_and_sign_in_links_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
     """Tokens from client credentials or sign-in links have no sign-in, nor have tokens that are requested with them."""
     token = await issue_token(workspace, await issue_token(workspace, build_caller(via)))
     assert token.sign_in == NO_SIGN_IN
@@ -66,7 +66,7 @@ async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspac
     assert (await issue_token(workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
 
 
-async def test_token_that_is_not_personal_stays_so(workspace: Workspace) -> None:
+async def test_tokens_of_a_token_that_is_not_personal_are_not_personal(workspace: Workspace) -> None:
     """If another person created a member's API key, its tokens and all tokens requested with them are not personal."""
     first = await issue_token(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
     second = await issue_token(workspace, first)

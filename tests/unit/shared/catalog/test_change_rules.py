@@ -290,7 +290,7 @@ def test_rights_that_the_member_has_lost_do_not_count(user: str) -> None:
     assert get_error([build_change(MEMBER, "viewer@p", name="V")], caller).code == "ACCESS_RIGHT_MISSING"
 
 
-def test_a_reference_to_an_unknown_item_from_before_does_not_block_other_changes() -> None:
+def test_an_earlier_reference_to_an_unknown_item_blocks_no_changes() -> None:
     """If an unchanged item has a reference to an unknown item, other items can still be changed."""
     dangling = build_item(SURFACE, "old", lookup="old", name="Old", connections=["lost"])
     stored = StoredCatalog(4, (*STORED.items, dangling))

@@ -260,7 +260,7 @@ def test_violation_is_reported_at_its_field(old: str, new: str, message: str) ->
     ],
 )
 def test_unusual_valid_documents_are_accepted(old: str, new: str) -> None:
-    """A query's path may be its lookup, a disabled member may have approved, and defaults may have any type."""
+    """A query's API path may be its lookup (id in URLs), approvers may be disabled, and defaults may have any type."""
     assert load_document(replace_in_document(old, new), "w.yaml").workspace.id == "plant-a"
 
 

@@ -59,7 +59,7 @@ def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[lis
 @pytest.mark.parametrize("queries", ["off", "required"])
 @pytest.mark.parametrize("declared", [APPROVAL, SIGNED])
 def test_a_stored_signature_stays(declared: dict[str, Any], queries: str) -> None:
-    """If a document repeats a query's approval without its signature, the stored signature stays."""
+    """If a document repeats a query's approval, with or without its signature, the stored signature stays."""
     stored = apply_to_catalog(build_document(SIGNED, queries=queries))
     assert list_changes(build_document(declared, queries=queries), stored) == [[], []]
 

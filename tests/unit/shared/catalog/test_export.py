@@ -51,7 +51,7 @@ def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: W
 
 
 def test_an_approver_without_the_right_stays_in_the_export() -> None:
-    """If a member lost the right after approving a query, the approval is exported, and the export plans no changes."""
+    """If a member lost the right after approving a query, the approval is exported, and the plan has no changes."""
     document = WorkspaceDocument.model_validate(
         {
             "workspace": {"id": "plant-a", "name": "A"},

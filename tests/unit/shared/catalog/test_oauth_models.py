@@ -37,7 +37,7 @@ def test_a_client_is_declared() -> None:
         {"secret": "x"},
     ],
 )
-def test_other_clients_are_rejected(members: dict[str, Any]) -> None:
+def test_invalid_clients_are_rejected(members: dict[str, Any]) -> None:
     """An OAuth client is rejected if its id is a URL, a redirect URI is invalid, or it has a secret."""
     with pytest.raises(ValidationError):
         OAuthClient.model_validate(CLIENT | members)

@@ -79,7 +79,7 @@ async def test_an_unavailable_log_stops_the_flush() -> None:
     assert (outbox.log, outbox.announced) == ([], [])
 
 
-async def test_a_rejected_event_blocks_no_other() -> None:
+async def test_a_rejected_event_blocks_no_other_event() -> None:
     """If a chain rejects an event, it stays pending, and its error is raised after other events are appended."""
     outbox = Outbox([build_event("1", "a"), build_event("2", "b"), build_event("3", "a")], {"1": Kind.INVALID})
     with pytest.raises(WorkspaceError):

@@ -145,7 +145,7 @@ def test_durations_of_fixed_length_are_parsed(text: str, expected: timedelta) ->
         "P99999999999D",
     ],
 )
-def test_other_durations_are_rejected(text: str) -> None:
+def test_durations_of_variable_length_are_rejected(text: str) -> None:
     """Years, months and other text raise a ValueError."""
     with pytest.raises(ValueError, match=r"must be|expected|no fixed length"):
         parse_duration(text)

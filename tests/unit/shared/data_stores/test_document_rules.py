@@ -24,7 +24,7 @@ def test_an_id_is_limited_in_bytes(document_id: str) -> None:
 
 
 @pytest.mark.parametrize("document_id", ["", 7, None, "a/b", "a\\b", "a?", "a#", "a\n", ".", "..", "a ", "ü" * 512])
-def test_other_ids_are_rejected(document_id: Any) -> None:
+def test_ids_that_urls_cannot_contain_are_rejected(document_id: Any) -> None:
     """An id that cannot be part of a document's URL is rejected."""
     with pytest.raises(WorkspaceError) as raised:
         check_document_id(document_id, "documentId")

@@ -131,7 +131,7 @@ async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
     }
 
 
-async def test_other_letter_case_is_unknown() -> None:
+async def test_names_in_other_letter_case_are_unknown() -> None:
     """A name in wrong letter case is rejected with an error that contains the correct name."""
     assert await get_errors("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",

@@ -37,7 +37,7 @@ def test_text_is_recognised(head: bytes, name: str, start: int) -> None:
         ("time".encode("utf-16-le"), "without a byte order mark"),
     ],
 )
-def test_other_files_are_rejected_with_advice(head: bytes, reason: str) -> None:
+def test_files_that_are_not_text_are_rejected_with_advice(head: bytes, reason: str) -> None:
     """A file that is empty, binary, compressed or in another encoding is rejected with advice."""
     with pytest.raises(FileRejectedError, match=reason):
         detect_encoding(head)

@@ -74,7 +74,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-async def test_a_damaged_item_is_reported_and_hides_no_other(
+async def test_a_damaged_item_is_reported_and_hides_no_other_item(
     store: CosmosChainStore, container: ContainerProxy, name: str
 ) -> None:
     """Verification fails at a damaged item; queries return all other records, or a placeholder if there are none."""

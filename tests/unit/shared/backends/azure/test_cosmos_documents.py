@@ -205,7 +205,7 @@ async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosSe
     assert sum(fault.applied for fault in faults) > 10, f"seed {seed}"
 
 
-async def test_documents_of_other_writers_are_returned_clean(server: CosmosServer, store: CosmosDocumentStore) -> None:
+async def test_returned_documents_have_no_system_properties(server: CosmosServer, store: CosmosDocumentStore) -> None:
     """A returned document contains no properties of Cosmos DB, but its own members with similar names."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)

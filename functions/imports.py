@@ -1,4 +1,4 @@
-"""Assignment of a file's columns (or NDJSON properties) to the time, the ids and the payload of a message."""
+"""HTTP operations on imports of earlier telemetry: create, preview, start, list, get, cancel."""
 
 from collections.abc import Mapping
 from datetime import datetime

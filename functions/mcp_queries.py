@@ -89,7 +89,7 @@ _NAMES: Final = _ToolNames()
 
 
 def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callable[[], Tool]]:
-    """Return functions that build tools, by tool name: one tool runs any query, the others one approved query each."""
+    """Return functions that build tools, by tool name: one tool for any query, and one for each approved query."""
     builders = {name: partial(_build_tool, name, query) for name, query in _NAMES.find_queries(catalog).items()}
     return {_GENERAL: partial(_build_general_tool, execute), **builders}
 

@@ -227,14 +227,14 @@ def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple
         WorkspaceError: INVALID with the name of each argument that has another type, because its text in a query string
             could mean another value.
     """
-    texts = {name: _to_text(value, types[name]) for name, value in values.items()}
+    texts = {name: _to_query_text(value, types[name]) for name, value in values.items()}
     wrong = [name for name, text in texts.items() if text is None]
     if wrong:
         raise invalid_fields([FieldError(name, _EXPECTED[types[name]]) for name in wrong])
     return [(name, text) for name, text in texts.items() if text is not None]
 
 
-def _to_text(value: Any, kind: str) -> str | None:
+def _to_query_text(value: Any, kind: str) -> str | None:
     if kind == "string":
         return value if isinstance(value, str) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:

@@ -13,7 +13,7 @@ MIN_IN_THREAD: Final = 50
 
 
 class SerializedItems[Version: tuple[Any, ...]]:
-    """Cache of the JSON texts of catalog items; texts of removed items are dropped.
+    """Cache of the JSON texts of catalog items, which holds at most as many texts as a caller allows.
 
     Args:
         to_json: builds the JSON object of an item from the item's version, which contains everything on which the
@@ -25,16 +25,17 @@ class SerializedItems[Version: tuple[Any, ...]]:
         self._cache: dict[str, tuple[Version, bytes]] = {}
 
     async def serialize(
-        self, versions: Sequence[tuple[str, Version]], catalog_size: int, runtime: Runtime
+        self, versions: Sequence[tuple[str, Version]], max_cached_texts: int, runtime: Runtime
     ) -> list[bytes]:
         """Return the JSON texts of catalog items; a text is built again only if the item's version has changed.
 
         Args:
             versions: key and current version of each item.
-            catalog_size: number of items in the catalog, which is the maximum number of cached texts.
+            max_cached_texts: number of cached texts, such as the number of items in the catalog, above which the cache
+                is emptied, because it contains texts of removed items.
             runtime: source of worker threads.
         """
-        if len(self._cache) > catalog_size:
+        if len(self._cache) > max_cached_texts:
             self._cache.clear()
         found = [self._find_text(key, version) for key, version in versions]
         missing = [pair for pair, text in zip(versions, found, strict=True) if text is None]

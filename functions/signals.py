@@ -65,12 +65,12 @@ async def _find_connection(lookup: str) -> Connection:
 async def _query_payloads(lookup: str, period: str) -> EngineResult:
     engine = services().queries.engine
     try:
-        return await engine.execute(_build_query(lookup, period, _MESSAGES))
+        return await engine.execute(_build_payload_query(lookup, period, _MESSAGES))
     except WorkspaceError as error:
         if error.code != _TOO_LARGE:
             raise
-        return await engine.execute(_build_query(lookup, period, _LARGE_MESSAGES))
+        return await engine.execute(_build_payload_query(lookup, period, _LARGE_MESSAGES))
 
 
-def _build_query(lookup: str, period: str, limit: int) -> EngineQuery:
+def _build_payload_query(lookup: str, period: str, limit: int) -> EngineQuery:
     return EngineQuery(_KQL.format(period=period, limit=limit), {"lookup": lookup}, limit, _TIMEOUT_SECONDS)

@@ -145,10 +145,10 @@ def _find_unknown(kind: str, lookups: Sequence[str], known: Collection[str]) -> 
 @make_idempotent
 async def create_webhook(call: Call[Any, WebhookBody]) -> Reply:
     """Create a webhook and return its secret, which no later reply contains."""
-    made = await services().webhook_endpoints.service.create(
+    created = await services().webhook_endpoints.service.create(
         call.principal.member_id, _to_definition(call.body), append_id=call.append_id
     )
-    return _build_secret_reply(made, 201)
+    return _build_secret_reply(created, 201)
 
 
 @GROUP.endpoint("GET", f"{_ROUTE}/event-types", right=_RIGHT, docs=replies.EVENT_TYPES)
@@ -204,10 +204,10 @@ async def delete_webhook(call: Call) -> Reply:
 @make_idempotent
 async def rotate_webhook_secret(call: Call) -> Reply:
     """Create a new signing secret for a webhook and return it; for 24 hours the previous secret signs, too."""
-    made = await services().webhook_endpoints.service.rotate_secret(
+    created = await services().webhook_endpoints.service.rotate_secret(
         call.principal.member_id, call.path["id"], parse_condition(call.request), append_id=call.append_id
     )
-    return _build_secret_reply(made, 200)
+    return _build_secret_reply(created, 200)
 
 
 @GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/test", right=_RIGHT, docs=replies.SENT)
@@ -298,9 +298,9 @@ def _build_reply(endpoint: WebhookEndpoint) -> Reply:
     return json_reply(_webhook_to_json(endpoint), 200, {"ETag": endpoint.etag})
 
 
-def _build_secret_reply(made: EndpointSecret, status: int) -> Reply:
-    headers = {"ETag": made.endpoint.etag, "Cache-Control": "no-store"}
-    return json_reply({**_webhook_to_json(made.endpoint), "secret": made.secret}, status, headers)
+def _build_secret_reply(created: EndpointSecret, status: int) -> Reply:
+    headers = {"ETag": created.endpoint.etag, "Cache-Control": "no-store"}
+    return json_reply({**_webhook_to_json(created.endpoint), "secret": created.secret}, status, headers)
 
 
 def _delivery_to_json(delivery: Delivery) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _LONGEST_PAUSE_SECONDS: Final = 10.0
 
 
 async def load_modules(runtime: Runtime, *names: str) -> None:
-    """Import modules in a worker thread; return at once if all modules are already imported.
+    """Import modules in a worker thread; do nothing if all of them are already imported.
 
     Large libraries take up to a second to import, so the first request that needs them loads them.
 

@@ -27,7 +27,7 @@ _RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """Reader of a partition, for the metadata of a trigger: names of the partition, event hub and consumer group."""
+    """Names of the partition that a trigger function reads, of its event hub and of its consumer group."""
 
     function: str
     hub: str

@@ -81,7 +81,7 @@ class Uploads:
             case "PUT", "block":
                 await upload.put_block(_parse_block_id(query.get("blockid", "")), receive)
             case "PUT", "blocklist":
-                blocks = _parse_block_list(await _read_list(receive))
+                blocks = _parse_block_list(await _read_block_list(receive))
                 await asyncio.to_thread(upload.join, blocks)
             case "GET", "blocklist":
                 return 200, await asyncio.to_thread(upload.format_block_list)
@@ -225,7 +225,7 @@ def _flush_file(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-async def _read_list(receive: Receive) -> str:
+async def _read_block_list(receive: Receive) -> str:
     parts = bytearray()
     more = True
     while more:

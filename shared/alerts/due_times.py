@@ -38,8 +38,8 @@ def compute_next_due(rule: AlertRule, at: datetime) -> datetime:
 def is_due(rule: AlertRule, revision: str, state: RuleState | None, at: datetime) -> bool:
     """Return whether an alert rule must be evaluated now.
 
-    A new or changed rule is due at once. A rule is also due if its stored due time is later than one interval from now:
-    the clock was set back.
+    A new or changed rule is due immediately. A rule is also due if its stored due time is later than one interval from
+    now: the clock was set back.
 
     Args:
         rule: alert rule, which defines the interval of its evaluations.

@@ -53,9 +53,10 @@ class Alert(BaseModel):
     Attributes:
         id: unique id; if the condition ends and later holds again, a new alert is created.
         rule: lookup (id in URLs) of the alert rule.
-        name: name of the rule when the alert began to fire; ``severity``, ``surface`` and ``runbook_url`` are of the
-            same time.
-        value: group's value in the newest evaluation; for rules with many alerts, at the last change of state.
+        name: name of the rule when the alert began to fire; ``severity``, ``surface`` and ``runbook_url`` are the
+            values of the rule at the same time.
+        value: group's value in the newest evaluation; for rules with many alerts, the value at the alert's last change
+            of state.
         started_at: time at which the condition began to hold.
         marks: steps that remain to be done since the alert was stored; see :class:`Mark`.
     """
@@ -102,7 +103,7 @@ class RuleState(BaseModel):
         revision: revision of the definition that was evaluated.
         due_at: time of the next evaluation.
         error: reason why the newest evaluation failed; None if it succeeded.
-        error_alert: alert that notifies about the failure; not in the list of alerts.
+        error_alert: alert that notifies about the failure; callers do not get it in the list of alerts.
         firing: number of firing alerts.
         pending: number of pending alerts.
         has_marks: True if an alert of this rule has marks, so that work is not yet done.

@@ -28,7 +28,7 @@ class RuleRecord:
 
 @dataclass(frozen=True, slots=True)
 class AlertPlace:
-    """Position in the list of alerts, which is sorted by start, newest first, and then by id."""
+    """Position in the list of alerts, which is sorted by start time, newest first, and then by id."""
 
     started_at: str
     alert_id: str
@@ -44,7 +44,7 @@ class AlertFilter:
 
 
 class AlertStore(Protocol):
-    """Storage of alerts and of the states of alert rules, shared by all instances.
+    """Storage of alerts and of the states of alert rules, shared by all instances of the service.
 
     Every method raises WorkspaceError UNAVAILABLE ``ALERTS_UNAVAILABLE`` if the store does not respond.
     """

@@ -1,7 +1,8 @@
 """Scheduler that evaluates alert rules when they are due.
 
-Only the instance with the lease of the background job runs the scheduler. If an instance loses the lease during a run,
-the store rejects its results by the token of the rule's record. So each due time of a rule has one stored evaluation.
+Only the instance of the service that holds the lease of the background job runs the scheduler. If an instance loses the
+lease during a run, the store rejects its results, because the token of the rule's record has changed. So each due time
+of a rule has one stored evaluation.
 """
 
 import asyncio

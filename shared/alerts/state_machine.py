@@ -63,7 +63,10 @@ def advance_alerts(
 
 
 def end_alert(alert: Alert, at: datetime, changes: Transitions) -> None:
-    """Add the end of an active alert to ``changes``: resolve a firing or acknowledged alert, delete any other."""
+    """Add the end of an active alert to ``changes``.
+
+    A pending alert that nobody has acknowledged is deleted; every other alert becomes resolved.
+    """
     if alert.state is AlertState.PENDING and alert.acknowledged_by is None:
         changes.deletes.append(alert.id)
         return

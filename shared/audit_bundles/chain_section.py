@@ -280,7 +280,7 @@ class ChainSection:
         yield b"]"
 
 
-def get_chain(each: BundledChain) -> ChainKey:
+def get_chain_key(bundled: BundledChain) -> ChainKey:
     """Convert a chain that a bundle request lists to its chain key."""
     return ChainKey(Target(each.target), each.scope_key)
 

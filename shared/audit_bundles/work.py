@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shared.audit_bundles.bundle_file import KEY_SET, MANIFEST, README, REPORT, VERIFIER_KEY, BundleFile
-from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, get_chain
+from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, get_chain_key
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_space
 from shared.downloads.expiry import build_job_prefix, remove_files, remove_unused_files
@@ -231,7 +231,7 @@ class BundleRunner:
             for number, each in enumerate(bundle.chains, start=1):
                 section = ChainSection(
                     self._sources,
-                    get_chain(each),
+                    get_chain_key(each),
                     build_filters(bundle),
                     number,
                     watch.check,
@@ -248,7 +248,7 @@ class BundleRunner:
             }
             await file.write(MANIFEST, encode_jcs(manifest))
             await self._write_keys(file, bundle)
-            selections = [(get_chain(each), build_filters(bundle)) for each in bundle.chains]
+            selections = [(get_chain_key(each), build_filters(bundle)) for each in bundle.chains]
             report = render_bundle_report(self._sources.store, manifest, selections, self._runtime)
             await file.write_parts(REPORT, report)
             await file.write(README, build_readme(manifest, file.digests))

@@ -53,7 +53,7 @@ class KeyUsageRecorder:
     def record(self, key: ApiKey, at: datetime) -> None:
         """Store the time of an API key's use in the background, unless a recent use is stored.
 
-        Return at once and never raise.
+        Return without waiting for the write, and never raise an error.
         """
         last = self._recorded.get(key.key_id, key.last_used_at)
         if last is not None and (at - last).total_seconds() < ACCURACY_SECONDS:

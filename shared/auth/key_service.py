@@ -191,9 +191,9 @@ class ApiKeys:
         return creators if creators or caller.personal else None
 
     async def _check_sign_in(self, caller: Principal) -> None:
-        """Raise an error without a recent sign-in if signatures are required.
+        """Raise an error if the workspace requires signatures and the caller has not signed in recently.
 
-        The reason: an old token could otherwise create a key that signs.
+        Otherwise, a person could create a key with an old token, and then sign with this key.
         """
         max_age = (await self._directory.get_team()).max_sign_in_age
         if max_age is not None and caller.via is not CredentialKind.API_KEY:
@@ -234,14 +234,14 @@ def _select_rights(
     errors = [
         FieldError("rights", f"{right}: {lacking}")
         for right in sorted(set(requested))
-        if (lacking := _describe_lack(right, caller, owner))
+        if (lacking := _describe_missing_right(right, caller, owner))
     ]
     if errors:
         raise invalid_fields(errors)
     return frozenset(requested)
 
 
-def _describe_lack(right: AccessRight, caller: Principal, owner: TeamMember) -> str:
+def _describe_missing_right(right: AccessRight, caller: Principal, owner: TeamMember) -> str:
     """Return which party lacks a right: the caller or the key's principal; an empty text if both have the right."""
     lacks = right not in caller.rights, right not in owner.access_rights
     match lacks:

@@ -49,12 +49,12 @@ class TeamMember(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CredentialCutoff:
-    """Times that end the credentials of a team member: older credentials stay invalid. None if there is no such time.
+    """Times that end the credentials of a team member: credentials from before these times stay invalid.
 
     Attributes:
-        keys: API keys created before this time are invalid: the time of the member's last removal.
-        tokens: tokens issued before this time are invalid: the time at which the member was last disabled, enabled or
-            removed.
+        keys: time of the member's last removal; API keys created before it are invalid. None if there is no such time.
+        tokens: time at which the member was last disabled, enabled or removed; tokens issued before it are invalid.
+            None if there is no such time.
     """
 
     keys: datetime | None = None
@@ -95,7 +95,7 @@ class Team:
     def find_key_end(self, key: "ApiKey") -> datetime | None:
         """Return the time at which an API key became invalid, by its revocation or its member's removal.
 
-        Return None if it is valid.
+        Return None if the key is valid.
         """
         cutoff = self.cutoffs.get(key.principal, NO_CUTOFF).keys
         removed_at = cutoff if cutoff is not None and key.created_at <= cutoff else None
@@ -119,8 +119,8 @@ class ApiKey:
         digest: SHA-256 of salt and secret.
         rights: rights to which the key is restricted; None for all rights of its principal.
         last_used_at: time of the last use, accurate to about a minute.
-        creators: members, other than the principal, who created the key, or the credential with which the key was
-            created; None if unknown, because an earlier version created the key.
+        creators: members, other than the principal, who created the key or the credential with which the key was
+            created. None if they are unknown, because an earlier version of the service created the key.
         binding: connections and devices to which the key is bound; None for a key that is not bound.
     """
 

@@ -1,6 +1,6 @@
 """Sign-in of a person from which a token descends: its time, its methods and its id.
 
-Tokens contain these values as the claims ``auth_time``, ``amr`` and ``sid`` of a token (OpenID Connect Core).
+Tokens contain these values as the claims ``auth_time``, ``amr`` and ``sid`` (OpenID Connect Core).
 """
 
 import hashlib
@@ -32,7 +32,7 @@ class SignIn:
     """Sign-in of a person with an API key or an Entra ID account.
 
     Attributes:
-        at: time of the sign-in in whole seconds; None if unknown, so that it proves no recent sign-in.
+        at: time of the sign-in in whole seconds; None if unknown; the sign-in then never counts as recent.
         methods: authentication methods (RFC 8176).
         sign_in_id: id of the sign-in, which all tokens that descend from it share; empty if the time is unknown.
     """

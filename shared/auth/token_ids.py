@@ -29,7 +29,7 @@ def build_token_id(runtime: Runtime, issued_at: datetime) -> str:
 def read_issue_time(token_id: str) -> datetime | None:
     """Read a token's time of issue from its id, accurate to a microsecond; None if the id does not contain the time.
 
-    Only tokens of earlier versions have such ids.
+    Only tokens that earlier versions of the service issued have ids without the time.
     """
     if not _VERSION_7.fullmatch(token_id):
         return None

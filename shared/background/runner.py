@@ -86,7 +86,7 @@ class BackgroundJob:
         name: unique name; the same in all versions of the service, because it is the key of the job in the store.
         schedule: times at which the job is due.
         run: does the work of the job; called once each time the job is due. It must be idempotent, because a run is
-            repeated after a crash. If it returns :data:`UNFINISHED`, the job is due again at once.
+            repeated after a crash. If it returns :data:`UNFINISHED`, the job is due again immediately.
     """
 
     name: str
@@ -132,7 +132,7 @@ class BackgroundRunner:
             await asyncio.wait([self._running[job.name] for job in due], timeout=WAIT_SECONDS)
 
     async def close(self) -> None:
-        """Cancel the running jobs; another instance can run them at once."""
+        """Cancel the running jobs, so that another instance of the service can run them immediately."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()

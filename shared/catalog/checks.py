@@ -74,7 +74,7 @@ def _check_tier_limits(sections: Sections) -> Iterator[Finding]:
 
 def _check_reason_categories(sections: Sections) -> Iterator[Finding]:
     policy = sections.head.policies.provenance if sections.head else None
-    yield from _find_repeated(
+    yield from _find_repeated_names(
         ("policies", "provenance", "reasonCategories"), policy.reason_categories if policy else ()
     )
 
@@ -86,10 +86,10 @@ def _check_signatures(sections: Sections) -> Iterator[Finding]:
     at = ("policies", "signatures")
     if policies.provenance is None:
         yield from (((*at, kind), "needs policies.provenance") for kind in policies.signatures.required_kinds)
-    yield from _find_repeated((*at, "meanings"), policies.signatures.meanings)
+    yield from _find_repeated_names((*at, "meanings"), policies.signatures.meanings)
 
 
-def _find_repeated(at: Path, names: Iterable[str]) -> Iterator[Finding]:
+def _find_repeated_names(at: Path, names: Iterable[str]) -> Iterator[Finding]:
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
@@ -156,7 +156,7 @@ def _check_surfaces(sections: Sections) -> Iterator[Finding]:
         for place, name in enumerate(surface.connections):
             if name not in known:
                 yield (*at, place), f"unknown connection: {name}"
-        yield from _find_repeated(at, surface.connections)
+        yield from _find_repeated_names(at, surface.connections)
 
 
 def _check_queries(sections: Sections) -> Iterator[Finding]:

@@ -64,8 +64,8 @@ def plan_document(
         existing: catalog keys of undeclared containers that exist in their Cosmos DB account; they are retained.
 
     Raises:
-        WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; INVALID for another tier or other limits; the errors of
-            :func:`shared.catalog.change_rules.check_changes`.
+        WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; INVALID if the document changes the tier or the limits of the
+            workspace; the errors of :func:`shared.catalog.change_rules.check_changes`.
     """
     declared = items_from_document(document)
     tag = _compute_plan_tag(declared, stored, existing)

@@ -1,4 +1,4 @@
-"""Models of the policy for electronic signatures, and of the signatures that decisions about warm queries hold."""
+"""Models of the policy for electronic signatures, and of the signatures that decisions about warm queries contain."""
 
 from collections.abc import Iterator
 from enum import StrEnum

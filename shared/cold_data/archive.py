@@ -1,10 +1,11 @@
 """Telemetry archive: stores each batch of impulses (telemetry messages), and later merges the blobs of past hours.
 
 :class:`Archive` stores one blob per trigger batch, connection and hour. Readers are fastest with one blob per hour and
-connection, so a background job, :class:`Compactor`, merges them. A run performs one of two steps for each hour. It may
+connection, so a background job, :class:`Compaction`, merges them. A run performs one of two steps for each hour. It may
 stop at any point; a later run continues.
 
-1. Merge: a new blob contains every row of the hour's live blobs. Its summary lists them and their sources as sources.
+1. Merge: a new blob contains every row of the hour's live blobs. As its sources, its summary lists these live blobs and
+   the blobs from which they were merged.
 2. Sweep: blobs that another blob lists as sources are deleted. The merged blob must be older than the quiet time, so
    that every reader that lists the hour sees either the merged blob or its sources.
 
@@ -102,12 +103,14 @@ class Archive:
             return
         semaphore = asyncio.Semaphore(CONCURRENT_WRITES)
 
-        async def store(blob: _NewBlob) -> None:
+        async def store_with_limit(blob: _NewBlob) -> None:
             async with semaphore:
                 await self._store_blob(blob)
 
         # Decoding and compressing a large batch would block the event loop.
-        await asyncio.gather(*map(store, await self._runtime.run_in_thread(lambda: list(_build_blobs(events)))))
+        await asyncio.gather(
+            *map(store_with_limit, await self._runtime.run_in_thread(lambda: list(_build_blobs(events))))
+        )
 
     async def _store_blob(self, blob: _NewBlob) -> None:
         if await self._store.create(blob.folder + blob.name, blob.content):

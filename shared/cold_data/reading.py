@@ -63,8 +63,8 @@ _SHORT_COLUMNS = ("timestamp", "device_id", "message_id", "partition", "sequence
 class DuplicateFinder:
     """Finder of duplicate messages, for consecutive blocks of hours, with one DuckDB engine.
 
-    The message of an id that the hub received first is an original. Later messages with this id are duplicates if they
-    arrive within a day of an original. Only ids that occur more than once are examined.
+    Of the messages with the same id, the one that the hub received first is an original. Later messages with this id
+    are duplicates if they arrive within a day of an original. Only ids that occur more than once are examined.
     """
 
     def __init__(self, engine: "duckdb.DuckDBPyConnection") -> None:

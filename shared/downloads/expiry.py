@@ -69,8 +69,8 @@ async def remove_files(blobs: BlobStore, job_id: str) -> None:
 async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
     """Delete the files of a job that has ended, except the result of a completed job.
 
-    Durable Functions may run a step in two processes at once. The slower process must not delete the result of the
-    faster process.
+    Durable Functions may run a step in two processes at the same time. The slower process must not delete the result of
+    the faster process.
     """
     job = await jobs.get(job_id)
     files = job.files() if job is not None and job.status is JobStatus.COMPLETED else []

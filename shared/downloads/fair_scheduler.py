@@ -64,7 +64,7 @@ class FairScheduler:
             raise
 
     def _release_slot(self) -> None:
-        """Give the free slot to the waiting principal who has waited longest since the previous turn."""
+        """Give the free slot to the waiting principal whose previous turn was the longest time ago."""
         while self._waiting:
             principal = min(self._waiting, key=lambda each: self._last_turn.get(each, 0))
             turns = self._waiting[principal]

@@ -44,7 +44,7 @@ class ImportMapping(BaseModel):
 
 
 class UploadedFile(BaseModel):
-    """State of the uploaded file at the start of the import; a later upload is detected by comparison."""
+    """State of the uploaded file at the start of the import; a later upload has another state, and is so detected."""
 
     model_config = ConfigDict(frozen=True)
 

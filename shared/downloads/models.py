@@ -193,7 +193,10 @@ class Job(_JobRecord):
         return len(set(self.connections) - waiting)
 
     def list_pending_parts(self) -> list[int]:
-        """Return the numbers of the parts to convert: parts without files, else parts whose CSV files lack a column."""
+        """Return the numbers of the parts to convert next.
+
+        These are the parts without files or, if all parts have files, those whose CSV files lack a column.
+        """
         parts = list(enumerate(self.parts or ()))
         new = [number for number, part in parts if part.files is None]
         if new or self.format is not DownloadFormat.CSV:
@@ -201,7 +204,10 @@ class Job(_JobRecord):
         return [number for number, part in parts if part.columns != len(self.leaves.get(part.connection, ()))]
 
     def files(self) -> list[tuple[str, StoredFile]]:
-        """Return the job's files in order, each with its connection (``audit-bundle`` for a bundle)."""
+        """Return the files of all parts in order, each with the lookup (id in URLs) of its connection.
+
+        The file of an audit bundle comes with the text ``audit-bundle`` instead.
+        """
         return [(part.connection, file) for part in self.parts or () for file in part.files or ()]
 
     def plan(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":

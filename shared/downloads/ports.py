@@ -70,7 +70,7 @@ class ArchiveProgress(Protocol):
 
         Return False if that takes over ``seconds``.
 
-        If the progress is unknown, return False at once.
+        If the progress is unknown, return False without waiting.
         """
         ...
 

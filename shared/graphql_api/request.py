@@ -89,8 +89,8 @@ def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[
     If the engine cannot determine a query's columns, the loader raises the engine's error.
     """
 
-    async def load(lookups: list[str]) -> list[Any]:
+    async def load_columns(lookups: list[str]) -> list[Any]:
         # Load one after another: each uncached item executes an engine query.
         return [await columns.resolve_or_error(catalog.queries[lookup].value) for lookup in lookups]
 
-    return DataLoader(batch_load_fn=load)
+    return DataLoader(batch_load_fn=load_columns)

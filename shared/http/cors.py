@@ -40,7 +40,7 @@ class Cors:
             allowed: HTTP methods that the requested route has.
         """
         method = request.headers.get("access-control-request-method")
-        if request.method != "OPTIONS" or method is None or not self._is_known(request):
+        if request.method != "OPTIONS" or method is None or not self._has_known_origin(request):
             return None
         headers = {
             "Access-Control-Allow-Methods": ", ".join(sorted(allowed)),
@@ -51,7 +51,7 @@ class Cors:
 
     def build_headers(self, request: Request) -> Mapping[str, str]:
         """Return the headers that allow the request's origin to read the reply; no headers for an unknown origin."""
-        if not self._is_known(request):
+        if not self._has_known_origin(request):
             return {}
         return {
             "Access-Control-Allow-Origin": request.headers["origin"],
@@ -65,5 +65,5 @@ class Cors:
         """
         return bool(self._origins)
 
-    def _is_known(self, request: Request) -> bool:
+    def _has_known_origin(self, request: Request) -> bool:
         return request.headers.get("origin", "") in self._origins

@@ -1,4 +1,4 @@
-"""Load shedding: an instance processes a limited number of requests at once, and rejects requests while overloaded.
+"""Load shedding: an instance processes few requests at the same time, and rejects requests while overloaded.
 
 Without a limit, every request is slow under overload, and the queue remains after the load has ended. Here, an instance
 has a few dozen places. Each request in processing occupies one place. All other requests wait in a queue, in the order

@@ -18,7 +18,7 @@ def choose_media_type(accept: str, offered: Sequence[str]) -> str:
 def _find_weight(accept: str, media_type: str) -> float:
     """Return the weight (q) that an Accept header gives to a media type; 1 if the header is empty."""
     main = media_type.partition("/")[0]
-    ranges = dict(_parse_range(part) for part in accept.split(",") if part.strip())
+    ranges = dict(_parse_media_range(part) for part in accept.split(",") if part.strip())
     if not ranges:
         return 1.0
     for pattern in (media_type, f"{main}/*", "*/*"):
@@ -27,7 +27,7 @@ def _find_weight(accept: str, media_type: str) -> float:
     return 0.0
 
 
-def _parse_range(part: str) -> tuple[str, float]:
+def _parse_media_range(part: str) -> tuple[str, float]:
     name, *parameters = (piece.strip().lower() for piece in part.split(";"))
     for parameter in parameters:
         if parameter.startswith("q="):

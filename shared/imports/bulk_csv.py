@@ -163,7 +163,7 @@ class BulkConverter:
         certain = self._find_safely_converted_rows(values.column("instant"), device_ids, converted.column("payload"))
         messages = pa.table(
             {
-                "number": _build_numbers(first_row, table.num_rows),
+                "number": _build_row_numbers(first_row, table.num_rows),
                 "timestamp": values.column("instant").cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
                 "device_id": device_ids,
                 "message_id": converted.column("message_id"),
@@ -357,7 +357,7 @@ class BulkConverter:
         )
 
 
-def _build_numbers(first: int, count: int) -> pa.Array:
+def _build_row_numbers(first: int, count: int) -> pa.Array:
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)
 
 

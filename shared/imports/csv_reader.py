@@ -155,7 +155,13 @@ class CsvReader:
         return self._columns
 
     def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
-        """Convert the rows of one step, which starts at a byte position; return None at the end of the file."""
+        """Convert the rows of one step (a part of the file) to messages; return None at the end of the file.
+
+        Args:
+            position: byte position in the file at which the step starts; 0 for the first step.
+            first_row: number of the step's first row in the file, from 1.
+            max_rows: maximum number of rows; None for the usual size of a step.
+        """
         start = max(position, self._first)
         if start >= self._source.size:
             return None

@@ -49,7 +49,13 @@ class ParquetReader:
         return self._columns
 
     def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
-        """Convert the rows of at most one step, which starts at a row number; return None at the end of the file."""
+        """Convert the rows of one step (a part of the file) to messages; return None at the end of the file.
+
+        Args:
+            position: number of rows of the file before the step; 0 for the first step.
+            first_row: number of the step's first row in the file, from 1.
+            max_rows: maximum number of rows; None for the usual size of a step.
+        """
         try:
             batch = self._read_batch(position, min(max_rows or STEP_ROWS, STEP_ROWS))
             rows = [] if batch is None else _to_rows(batch)

@@ -77,7 +77,7 @@ class StreamFilters(BaseModel):
     def to_state(self, now: datetime) -> dict[str, str]:
         """Return the filters as JSON object, which Web PubSub stores until the stream opens.
 
-        An empty object without replay.
+        The object is empty if the client requests no replay.
 
         Raises:
             WorkspaceError: as :meth:`find_replay_start`.

@@ -24,7 +24,7 @@ _AFTER_ID: Final = b'","Timestamp":"'
 
 
 class RecentImpulses:
-    """Memory of the impulses (telemetry messages) that this process published recently; it stores connection and id.
+    """Record of the impulses (telemetry messages) that this process published recently, by connection and id.
 
     Args:
         limit: maximum number of remembered impulses.

@@ -150,13 +150,16 @@ def compact_input(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compact_output(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a tool's result with the types of its properties; named types are only objects or values."""
+    """Return the schema of a tool's result, reduced to its properties and their types.
+
+    A reference to a named type becomes the type's kind, such as object.
+    """
     named = schema.get("$defs", {})
     return _compact_schema(_replace_references(schema, named), _OUTPUT_KEYWORDS.__contains__)
 
 
 def _replace_references(value: Any, named: Mapping[str, Any]) -> Any:
-    """Return a copy of a schema with the type of each referenced schema instead of the reference."""
+    """Return a copy of a schema in which the kind of the referenced type, such as object, replaces each reference."""
     if isinstance(value, list):
         return [_replace_references(each, named) for each in value]
     if not isinstance(value, Mapping):
@@ -185,7 +188,7 @@ def _compact_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> 
 
 
 def _merge_types(schema: dict[str, Any]) -> dict[str, Any]:
-    """Merge alternative schemas, such as text or null, into one schema with a list of types, if only one has rules."""
+    """Merge alternatives, such as text or null, into one schema with a list of types, if at most one has more rules."""
     choices = schema.get("anyOf")
     if not isinstance(choices, list) or not all(isinstance(each.get("type"), str) for each in choices):
         return schema

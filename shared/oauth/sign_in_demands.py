@@ -50,9 +50,9 @@ class SignInDemand:
         Raises:
             WorkspaceError: UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED``.
         """
-        if self.is_new and not _is_later(sign_in, requested_at):
+        if self.is_new and not _is_sign_in_later(sign_in, requested_at):
             raise build_reauthentication_error(0, "The application")
-        if self.max_age and not _is_within(sign_in, timedelta(seconds=self.max_age), at):
+        if self.max_age and not _is_sign_in_within(sign_in, timedelta(seconds=self.max_age), at):
             raise build_reauthentication_error(self.max_age, "The application")
 
 
@@ -127,12 +127,12 @@ class RequestTimes:
         return sent if recorded is None else max(sent, recorded)
 
 
-def _is_within(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
+def _is_sign_in_within(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
     """Return whether a sign-in is at most ``age`` old, and not in the future."""
     return sign_in.exact_time is not None and -MAX_AHEAD <= at - sign_in.exact_time <= age
 
 
-def _is_later(sign_in: SignIn, requested_at: datetime | None) -> bool:
+def _is_sign_in_later(sign_in: SignIn, requested_at: datetime | None) -> bool:
     """Return whether a sign-in is known to be later than a request."""
     if sign_in.exact_time is None or requested_at is None:
         return False

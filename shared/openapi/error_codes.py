@@ -184,9 +184,16 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The id differs from the id of another member only in case, width or compatibility forms.", 409
     ),
     "MEMBER_OID_TAKEN": _build_error_code("Another member has this object id.", 409),
-    "MEMBER_IN_USE": _build_error_code("The member approved warm queries that exist.", 409),
-    "CONNECTION_IN_USE": _build_error_code("The connection belongs to surfaces, or alert rules watch it.", 409),
-    "SURFACE_IN_USE": _build_error_code("The surface has warm queries or alert rules.", 409),
+    "MEMBER_IN_USE": _build_error_code(
+        "The member cannot be removed, because an existing warm query has the member's approval; disable the member.",
+        409,
+    ),
+    "CONNECTION_IN_USE": _build_error_code(
+        "The connection cannot be removed, because a surface contains it or an alert rule watches it.", 409
+    ),
+    "SURFACE_IN_USE": _build_error_code(
+        "The surface cannot be removed, because warm queries or alert rules belong to it.", 409
+    ),
     "ALERT_RULE_NOT_FOUND": _build_error_code("No alert rule has this lookup.", 404),
     "ALERT_NOT_FOUND": _build_error_code("No alert has this id.", 404),
     "ALERT_RESOLVED": _build_error_code(
@@ -260,7 +267,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "DATA_STORE_UNAVAILABLE": _build_error_code("The data store does not answer; nothing was changed.", 503),
     "CONTAINER_EXISTS": _build_error_code("The database has a container, or a record, of this name.", 409),
     "CONTAINER_NOT_FOUND": _build_error_code("The database has neither a container nor a record of this name.", 404),
-    "CONTAINER_PROVISIONED": _build_error_code("The container exists in the account.", 409),
+    "CONTAINER_PROVISIONED": _build_error_code(
+        "The record cannot be removed, because its container still exists in the account.", 409
+    ),
     "CONTAINER_NOT_DECLARED": _build_error_code(
         "The container exists in the account, but the workspace has no record of it to remove.", 409
     ),

@@ -49,7 +49,7 @@ class SchemaRegistry:
     Attributes:
         named: schemas by name.
         problems: status and codes of the shared replies about errors, by name.
-        shown_errors: pairs of error code and status of which replies show an example.
+        shown_errors: pairs of error code and HTTP status for which the document needs an example.
     """
 
     def __init__(self) -> None:

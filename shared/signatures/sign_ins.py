@@ -26,7 +26,7 @@ class SignInUse:
     """Use of a sign-in by the signature of a decision.
 
     Attributes:
-        append_id: id under which the decision is appended; empty if the sign-in is free again.
+        append_id: id under which the decision is appended; empty if the sign-in may sign another decision.
         chain: key of the audit chain of the decision.
         leased_until: time until which the decision may still be appended.
         is_decided: True if the decision was appended.

@@ -78,12 +78,12 @@ class AttemptCounter:
         """
         at, append_id = self._runtime.now(), self._runtime.new_id()
 
-        def add(attempts: MemberAttempts) -> MemberAttempts | None:
+        def count_attempt(attempts: MemberAttempts) -> MemberAttempts | None:
             if is_challenge:
                 return add_challenge(attempts, token_id, at, append_id)
             return add_attempt(attempts, at, append_id)
 
-        attempts = await self._change_attempts(member, add)
+        attempts = await self._change_attempts(member, count_attempt)
         if any(one.append_id == append_id for one in attempts.pending):
             await self._report_now(attempts)
 

@@ -47,7 +47,9 @@ class ConnectionRouter:
     def __init__(self, catalog: Catalog) -> None:
         self.version = catalog.version
         connections = [catalog.connections[lookup].value for lookup in sorted(catalog.connections)]
-        self._routes = {each.lookup: _build_route(each, catalog.find_surfaces(each.lookup)) for each in connections}
+        self._routes = {
+            each.lookup: _build_connection_route(each, catalog.find_surfaces(each.lookup)) for each in connections
+        }
         enabled = [each for each in connections if each.enabled]
         self._by_device = self._build_patterns(
             [each for each in enabled if not each.source.event_hub and each.source.devices]
@@ -134,7 +136,8 @@ def _get_hub_source(connection: Connection) -> str:
     return f"{connection.source.event_hub}/{connection.source.consumer_group}"
 
 
-def _build_route(connection: Connection, surfaces: tuple[str, ...]) -> Route:
+def _build_connection_route(connection: Connection, surfaces: tuple[str, ...]) -> Route:
+    """Build the route to a connection; ``surfaces`` are the groups of connections that contain the connection."""
     return Route(
         connection=connection.lookup,
         surfaces=surfaces,

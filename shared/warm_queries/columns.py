@@ -107,8 +107,8 @@ class QueryColumns:
     async def resolve_or_error(self, query: WarmQuery) -> Result:
         """Return the result columns of a KQL query, or the error of the query engine; wait only a few seconds.
 
-        After the timeout, the request to the engine continues. Other callers then get the timeout error at once until
-        it ends.
+        After the timeout, the request to the engine continues. Until it ends, other callers get the timeout error
+        without waiting.
         """
         [result] = await self.resolve_all([query])
         return result

@@ -18,15 +18,15 @@ _RETRY_AFTER_SECONDS: Final = 5
 
 
 class FairEngine:
-    """Query engine that runs a limited number of queries of each principal at once; further queries wait in order.
+    """Query engine that runs a limited number of queries of each principal concurrently; others wait in order.
 
     All running queries share the processors of the engine. Without the limit, a principal with many heavy queries would
     get nearly all of the processor time. Queries outside of a request, for instance of alert rules, are not limited. A
-    query ends when its client disconnects, if the host detects it.
+    query ends when its client disconnects, if the host can detect the disconnection.
 
     Args:
         engine: engine that executes the queries.
-        per_principal: maximum number of queries of one principal that the engine runs at once.
+        per_principal: maximum number of queries of one principal that the engine runs concurrently.
     """
 
     def __init__(self, engine: ClosableEngine, per_principal: int) -> None:

@@ -48,7 +48,7 @@ class DeliveryLog:
     Args:
         store: storage of webhooks.
         service: finds endpoints.
-        wake: called after a retry was requested, to send it at once.
+        wake: called after a retry was requested, so that the worker sends it immediately.
         runtime: clock, randomness and threads.
     """
 

@@ -52,8 +52,9 @@ class WebhookEvent:
 class EventOutbox(Protocol):
     """Port through which other parts of the service publish webhook events.
 
-    The caller stores its change with a mark: the event is not yet published. It then publishes the event and removes
-    the mark. After a crash, it publishes the event again with the same key, and the second publication changes nothing.
+    The caller stores its change together with a mark that the event is not yet published. The caller then publishes the
+    event and removes the mark. After a crash, it publishes the event again with the same key, and the second
+    publication changes nothing.
     """
 
     async def publish(self, events: Sequence[WebhookEvent]) -> None:

@@ -22,7 +22,7 @@ class DeliveryOutbox:
     Args:
         store: storage of webhooks.
         registry: storage of the endpoints.
-        wake: called after new deliveries were stored, to send them at once.
+        wake: called after new deliveries were stored, so that the worker sends them immediately.
         runtime: clock, randomness and threads.
     """
 
@@ -67,7 +67,7 @@ class DeliveryOutbox:
 
 
 def build_delivery(endpoint: WebhookEndpoint, event: WebhookEvent, runtime: Runtime) -> Delivery:
-    """Build the webhook delivery of an event to an endpoint; the delivery is due at once."""
+    """Build the webhook delivery of an event to an endpoint; the delivery is due immediately."""
     at = runtime.now()
     body = {"type": event.type.value, "timestamp": rfc3339(event.at), "data": event.data}
     return Delivery(

@@ -59,8 +59,8 @@ class WebhookStore(Protocol):
         Args:
             at: current time, from which waiting deliveries are due.
             until: time from which claimed deliveries are due again; the claims stay.
-            scheduled_after: time in the future; a delivery is only scheduled after this time if the clock was set back
-                later.
+            scheduled_after: time in the future. A delivery can be scheduled after this time only if the clock was set
+                back after the delivery was scheduled.
             limit: maximum number of deliveries.
         """
         ...

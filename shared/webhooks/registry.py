@@ -62,11 +62,11 @@ class EndpointRegistry:
     async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
         """Remove audit events that were appended to their chain."""
 
-        def remove(before: EndpointList) -> EndpointList | None:
+        def remove_events(before: EndpointList) -> EndpointList | None:
             left = tuple(one for one in before.audit if one.append_id not in append_ids)
             return None if len(left) == len(before.audit) else before.model_copy(update={"audit": left})
 
-        await self.change(remove)
+        await self.change(remove_events)
 
 
 def put_endpoint(listed: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:

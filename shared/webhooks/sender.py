@@ -60,7 +60,7 @@ def render_body(body: str, message_format: MessageFormat, base_url: str) -> byte
 
 def build_title(event: Mapping[str, Any]) -> str:
     """Build the title line of a chat message (Teams or Slack) about a webhook event."""
-    data = {name: _to_text(value) for name, value in event["data"].items()}
+    data = {name: _to_message_text(value) for name, value in event["data"].items()}
     try:
         return TITLES[event["type"]].format_map(data)
     except KeyError:
@@ -77,10 +77,10 @@ def _list_labels_and_values(event: Mapping[str, Any]) -> Iterator[tuple[str, str
     yield "time", event["timestamp"]
     for name, value in list(event["data"].items())[:MAX_VALUES]:
         if value not in (None, "", [], {}):
-            yield name, _to_text(value)
+            yield name, _to_message_text(value)
 
 
-def _to_text(value: Any) -> str:
+def _to_message_text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}..."
 

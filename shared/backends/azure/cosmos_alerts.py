@@ -32,9 +32,9 @@ _LAST: Final = "~"
 
 
 class CosmosAlertStore:
-    """Split the changes of alerts into transactions.
+    """Implementation of AlertStore: stores alerts and the states of alert rules in Cosmos DB.
 
-    The last transaction also replaces the state, and may have no alerts.
+    Changes of many alerts are split into several transactions; the last one also replaces the state of the rule.
     """
 
     def __init__(self, account: CosmosAccount) -> None:

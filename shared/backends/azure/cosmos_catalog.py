@@ -174,7 +174,7 @@ class _Draft:
     def __init__(self, puts: Sequence[ports.CatalogItem], events: Sequence[PendingEvent], change: str) -> None:
         placed = [(f"{change}-{number}", put) for number, put in enumerate(puts)]
         pending = [(f"{change}-e{number}", event) for number, event in enumerate(events)]
-        self._items = {_build_key(put.kind, put.key): place for place, put in placed}
+        self._items = {_build_item_key(put.kind, put.key): place for place, put in placed}
         self._events = [(event.append_id, place) for place, event in pending]
         self.items: list[Item] = [_build_stored_item(place, put) for place, put in placed]
         self.items += [_build_stored_event(place, event) for place, event in pending]
@@ -187,7 +187,7 @@ class _Draft:
         before = head or {"id": HEAD, "scope": SCOPE, "version": 0, "items": {}, "events": {}, "order": []}
         items = before["items"] | self._items
         for kind, key in deletes:
-            items.pop(_build_key(kind, key), None)
+            items.pop(_build_item_key(kind, key), None)
         ids = [append_id for append_id, _ in self._events]
         if len(set(ids) - before["events"].keys()) < len(self._events):
             return None
@@ -195,7 +195,7 @@ class _Draft:
         return before | changed | {"version": int(before["version"]) + 1}
 
 
-def _build_key(kind: str, key: str) -> str:
+def _build_item_key(kind: str, key: str) -> str:
     return f"{kind}/{key}"
 
 

@@ -185,7 +185,7 @@ class CosmosChainOverview:
     async def _query_items(
         self, target: Target, text: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
     ) -> list[Item]:
-        """Return the items of a query over all partitions; the last item is the first with ``is_enough`` True."""
+        """Return the items of a query over all partitions, up to the first item for which ``is_enough`` is True."""
         usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
         parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
         while True:

@@ -32,7 +32,7 @@ class CosmosLeaseStore:
 
     Args:
         account: Cosmos DB account of the workspace.
-        timeout_seconds: timeout for a lease from the store.
+        timeout_seconds: timeout in seconds of a request for a lease.
     """
 
     def __init__(self, account: CosmosAccount, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:

@@ -36,7 +36,7 @@ class RecordQuery:
         parameters: values of the parameters in the conditions.
         fields: names of the properties that the query returns, including the id.
         descending: whether the newest records come first.
-        page: number of items that the SDK fetches at once.
+        page: number of items that the SDK fetches with one request.
     """
 
     low: int = 1
@@ -164,7 +164,7 @@ def query_from_filters(
     Args:
         filters: conditions on the records.
         descending: whether the newest records come first.
-        page: number of items that the SDK fetches at once.
+        page: number of items that the SDK fetches with one request.
         to_stored: converts the value of a filter field to its stored form (a digest if it is long).
     """
     conditions: list[str] = []

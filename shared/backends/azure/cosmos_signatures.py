@@ -1,7 +1,7 @@
 """Refused attempts to sign, used sign-ins and the index of signatures in Cosmos DB.
 
-The attempts of a member are an item in a separate partition, and so is the use of a sign-in. All signatures, and the
-progress of their index, are in one common partition.
+The refused attempts of a member are one item, in a separate partition; so is each use of a sign-in. All signatures, and
+the progress of their index, are in one common partition.
 """
 
 import hashlib

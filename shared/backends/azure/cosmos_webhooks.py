@@ -46,14 +46,14 @@ class CosmosWebhookStore:
     async def add(self, deliveries: Sequence[Delivery]) -> None:
         places = asyncio.Semaphore(_WRITES_AT_ONCE)
 
-        async def add_one(delivery: Delivery) -> None:
+        async def add_delivery(delivery: Delivery) -> None:
             def build_missing_item(before: Item | None) -> Item | None:
                 return None if before is not None else _delivery_to_item(delivery)
 
             async with places:
                 await self._items.change(delivery.id, delivery.endpoint, build_missing_item)
 
-        await asyncio.gather(*map(add_one, deliveries))
+        await asyncio.gather(*map(add_delivery, deliveries))
 
     async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
         names = {f"e{number}": endpoint for number, endpoint in enumerate(excluded)}
@@ -66,12 +66,12 @@ class CosmosWebhookStore:
         text = f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.dueAt <= @at ORDER BY c.dueAt"  # noqa: S608  a number
         found = await self._items.find(text, endpoint, endpoint=endpoint, at=rfc3339(at))
 
-        async def claim_one(item: Item) -> Delivery | None:
+        async def claim_delivery(item: Item) -> Delivery | None:
             claimed = _delivery_from_item(item).model_copy(update={"lease": lease, "scheduled_at": at})
             after = _delivery_to_item(claimed) | {"dueAt": rfc3339(until)}
             return None if await self._items.put(item, after) is None else claimed
 
-        claims = await asyncio.gather(*map(claim_one, found))
+        claims = await asyncio.gather(*map(claim_delivery, found))
         return [each for each in claims if each is not None]
 
     async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:

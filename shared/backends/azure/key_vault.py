@@ -138,18 +138,18 @@ class Vault:
         return self._client
 
 
-async def call_vault[T](work: Callable[[], Awaitable[T]], code: str, key: str) -> T:
-    """Run a coroutine that calls the vault, and return its result; convert a failure to an error of the service.
+async def call_vault[T](request: Callable[[], Awaitable[T]], code: str, key_description: str) -> T:
+    """Send a request to the vault and return its result; convert a failure to an error of the service.
 
     Raises:
-        WorkspaceError: UNAVAILABLE with this code; the message contains ``key``, which describes the key.
+        WorkspaceError: UNAVAILABLE with this code; the message contains ``key_description``.
     """
     try:
-        return await work()
+        return await request()
     except (AzureError, OSError, TimeoutError, ValueError, asyncio.IncompleteReadError) as error:
         status = getattr(error, "status_code", None)
         _LOG.warning("the key vault does not answer", extra=logs.fields(error=type(error).__name__, status=status))
-        detail = f"Key Vault does not respond, so {key} cannot be used; retry later."
+        detail = f"Key Vault does not respond, so {key_description} cannot be used; retry later."
         raise WorkspaceError(Kind.UNAVAILABLE, code, detail) from error
 
 

@@ -177,7 +177,7 @@ def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
 
 
 def _call_with_folder[T](folder: Path, place: Callable[[], T]) -> T:
-    """Create a folder, and call a function that moves a file into it.
+    """Create a folder, and call the function ``place``, which moves a file into the folder.
 
     Repeat both if another process removed the folder.
 

@@ -66,14 +66,14 @@ class SqliteCredentialStore:
             return await self._database.read(partial(_load_credentials, self._database.runtime.now()))
 
     async def add_key(self, key: ApiKey) -> ApiKey:
-        def add(connection: sqlite3.Connection) -> ApiKey:
+        def insert_key_if_missing(connection: sqlite3.Connection) -> ApiKey:
             stored = _find_key(connection, key.key_id)
             if stored is None:
                 _execute_statements(connection, _build_key_statements(key))
             return stored or key
 
         with _convert_errors():
-            stored = await self._database.write(add)
+            stored = await self._database.write(insert_key_if_missing)
             if stored.digest != key.digest:
                 raise sqlite3.IntegrityError(key.key_id)
         return stored
@@ -145,13 +145,13 @@ def _read_version(connection: sqlite3.Connection) -> int:
 
 
 def _find_key(connection: sqlite3.Connection, key_id: str) -> ApiKey | None:
-    def find(table: str, column: str) -> Any:
+    def select_row(table: str, column: str) -> Any:
         sql = f"SELECT {column} FROM {table} WHERE key_id = ?"  # noqa: S608  the names are constants
         return connection.execute(sql, (key_id,)).fetchone()
 
-    if (row := find("api_keys", "*")) is None:
+    if (row := select_row("api_keys", "*")) is None:
         return None
-    creators, binding = find("api_key_creators", "creators"), find("api_key_bindings", "binding")
+    creators, binding = select_row("api_key_creators", "creators"), select_row("api_key_bindings", "binding")
     return _key_from_row(row, creators and json.loads(creators[0]), binding and json.loads(binding[0]))
 
 

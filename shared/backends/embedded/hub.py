@@ -187,11 +187,14 @@ class HubReader:
         return tuple(str(number) for number in range(PARTITIONS))
 
     def read(self, hub: str, partition: str, after: int, limit: int) -> list[HubEvent]:
-        """Return the events of a partition that follow a sequence number: at most ``limit`` events, about 16 MB."""
+        """Return the next events of a partition after a sequence number.
+
+        The result has at most ``limit`` events, and ends with the event that brings their size to 16 MiB.
+        """
         return [_event_from_row(row, partition) for row in self.read_rows(hub, partition, after, limit)]
 
     def read_rows(self, hub: str, partition: str, after: int, limit: int) -> list[StoredEvent]:
-        """Return the same events as :meth:`read`, but as rows of the file."""
+        """Return the same events as :meth:`read`, but as the rows that the file stores."""
         partition_id = self._find_partition_id(hub, partition)
         if partition_id is None:
             return []

@@ -1,4 +1,4 @@
-"""Retention of events in the embedded event hub: whether all are archived, and deletion of old events.
+"""Retention of events in the embedded event hub: progress of their archiving, and deletion of old events.
 
 The deletion does not block senders for long, and returns the space of deleted events to the file system.
 

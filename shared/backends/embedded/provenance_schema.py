@@ -262,7 +262,7 @@ def insert_records(connection: sqlite3.Connection, key: ChainKey, records: Seque
 def _index_amendments(connection: sqlite3.Connection, chain: int, records: Sequence[ChainRecord]) -> None:
     """Add new pending amendments to the index, remove decided amendments, and update the chain's counts.
 
-    If earlier records are not counted yet, ``counted_to`` does not change; the next count continues after this record.
+    The column ``counted_to`` (number of the last counted record) changes only if all earlier records are counted.
     """
     pending = [(one.projection["Timestamp"], chain, one.sequence) for one in records if is_pending(one)]
     decided = [

@@ -129,7 +129,7 @@ def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEve
     is_pending = content.get("Status") == "pending"
     kind = WebhookEventType.AMENDMENT_PENDING if is_pending else WebhookEventType.AMENDMENT_DECIDED
     data = _describe_amendment(scope_key, content) | {"status": content.get("Status"), "decidedBy": None}
-    return _build(kind, scope_key, content["RecordID"], str(content.get("AmendedAt")), data)
+    return _build_webhook_event(kind, scope_key, content["RecordID"], str(content.get("AmendedAt")), data)
 
 
 def build_decision_event(scope_key: str, original: dict[str, Any], decision: dict[str, Any]) -> WebhookEvent | None:
@@ -138,7 +138,7 @@ def build_decision_event(scope_key: str, original: dict[str, Any], decision: dic
     data = _describe_amendment(scope_key, {**decision, **original, "RecordID": decision["AmendmentID"]})
     data |= {"status": decision.get("Status"), "decidedBy": decided_by}
     at = str(decision.get("ApprovedAt", decision.get("RejectedAt")))
-    return _build(WebhookEventType.AMENDMENT_DECIDED, scope_key, decision["RecordID"], at, data)
+    return _build_webhook_event(WebhookEventType.AMENDMENT_DECIDED, scope_key, decision["RecordID"], at, data)
 
 
 def _describe_amendment(scope_key: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _describe_amendment(scope_key: str, content: dict[str, Any]) -> dict[str, An
     }
 
 
-def _build(
+def _build_webhook_event(
     kind: WebhookEventType, scope_key: str, record_id: str, at: str, data: dict[str, Any]
 ) -> WebhookEvent | None:
     try:

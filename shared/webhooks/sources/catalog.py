@@ -79,7 +79,7 @@ class ConnectionEvents:
             return
         await self._publish_changes(before)
         current = await self._read_statuses()
-        after = build_next(before, current, rfc3339(self._runtime.now()))
+        after = build_next_statuses(before, current, rfc3339(self._runtime.now()))
         if after is None:
             return
         stored = await self._store.change_document(
@@ -102,10 +102,12 @@ class ConnectionEvents:
 
     async def _publish_changes(self, reported: Reported) -> None:
         """Publish the status changes that the stored document lists as unpublished."""
-        await self._outbox.publish([to_event(each, reported["version"]) for each in reported.get("unpublished", [])])
+        await self._outbox.publish(
+            [build_status_event(each, reported["version"]) for each in reported.get("unpublished", [])]
+        )
 
 
-def build_next(before: Reported, current: Mapping[str, Mapping[str, Any]], at: str) -> Reported | None:
+def build_next_statuses(before: Reported, current: Mapping[str, Mapping[str, Any]], at: str) -> Reported | None:
     """Build the document of reported statuses after a run; None if no status has changed.
 
     New connections have no earlier status and are not reported.
@@ -127,7 +129,7 @@ def build_next(before: Reported, current: Mapping[str, Mapping[str, Any]], at: s
     return {"version": at, "statuses": statuses, "unpublished": changes}
 
 
-def to_event(change: Mapping[str, Any], version: str) -> WebhookEvent:
+def build_status_event(change: Mapping[str, Any], version: str) -> WebhookEvent:
     """Build the webhook event about a change of a connection's status."""
     names = ("connection", "before", "after", "lastMessage")
     return WebhookEvent(

@@ -267,7 +267,8 @@ async def start_once(
         kind: kind of the job.
 
     Raises:
-        WorkspaceError: as :func:`functions.idempotency.run_once_per_key`; NOT_FOUND if the job has expired.
+        WorkspaceError: the same errors as :func:`functions.idempotency.run_once_per_key`; NOT_FOUND if the job has
+            expired.
     """
 
     async def start_and_return_id(append_id: str) -> bytes:

@@ -77,7 +77,7 @@ async def run_once_per_key(call: Call[Any, Any], work: Callable[[str], Awaitable
             append of the same audit record; the argument is empty if the request has no Idempotency-Key.
 
     Raises:
-        WorkspaceError: as :meth:`shared.idempotency.replies.IdempotentReplies.run_once`.
+        WorkspaceError: the same errors as :meth:`shared.idempotency.replies.IdempotentReplies.run_once`.
     """
     key = call.request.headers.get(HEADER)
     if key is None:

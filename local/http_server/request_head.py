@@ -89,7 +89,7 @@ def check_target(raw_path: str) -> None:
 
 
 def split_target(target: bytes) -> tuple[bytes | None, bytes]:
-    """Split a request target that is an absolute URL into host and the rest; the host is None for other targets.
+    """Split a request target that is an absolute URL into its host and its path; the host is None for a path alone.
 
     Raises:
         WorkspaceError: INVALID_REQUEST if its scheme is not http or https.

@@ -282,7 +282,7 @@ class ChainSection:
 
 def get_chain_key(bundled: BundledChain) -> ChainKey:
     """Convert a chain that a bundle request lists to its chain key."""
-    return ChainKey(Target(each.target), each.scope_key)
+    return ChainKey(Target(bundled.target), bundled.scope_key)
 
 
 def build_filters(bundle: BundleRequest) -> Filters:

@@ -60,7 +60,7 @@ class CredentialLineage:
             directory: source of the current team. A removed member counts as a service.
 
         Raises:
-            WorkspaceError: as :meth:`find_creators`.
+            WorkspaceError: the same errors as :meth:`find_creators`.
         """
         creators = await self.find_creators(caller)
         persons = {each.casefold() for each in (caller.member_id, *creators)}
@@ -78,7 +78,7 @@ class CredentialLineage:
         """Return the API key from which the caller's credential descends; None if it descends from no API key.
 
         Raises:
-            WorkspaceError: as :meth:`find_creators`.
+            WorkspaceError: the same errors as :meth:`find_creators`.
         """
         # The cached keys can lack a key that another process has just created.
         keys = (await self._store.load()).keys

@@ -81,7 +81,7 @@ class ManagedIdentityTokens:
         """Verify the token of a managed identity and return its claims.
 
         Raises:
-            WorkspaceError: as ``EntraTokens.verify``.
+            WorkspaceError: the same errors as ``EntraTokens.verify``.
         """
         try:
             jose.parse_header(token)

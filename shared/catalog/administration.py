@@ -66,8 +66,8 @@ class Administration:
             condition: If-Match or If-None-Match precondition on the stored definition.
 
         Raises:
-            WorkspaceError: as :func:`shared.catalog.change_rules.check_changes`; PRECONDITION_FAILED; and the errors of
-                ``CatalogService.change``.
+            WorkspaceError: the same errors as :func:`shared.catalog.change_rules.check_changes`; PRECONDITION_FAILED;
+                and the errors of ``CatalogService.change``.
         """
 
         def build_put_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
@@ -118,7 +118,7 @@ class Administration:
             condition: If-Match precondition on both definitions together.
 
         Raises:
-            WorkspaceError: as :meth:`put`; UNAVAILABLE ``WORKSPACE_NOT_DECLARED``.
+            WorkspaceError: the same errors as :meth:`put`; UNAVAILABLE ``WORKSPACE_NOT_DECLARED``.
         """
 
         def build_workspace_changes(stored: StoredCatalog) -> Sequence[ItemChange]:

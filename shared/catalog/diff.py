@@ -189,7 +189,7 @@ def plan_items(
     drafts: Collection[str] = (),
     existing: Collection[str] = (),
 ) -> CatalogPlan:
-    """Compare the definitions of a document with the stored catalog, as :func:`plan_changes`.
+    """Compare declared definitions with the stored catalog, by the rules of :func:`plan_changes`.
 
     Args:
         declared: declared definitions by kind and key.
@@ -198,7 +198,7 @@ def plan_items(
         existing: catalog keys of undeclared containers that exist in their Cosmos DB account; they are retained.
 
     Raises:
-        WorkspaceError: as :func:`plan_changes`.
+        WorkspaceError: the same errors as :func:`plan_changes`.
     """
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _check_workspace_id(declared, stored_items)

@@ -90,7 +90,7 @@ def plan_document_of_command(document: WorkspaceDocument, stored: StoredCatalog)
     if a new approval states a signature, the query becomes a draft, because a document cannot contain a signature.
 
     Raises:
-        WorkspaceError: as :func:`shared.catalog.diff.plan_changes`.
+        WorkspaceError: the same errors as :func:`shared.catalog.diff.plan_changes`.
     """
     declared = items_from_document(document)
     must_sign = document.policies.signatures.queries is SignatureRequirement.REQUIRED

@@ -52,7 +52,7 @@ class DocumentService:
         """Return the workspace document that declares the whole catalog.
 
         Raises:
-            WorkspaceError: as :func:`shared.catalog.export.export_document`.
+            WorkspaceError: the same errors as :func:`shared.catalog.export.export_document`.
         """
         return await self._runtime.run_in_worker(LARGE, export_document, await self._catalog.load())
 
@@ -69,8 +69,8 @@ class DocumentService:
         """Return the changes that :meth:`apply` would make now.
 
         Raises:
-            WorkspaceError: as :func:`shared.catalog.document_plans.plan_document`; UNAVAILABLE or THROTTLED from the
-                account of a container that the document no longer declares.
+            WorkspaceError: the same errors as :func:`shared.catalog.document_plans.plan_document`; UNAVAILABLE or
+                THROTTLED from the account of a container that the document no longer declares.
         """
         stored = await self._catalog.load()
         existing = await self._find_existing_containers(loaded, stored)
@@ -85,8 +85,9 @@ class DocumentService:
             condition: If-Match precondition with the entity tag of the plan.
 
         Raises:
-            WorkspaceError: as :meth:`plan`; as :func:`shared.catalog.document_plans.check_plan_condition`; CONFLICT
-                ``CATALOG_CHANGED`` if concurrent changes prevent the commit; UNAVAILABLE if the store is unreachable.
+            WorkspaceError: the same errors as :meth:`plan`; as
+                :func:`shared.catalog.document_plans.check_plan_condition`; CONFLICT ``CATALOG_CHANGED`` if concurrent
+                changes prevent the commit; UNAVAILABLE if the store is unreachable.
         """
         plans: list[DocumentPlan] = []
         existing = await self._find_existing_containers(loaded, await self._catalog.load())

@@ -199,7 +199,7 @@ class CatalogService:
         """Return the changes that :meth:`apply` would make to the current catalog.
 
         Raises:
-            WorkspaceError: as :meth:`apply`.
+            WorkspaceError: the same errors as :meth:`apply`.
         """
         return plan_document_of_command(document, await self._store.load())
 
@@ -230,7 +230,7 @@ class CatalogService:
             actor: the user who applies the document.
 
         Raises:
-            WorkspaceError: as :meth:`change`.
+            WorkspaceError: the same errors as :meth:`change`.
         """
         return (await self._commit_changes(decide, actor, ItemOrigin.DECLARED)).plan
 

@@ -74,7 +74,7 @@ def build_batch_name_after_reset(name: str, enqueued: int) -> str:
 
 
 def build_merged_name(sources: list[str]) -> str:
-    """Return the name of a merged blob, below its hour's folder; it sorts after the names of the blobs it replaces."""
+    """Return the name of a merged blob below its hour's folder; this name sorts after those of the replaced blobs."""
     generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged(source)), default=0)
     digest = hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()[:32]
     return f"merged-{generation:06d}-{digest}.parquet"
@@ -94,7 +94,8 @@ def range_from_name(name: str) -> SequenceRange | None:
 def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
     """Yield blob name prefixes that together cover a connection's time range, in ascending order.
 
-    A prefix covers a day, a month of a range of over 31 days, or the whole connection for a range of over ten years.
+    A prefix covers one day; for a range of over 31 days, one month; for a range of over ten years, all hours of the
+    connection.
     """
     folder = build_connection_folder(connection)
     if end - start > _TEN_YEARS:

@@ -83,7 +83,7 @@ class BlobStore(Protocol):
         ...
 
     async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
-        """Return a URL (https; http when embedded) from which anyone can download the blob until it expires.
+        """Return a URL from which anyone can download the blob until the URL expires.
 
         Args:
             name: name of the blob.
@@ -93,7 +93,7 @@ class BlobStore(Protocol):
         ...
 
     async def upload_link(self, name: str, expires_at: datetime) -> str:
-        """Return a URL to which anyone can upload the blob until it expires.
+        """Return a URL to which anyone can upload the blob until the URL expires.
 
         The URL takes requests of Azure Blob Storage: Put Blob, or Put Block, Get Block List and Put Block List.
         A request that uploads a whole file has the headers :data:`UPLOAD_HEADERS`.

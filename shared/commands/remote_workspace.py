@@ -71,7 +71,7 @@ class RemoteWorkspace:
 
         Raises:
             DocumentError: as :meth:`plan`.
-            WorkspaceError: as :meth:`plan`, and if the workspace has changed since the plan.
+            WorkspaceError: the same errors as :meth:`plan`, and if the workspace has changed since the plan.
             OSError: as :meth:`plan`.
         """
         applied: dict[str, Any] = json.loads(self._send_document("PUT", _DOCUMENT, content, source, {"If-Match": tag}))
@@ -81,7 +81,7 @@ class RemoteWorkspace:
         """Return the whole workspace as a document.
 
         Raises:
-            WorkspaceError: as :meth:`plan`.
+            WorkspaceError: the same errors as :meth:`plan`.
             OSError: as :meth:`plan`.
         """
         return self._send_with_token("GET", _DOCUMENT, {"Accept": media_type}, None)

@@ -82,7 +82,7 @@ class DocumentStore(Protocol):
         """Delete a document.
 
         Raises:
-            WorkspaceError: as :meth:`replace`.
+            WorkspaceError: the same errors as :meth:`replace`.
         """
         ...
 

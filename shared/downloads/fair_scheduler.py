@@ -13,7 +13,7 @@ _MAX_REMEMBERED: Final = 10_000
 
 
 class FairScheduler:
-    """Assigns slots to principals in turn; limits the number of running and waiting tasks of each principal.
+    """Assigns slots (permissions to run one task) to principals in turn, and limits the tasks of each principal.
 
     A principal with many waiting tasks does not delay the tasks of another principal; only running tasks do.
 

@@ -89,11 +89,11 @@ class JobQuota:
             raise _build_quota_exceeded_error(limit)
 
     async def release_completed_job(self, job: Job) -> None:
-        """Release the quota place of a completed job; the bytes of its files count until they are deleted."""
+        """Stop counting a completed job as unfinished; the bytes of its files count until the files are deleted."""
         await self._places.finish(job.owner, Purpose.JOBS, job.id)
 
     async def release_job(self, owner: str, job_id: str) -> None:
-        """Release the quota place and the bytes of a job whose files are deleted."""
+        """Stop counting a job, and the bytes of its files, towards its owner's quota, because its files are deleted."""
         await self._places.release(owner, Purpose.JOBS, [job_id])
 
     async def _load_quota(self) -> QuotaLimits:

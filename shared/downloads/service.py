@@ -237,7 +237,8 @@ class DownloadService:
         """Cancel a background job and delete its files.
 
         Raises:
-            WorkspaceError: as :meth:`get`; CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``.
+            WorkspaceError: the same errors as :meth:`get`; CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or
+                ``IMPORT_ENDED``.
         """
         job = await self.get(caller, job_id, kind=kind)
         if job.status is JobStatus.CANCELLED:
@@ -249,7 +250,7 @@ class DownloadService:
         await self._clean_up(cancelled, runner)
 
     async def _clean_up(self, job: Job, runner: JobRunner) -> None:
-        """Stop the work of a cancelled job, delete its files, and release its place in the quota."""
+        """Stop the work of a cancelled job, delete its files, and stop counting it towards the quota."""
         # An import waits for its file and its start; before that, no background work exists.
         if job.import_request is None or job.import_request.started_at is not None:
             await runner.stop(job.id)

@@ -39,7 +39,7 @@ class QuotaStore(Protocol):
     """
 
     async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
-        """Reserve a place for a stream or job; return False if the principal has ``limit`` active reservations already.
+        """Reserve quota for a stream or job; return False if the principal has ``limit`` active reservations already.
 
         An existing reservation with this id is not changed.
         """

@@ -95,10 +95,10 @@ class GraphQLService:
         """
         prepared = await self._documents.load(text)
         if prepared.document is None or prepared.errors:
-            return _build_rejection([format_error(error) for error in prepared.errors])
+            return _build_rejected_result([format_error(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)
         if operation is None:
-            return _build_rejection(
+            return _build_rejected_result(
                 [_build_validation_error_object("operationName: the document has no such operation")]
             )
         if queries_only and operation.operation is not OperationType.QUERY:
@@ -106,7 +106,7 @@ class GraphQLService:
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])
         exceeded = find_exceeded_limit(prepared.document, operation, variables)
         if exceeded is not None:
-            return _build_rejection([_build_validation_error_object(exceeded)])
+            return _build_rejected_result([_build_validation_error_object(exceeded)])
         return await self._execute_operation(principal, prepared, variables, operation_name)
 
     async def _execute_operation(
@@ -165,11 +165,11 @@ def _is_coroutine(value: Any) -> TypeGuard[Awaitable[Any]]:
 def _to_graphql_result(result: ExecutionResult, failures: Sequence[GraphQLError]) -> GraphQLResult:
     errors = [format_error(error) for error in (*(result.errors or ()), *failures)]
     if result.data is None and all(not error["path"] for error in errors):
-        return _build_rejection(errors)
+        return _build_rejected_result(errors)
     return GraphQLResult({"data": result.data, **({"errors": errors} if errors else {})}, executed=True)
 
 
-def _build_rejection(errors: list[dict[str, Any]]) -> GraphQLResult:
+def _build_rejected_result(errors: list[dict[str, Any]]) -> GraphQLResult:
     return GraphQLResult({"errors": errors}, executed=False)
 
 

@@ -39,7 +39,7 @@ class Authenticate(Protocol):
     """Function that authenticates a caller."""
 
     async def __call__(self, authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
-        """Return the caller whom an Authorization header identifies; the text is empty if the request has no header.
+        """Return the caller whom an Authorization header identifies; ``authorization`` is empty without this header.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED if the credential is missing, invalid or of another kind.

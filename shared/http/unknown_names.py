@@ -175,19 +175,19 @@ def _list_field_names(field: str, info: FieldInfo) -> list[str]:
 
 def _find_model(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:
     """Return the model that describes a location in a body; None if no model describes it."""
-    at = _unwrap_model(model)
+    at = _find_model_in_annotation(model)
     for part in location:
         if isinstance(part, str):
             fields = at.model_fields if at else {}
             found = (info.annotation for name, info in fields.items() if part in _list_field_names(name, info))
-            at = _unwrap_model(next(found, None))
+            at = _find_model_in_annotation(next(found, None))
     return at
 
 
-def _unwrap_model(annotation: Any) -> type[BaseModel] | None:
+def _find_model_in_annotation(annotation: Any) -> type[BaseModel] | None:
     """Return the model that a type annotation contains: the type itself, or X in ``X | None`` or ``list[X]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in (Union, types.UnionType, list, tuple):
-        return next((found for one in get_args(annotation) if (found := _unwrap_model(one))), None)
+        return next((found for one in get_args(annotation) if (found := _find_model_in_annotation(one))), None)
     return None

@@ -75,7 +75,7 @@ class ImportPreview:
             mapping: column mapping to try; None for the mapping of the import.
 
         Raises:
-            WorkspaceError: as ``require_upload``; NOT_FOUND ``CONNECTION_NOT_FOUND``; UNAVAILABLE
+            WorkspaceError: the same errors as ``require_upload``; NOT_FOUND ``CONNECTION_NOT_FOUND``; UNAVAILABLE
                 ``BLOB_STORE_UNAVAILABLE``.
         """
         request = get_import_request(job)

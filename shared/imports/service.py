@@ -100,8 +100,8 @@ class ImportService:
             job_id: id for a repeatable request; if a job with this id exists, that job is returned.
 
         Raises:
-            WorkspaceError: as :meth:`check_connection`; STORAGE_FULL ``STORAGE_FULL``; THROTTLED ``TOO_MANY_JOBS``;
-                UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
+            WorkspaceError: the same errors as :meth:`check_connection`; STORAGE_FULL ``STORAGE_FULL``; THROTTLED
+                ``TOO_MANY_JOBS``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
         """
         await self.check_connection(lookup)
         await self._disk.require_space()
@@ -141,8 +141,8 @@ class ImportService:
             mapping: replaces the column mapping of the import; None to leave the mapping.
 
         Raises:
-            WorkspaceError: as :meth:`get`, :meth:`check_connection` and ``require_upload``; CONFLICT ``IMPORT_ENDED``;
-                UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+            WorkspaceError: the same errors as :meth:`get`, :meth:`check_connection` and ``require_upload``; CONFLICT
+                ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
         """
         job = await self.get(caller, job_id)
         request = get_import_request(job)
@@ -183,7 +183,7 @@ class ImportService:
         """Cancel an import and delete its files; messages that are stored already remain.
 
         Raises:
-            WorkspaceError: as :meth:`get`; CONFLICT ``IMPORT_ENDED``.
+            WorkspaceError: the same errors as :meth:`get`; CONFLICT ``IMPORT_ENDED``.
         """
         await self._downloads.cancel(caller, job_id, runner, kind=JobKind.IMPORT)
 

@@ -122,7 +122,7 @@ class StepReader(Protocol):
 
 
 class RangeSource(Protocol):
-    """Uploaded file of which a worker thread reads byte ranges."""
+    """Uploaded file whose byte ranges a worker thread can read."""
 
     @property
     def size(self) -> int:

@@ -80,7 +80,7 @@ class StreamFilters(BaseModel):
         The object is empty if the client requests no replay.
 
         Raises:
-            WorkspaceError: as :meth:`find_replay_start`.
+            WorkspaceError: the same errors as :meth:`find_replay_start`.
         """
         since = self.find_replay_start(now)
         if since is None:

@@ -40,7 +40,7 @@ class MessageSender(Protocol):
         """Return whether a group contains at least one stream.
 
         Raises:
-            WorkspaceError: as :meth:`publish`.
+            WorkspaceError: the same errors as :meth:`publish`.
         """
         ...
 
@@ -52,7 +52,7 @@ class MessageService(MessageSender, Protocol):
         """Yield the streams in a group.
 
         Raises:
-            WorkspaceError: as :meth:`publish`.
+            WorkspaceError: the same errors as :meth:`publish`.
         """
         ...
 
@@ -60,7 +60,7 @@ class MessageService(MessageSender, Protocol):
         """Close a stream; a closed stream is ignored.
 
         Raises:
-            WorkspaceError: as :meth:`publish`.
+            WorkspaceError: the same errors as :meth:`publish`.
         """
         ...
 
@@ -68,7 +68,7 @@ class MessageService(MessageSender, Protocol):
         """Return a WebSocket URL with which a client can open a stream for ``user`` until ``expires_at``.
 
         Raises:
-            WorkspaceError: as :meth:`publish`.
+            WorkspaceError: the same errors as :meth:`publish`.
         """
         ...
 
@@ -84,7 +84,7 @@ class StreamSender(Protocol):
         """Send one text message to a stream; a closed stream is ignored.
 
         Raises:
-            WorkspaceError: as ``MessageService.publish``.
+            WorkspaceError: the same errors as ``MessageService.publish``.
         """
         ...
 
@@ -92,7 +92,7 @@ class StreamSender(Protocol):
         """Return whether a stream is open.
 
         Raises:
-            WorkspaceError: as ``MessageService.publish``.
+            WorkspaceError: the same errors as ``MessageService.publish``.
         """
         ...
 

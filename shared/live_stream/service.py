@@ -171,7 +171,7 @@ class LiveStream:
             stream_id: id of the WebSocket connection in Web PubSub.
 
         Raises:
-            WorkspaceError: as :meth:`select_connections`; THROTTLED ``TOO_MANY_STREAMS``.
+            WorkspaceError: the same errors as :meth:`select_connections`; THROTTLED ``TOO_MANY_STREAMS``.
         """
         groups = await self.select_connections(filters)
         await self._quota.reserve_stream(principal.member_id, stream_id)
@@ -208,7 +208,7 @@ class LiveStream:
             parameters: the filters as query parameters.
 
         Raises:
-            WorkspaceError: as :meth:`select_connections`; UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
+            WorkspaceError: the same errors as :meth:`select_connections`; UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE``.
         """
         await self.select_connections(filters)
         listener = Listener.from_principal(principal)

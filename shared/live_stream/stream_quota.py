@@ -53,7 +53,7 @@ class StreamQuota:
         self._runtime = runtime
 
     async def reserve_stream(self, member_id: str, stream_id: str) -> None:
-        """Reserve a place in the member's quota for a stream that is about to open.
+        """Add a reservation to the member's quota for a stream that is about to open.
 
         If the store does not respond, the stream is not counted, and a warning is logged.
 
@@ -82,7 +82,8 @@ class StreamQuota:
         """Release the member's quota reservation for a stream that has ended.
 
         Raises:
-            WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; a later comparison releases the place.
+            WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; a later comparison with the open streams releases the
+                reservation.
         """
         await self._places.release(member_id, Purpose.STREAMS, [stream_id])
         self._full_until.pop(member_id, None)

@@ -151,8 +151,8 @@ class AuthorizationService:
             chosen: access rights that the member delegates to the client; None if the member denies access.
 
         Raises:
-            WorkspaceError: as :meth:`build_consent_question`; INVALID naming ``scopes`` if a right was not requested;
-                UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
+            WorkspaceError: the same errors as :meth:`build_consent_question`; INVALID naming ``scopes`` if a right was
+                not requested; UNAUTHENTICATED ``REAUTHENTICATION_REQUIRED`` if the client requires a newer sign-in.
         """
         question = await self.build_consent_question(caller, parameters, base)
         if isinstance(question, Redirect):

@@ -133,7 +133,7 @@ _JSON: Final = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
 
 
 @dataclass(frozen=True, slots=True)
-class _Cached:
+class _CachedDocument:
     """Cached metadata document or error of an OAuth client, valid until a time on the monotonic clock."""
 
     result: Client | WorkspaceError
@@ -151,7 +151,7 @@ class FetchedClientDocuments:
     def __init__(self, http: OutboundHttp, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._http = http
         self._runtime = runtime
-        self._cache: OrderedDict[str, _Cached] = OrderedDict()
+        self._cache: OrderedDict[str, _CachedDocument] = OrderedDict()
         self._locks: dict[str, asyncio.Lock] = {}
         self._fetches: deque[tuple[float, str]] = deque()
 
@@ -176,13 +176,13 @@ class FetchedClientDocuments:
             raise unknown_client_error(cached.result.detail)
         return cached.result
 
-    def _store_in_cache(self, client_id: str, cached: _Cached) -> None:
+    def _store_in_cache(self, client_id: str, cached: _CachedDocument) -> None:
         self._cache[client_id] = cached
         self._cache.move_to_end(client_id)
         if len(self._cache) > _CACHED:
             self._cache.popitem(last=False)
 
-    async def _fetch_document(self, url: OutboundUrl) -> _Cached:
+    async def _fetch_document(self, url: OutboundUrl) -> _CachedDocument:
         self._count_fetch(url.host)
         request = OutboundRequest(
             url, headers={"Accept": "application/json"}, seconds=FETCH_SECONDS, max_bytes=MAX_BYTES, https_only=True
@@ -200,11 +200,11 @@ class FetchedClientDocuments:
             )
         except ValueError as error:
             return self._build_failure(str(error))
-        return _Cached(client, self._runtime.monotonic() + seconds)
+        return _CachedDocument(client, self._runtime.monotonic() + seconds)
 
-    def _build_failure(self, reason: str) -> _Cached:
+    def _build_failure(self, reason: str) -> _CachedDocument:
         error = unknown_client_error(f"The metadata document of the client cannot be used: {reason}")
-        return _Cached(error, self._runtime.monotonic() + FAILURE_SECONDS)
+        return _CachedDocument(error, self._runtime.monotonic() + FAILURE_SECONDS)
 
     def _count_fetch(self, host: str) -> None:
         """Count a request for a metadata document; reject it if there were too many requests to its host or in total.

@@ -152,7 +152,7 @@ class GrantService:
         return token, str(after)
 
     async def authorize(self, grant: Grant, via: CredentialKind) -> Principal:
-        """Return the caller for a grant's tokens: the consenting member with the delegated rights that are still held.
+        """Return the caller for a grant's tokens: the member who consented, with the delegated rights that remain.
 
         Raises:
             OAuthError: ``invalid_grant`` if the member is disabled or has none of the rights, if the client is no

@@ -134,7 +134,7 @@ class OutboundUrl:
 
     @property
     def literal(self) -> Address | None:
-        """IP address if the URL's host is one; None for a host name."""
+        """IP address that the URL contains as its host; None if the URL contains a host name."""
         try:
             return ip_address(self.host)
         except ValueError:

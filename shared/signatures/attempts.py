@@ -43,7 +43,8 @@ class MemberAttempts:
     Attributes:
         member: id of the member.
         times: times of the recent attempts that count.
-        challenged: ids of tokens that were refused because their sign-in was not recent; further refusals count.
+        challenged: ids of tokens that were refused once because their sign-in was not recent; each further refusal of
+            these tokens counts as an attempt.
         locked_until: end of the lock-out; None if the member was never locked out.
         pending: lock-outs that are not yet reported.
     """

@@ -125,9 +125,9 @@ class TelemetryService:
             Number of accepted messages.
 
         Raises:
-            WorkspaceError: as ``parse_messages`` and ``check_messages``; NOT_FOUND ``CONNECTION_NOT_FOUND``; CONFLICT
-                ``CONNECTION_DISABLED``; STORAGE_FULL ``STORAGE_FULL``; errors of the sender. After the last two, the
-                same messages can be sent again safely.
+            WorkspaceError: the same errors as ``parse_messages`` and ``check_messages``; NOT_FOUND
+                ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``; STORAGE_FULL ``STORAGE_FULL``; errors of the
+                sender. After the last two, the same messages can be sent again safely.
         """
         return await self._accept_messages(lookup, size, partial(parse_messages, body), binding)
 
@@ -135,7 +135,7 @@ class TelemetryService:
         """Send messages in NDJSON form to the hub, one message for each line; see :meth:`accept`.
 
         Raises:
-            WorkspaceError: as ``parse_lines``, and as :meth:`accept`.
+            WorkspaceError: the same errors as ``parse_lines``, and as :meth:`accept`.
         """
         return await self._accept_messages(lookup, len(text), partial(parse_lines, text), binding)
 

@@ -136,14 +136,14 @@ def read_impulse_texts(text: bytes) -> ImpulseTexts:
             orjson.loads(payload)
             # Without headers, all messages of a connection have the same text here.
             is_cached = common.startswith(b"{}") and len(common) < _LONGEST_CACHED
-            read_common = _read_cached_common if is_cached else _read_common
-            return ImpulseTexts(*_read_own(own + b"}"), payload, *read_common(common))
+            read_common = _read_cached_common if is_cached else _read_shared_properties
+            return ImpulseTexts(*_read_individual_properties(own + b"}"), payload, *read_common(common))
         except (ValueError, KeyError, TypeError):
             pass  # another order of the properties, or an invalid one, which the code below names
     return to_impulse_texts(decode_impulse(text))
 
 
-def _read_own(text: bytes) -> tuple[str, int, str]:
+def _read_individual_properties(text: bytes) -> tuple[str, int, str]:
     """Read the properties in which impulses differ: message id, timestamp (microseconds since 1970) and device id."""
     members = orjson.loads(text)
     if tuple(members) != _OWN_NAMES:
@@ -154,7 +154,7 @@ def _read_own(text: bytes) -> tuple[str, int, str]:
     return message_id, to_microseconds(parse_rfc3339(timestamp)), device_id
 
 
-def _read_common(text: bytes) -> tuple[bytes, bytes, str]:
+def _read_shared_properties(text: bytes) -> tuple[bytes, bytes, str]:
     """Read the properties that are equal in many impulses: headers and surfaces, both as JSON, and the connection."""
     members = orjson.loads(b'{"Headers":%b]}}' % text)
     metadata = members["Metadata"]
@@ -163,7 +163,7 @@ def _read_common(text: bytes) -> tuple[bytes, bytes, str]:
     return headers, serialise(surfaces), _require_text(metadata, "ConnectionLookup")
 
 
-_read_cached_common = lru_cache(maxsize=1024)(_read_common)
+_read_cached_common = lru_cache(maxsize=1024)(_read_shared_properties)
 
 
 def to_impulse_texts(impulse: Impulse) -> ImpulseTexts:

@@ -55,7 +55,8 @@ def parse_messages(body: object, layout: MessageLayout, found: list[FieldError] 
     Args:
         body: JSON body of the request; extracted values, such as the timestamp, are removed from it.
         layout: JSON Pointers to timestamp and ids in the connection's messages.
-        found: list to which invalid fields are added, and their messages are omitted; None to raise an error.
+        found: list that receives the errors of invalid messages, which are then missing in the result; None to raise an
+            error for them.
 
     Raises:
         WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID with every invalid field,

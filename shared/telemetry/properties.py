@@ -48,7 +48,7 @@ def has_all_metadata(properties: Mapping[str, str]) -> bool:
 def are_complete_without_headers(properties: Mapping[str, str]) -> bool:
     """Return whether an event has exactly the properties that this service writes.
 
-    Further ones would become headers.
+    Further properties would become headers of the impulse (normalised telemetry message).
     """
     return properties.keys() == _EXTRACTED and is_accepted_by_service(properties)
 

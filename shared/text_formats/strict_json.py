@@ -55,8 +55,8 @@ def parse_json(body: bytes, *, copies_long_integers: bool = False) -> Any:
 def _parse_fast(body: bytes) -> Any:
     """Parse a JSON body with orjson, which takes a third of the time; return ``_UNDECIDED`` if this is not reliable.
 
-    Of two members with the same key, orjson keeps the last. Such a body is detected by the number of quotation marks:
-    if the parsed value is written again, it has fewer.
+    Of two properties with the same name, orjson returns only the last. Such a body is detected by the number of
+    quotation marks: if the parsed value is written again, it has fewer.
     """
     if len(body) > _FAST_BYTES or body.count(b"[") + body.count(b"{") > MAX_CONTAINERS or b"\\u" in body:
         return _UNDECIDED

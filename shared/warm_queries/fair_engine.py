@@ -36,10 +36,11 @@ class FairEngine:
         self._active: Counter[str] = Counter()
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Execute a query when its principal has a free place; for further errors, see ``QueryEngine``.
+        """Execute a query as soon as its principal may run another one; for further errors, see ``QueryEngine``.
 
         Raises:
-            WorkspaceError: THROTTLED ``THROTTLED`` if no place became free in time.
+            WorkspaceError: THROTTLED ``THROTTLED`` if too many earlier queries of the principal were still running at
+                the timeout.
         """
         member = acting_member.get()
         with cancel_at_disconnect():
@@ -58,7 +59,7 @@ class FairEngine:
 
     @asynccontextmanager
     async def _occupy_place(self, member: str, timeout_seconds: int) -> AsyncIterator[None]:
-        """Context manager: wait for a place of a principal and occupy it while the block runs."""
+        """Context manager: wait until a principal may run another query, and count the query while the block runs."""
         places = self._places.setdefault(member, asyncio.Semaphore(self._per_principal))
         self._active[member] += 1
         try:

@@ -32,7 +32,8 @@ class WebhookEvent:
         key: text that identifies the change among all changes of all time. An event is delivered once for each key,
             so the key must be the same when a change is published again after a crash.
         type: type of the event.
-        at: time of the change. An endpoint receives only events after it subscribed to their type.
+        at: time of the change. An endpoint receives the event only if it had subscribed to the event's type before this
+            time.
         data: ids and values that describe the change to a person; JSON values without secrets.
         surfaces: lookups (ids in URLs) of the surfaces (groups of connections) that the change concerns; None if it
             concerns none.

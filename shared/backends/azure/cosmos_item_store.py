@@ -167,8 +167,9 @@ class CosmosItemStore:
         """Send a transactional batch, with retries, until its outcome is known.
 
         Returns:
-            Two values. The first is the results of the batch, or None if one of its conditions is false. The second is
-            True if an earlier attempt of the same batch may have been applied, which makes the condition false.
+            Two values. The first contains the results of the batch; it is None if one of the batch's conditions is
+            false. The second is True if an earlier attempt of the same batch may have been applied, which would explain
+            the false condition.
 
         Raises:
             WorkspaceError: UNAVAILABLE; the batch may have been applied.

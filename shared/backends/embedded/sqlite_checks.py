@@ -31,7 +31,7 @@ async def check_write_lock(
 
 
 async def check_write(path: Path, wait_seconds: float = WAIT_SECONDS, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
-    """Check that a SQLite file can be written; a missing file is accepted. Arguments as in :func:`check_write_lock`.
+    """Check that a SQLite file can be written; a missing file is accepted. Arguments: see :func:`check_write_lock`.
 
     Raises:
         sqlite3.Error: the disk is full, or the file is locked, read-only or damaged.

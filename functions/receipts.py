@@ -67,7 +67,7 @@ class KeyQuery(BaseModel):
     )
 
 
-async def _check_receipt(call: Call[ReceiptQuery], faults: ValidationErrors) -> None:
+async def _check_receipt_query(call: Call[ReceiptQuery], faults: ValidationErrors) -> None:
     query = call.query
     check_chain(faults, query.target, query.scope_key)
     if faults.has_valid("recordId", "from") and (query.record_id is None) == (query.from_size is None):
@@ -93,7 +93,7 @@ def _check_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=ReceiptQuery,
-    check=_check_receipt,
+    check=_check_receipt_query,
     docs=replies.RECEIPT_FILE,
 )
 async def issue_receipt(call: Call[ReceiptQuery]) -> Reply:

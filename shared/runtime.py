@@ -71,28 +71,28 @@ class Runtime:
         """
         return urlsafe_b64encode(self.random_bytes(size)).rstrip(b"=").decode()
 
-    async def run_in_thread[**P, T](self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_in_thread[**P, T](self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a blocking function in a worker thread, and return its result.
 
         Args:
-            work: function to call; it must not use objects of the event loop.
+            function: function to call; it must not use objects of the event loop.
             args: positional arguments of the function.
             kwargs: named arguments of the function.
         """
-        return await _run_in_executor(self.threads, partial(work, *args, **kwargs))
+        return await _run_in_executor(self.threads, partial(function, *args, **kwargs))
 
-    async def run_in_worker[**P, T](self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_in_worker[**P, T](self, size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that processes a text, in a worker thread if the text is large; return its result.
 
         Args:
             size: size of the text, in characters or bytes.
-            work: function to call; it must not use objects of the event loop.
+            function: function to call; it must not use objects of the event loop.
             args: positional arguments of the function.
             kwargs: named arguments of the function.
         """
         if size < LARGE:
-            return work(*args, **kwargs)
-        return await _run_in_executor(self._large_text_pool, partial(work, *args, **kwargs))
+            return function(*args, **kwargs)
+        return await _run_in_executor(self._large_text_pool, partial(function, *args, **kwargs))
 
     @asynccontextmanager
     async def open_scratch_folder(self, parent: Path | None, prefix: str) -> AsyncIterator[Path]:
@@ -122,22 +122,22 @@ def _create_scratch_folder(parent: Path | None, prefix: str) -> tempfile.Tempora
     return tempfile.TemporaryDirectory(dir=parent, prefix=prefix, ignore_cleanup_errors=True)
 
 
-async def run_in_pool[**P, T](pool: Executor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_pool[**P, T](pool: Executor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function in a thread of a pool, and return its result.
 
     Args:
         pool: result of :meth:`Runtime.open_pool`.
-        work: function to call; it must not use objects of the event loop.
+        function: function to call; it must not use objects of the event loop.
         args: positional arguments of the function.
         kwargs: named arguments of the function.
     """
-    return await _run_in_executor(pool, partial(work, *args, **kwargs))
+    return await _run_in_executor(pool, partial(function, *args, **kwargs))
 
 
-async def _run_in_executor[T](executor: Executor | None, work: Callable[[], T]) -> T:
+async def _run_in_executor[T](executor: Executor | None, function: Callable[[], T]) -> T:
     """Call a function in an executor, with the caller's context variables, such as the current trace span."""
     context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(executor, context.run, work)
+    return await asyncio.get_running_loop().run_in_executor(executor, context.run, function)
 
 
 SYSTEM_RUNTIME: Final = Runtime()

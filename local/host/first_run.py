@@ -139,21 +139,21 @@ async def prepare_data_dir(settings: Settings, workspace_file: Path) -> QueryChe
         await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
         _SEEDING_LOG.info("seeded the workspace")
     await wired.provenance.catalog_service.flush_pending()
-    await _write_keys(wired, settings.data_dir / "keys.json")
+    await _write_api_keys(wired, settings.data_dir / "keys.json")
     await wired.close()
     return QueryChecks(seeded)
 
 
-async def _write_keys(wired: Services, path: Path) -> None:
+async def _write_api_keys(wired: Services, path: Path) -> None:
     if await asyncio.to_thread(path.exists):
         return
     catalog = await wired.catalog.current()
     issued = {member: await wired.access.api_keys.issue(ACTOR, member, "first start") for member in catalog.members}
     keys = {member: key.api_key for member, key in issued.items()}
-    await asyncio.to_thread(_write_private, path, json.dumps(keys, indent=2))
+    await asyncio.to_thread(_write_private_file, path, json.dumps(keys, indent=2))
 
 
-def _write_private(path: Path, text: str) -> None:
+def _write_private_file(path: Path, text: str) -> None:
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -37,13 +37,13 @@ class HubAccess:
         self._arrivals: dict[HubPlace, asyncio.Event] = {}
         self._ended = asyncio.Event()
 
-    async def run_with_reader[T](self, work: Callable[[HubReader], T]) -> T:
+    async def run_with_reader[T](self, function: Callable[[HubReader], T]) -> T:
         """Call a function with the hub reader, in the reader's thread, and return its result.
 
         Raises:
             sqlite3.Error: the file is locked for over 30 seconds, or cannot be read.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self._open_reader()))
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._open_reader()))
 
     def get_next_arrival(self, hub: str, partition: str) -> asyncio.Event:
         """Return an asyncio event that is set as soon as a partition may have new events, or the host stops.

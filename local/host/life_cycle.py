@@ -282,14 +282,14 @@ class Host:
         self._start_task(server.exit_on(self._closing, self._compute_drain_seconds_left))
         await server.listening.wait()
 
-    def _start_invoker_task(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_invoker_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Start a task that invokes functions of the app; a function may send requests to this host."""
-        task = self._start_task(work)
+        task = self._start_task(coroutine)
         self._invokers.add(task)
         task.add_done_callback(self._invokers.discard)
 
-    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
+    def _start_task(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._on_task_done)
         return task

@@ -189,7 +189,7 @@ class BackgroundRunner:
         except WorkspaceError as error:
             _LOG.warning("a background job's lease was not released and will expire: %s", error, extra=fields(job=job))
 
-    async def _extend_lease_while_running(self, job: str, work: asyncio.Future[object]) -> None:
+    async def _extend_lease_while_running(self, job: str, running_job: asyncio.Future[object]) -> None:
         """Extend the lease of a job while the job runs; cancel the job if the lease is lost to another instance."""
         while True:
             await self._runtime.sleep(LEASE.total_seconds() / 3)
@@ -200,5 +200,5 @@ class BackgroundRunner:
                 continue
             if not held:
                 _LOG.warning("a background job is cancelled: another instance has its lease", extra=fields(job=job))
-                work.cancel()
+                running_job.cancel()
                 return

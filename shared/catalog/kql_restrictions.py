@@ -183,16 +183,16 @@ def _find_evaluate_error(tokens: Sequence[str], index: int) -> str | None:
         return None
     at = index + 1
     for _ in range(_MAX_PARAMETERS):
-        after = _skip_name(tokens, at)
+        after = _skip_dotted_name(tokens, at)
         if _get_token(tokens, after) != "=":
             break
-        at = _skip_name(tokens, after + 1)
+        at = _skip_dotted_name(tokens, after + 1)
     if _get_token(tokens, at) in PLUGINS and _get_token(tokens, at + 1) == "(":
         return None
     return f"evaluate is allowed only with these plugins: {', '.join(sorted(PLUGINS))}"
 
 
-def _skip_name(tokens: Sequence[str], at: int) -> int:
+def _skip_dotted_name(tokens: Sequence[str], at: int) -> int:
     """Return the index of the token after a name; a name has one or two parts, such as ``hint.distribution``."""
     return at + 3 if _get_token(tokens, at + 1) == "." else at + 1
 

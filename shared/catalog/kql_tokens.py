@@ -77,8 +77,8 @@ def mask_literals(kql: str) -> str:
     return _OPAQUE_TOKEN.sub(_mask_token, kql)
 
 
-def _mask_token(found: re.Match[str]) -> str:
-    text = found[0]
-    if found.lastgroup == "unclosed":
+def _mask_token(match: re.Match[str]) -> str:
+    text = match[0]
+    if match.lastgroup == "unclosed":
         return text
-    return " " * len(text) if found.lastgroup == "comment" else f"'{' ' * (len(text) - 2)}'"
+    return " " * len(text) if match.lastgroup == "comment" else f"'{' ' * (len(text) - 2)}'"

@@ -174,11 +174,11 @@ def _get_database_place(owned: OwnedDatabase) -> DatabasePlace:
     return DatabasePlace(owned.store, owned.database.lookup)
 
 
-def _to_summary(name: str, found: AccountContainer | None, record: Container | None) -> ContainerSummary:
-    partition_key_path = found.partition_key_path if found else record.partition_key_path if record else ""
+def _to_summary(name: str, container: AccountContainer | None, record: Container | None) -> ContainerSummary:
+    partition_key_path = container.partition_key_path if container else record.partition_key_path if record else ""
     data_class = None if record is None else record.data_class
     return ContainerSummary(
-        name, partition_key_path, data_class, declared=record is not None, provisioned=found is not None
+        name, partition_key_path, data_class, declared=record is not None, provisioned=container is not None
     )
 
 

@@ -200,22 +200,22 @@ def _prepare_draft(
     return document, serialise_draft(document, MISSING)
 
 
-def _build_document_key(found: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
+def _build_document_key(exposed: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
     if isinstance(partition, Missing):
-        if found.path != ID_PATH:
-            raise _build_missing_partition_key_error(found.path)
+        if exposed.path != ID_PATH:
+            raise _build_missing_partition_key_error(exposed.path)
         partition = document_id
-    found.check_granted()
+    exposed.check_granted()
     return DocumentKey(document_id, partition)
 
 
 def _check_replacement(
-    found: ExposedTable, draft: DocumentDraft, body_value: PartitionValue, query_value: PartitionValue
+    exposed: ExposedTable, draft: DocumentDraft, body_value: PartitionValue, query_value: PartitionValue
 ) -> DocumentDraft:
-    field = found.path[1:].replace("/", ".")
+    field = exposed.path[1:].replace("/", ".")
     if isinstance(body_value, Missing):
         if isinstance(query_value, Missing):
-            raise _build_missing_partition_key_error(found.path)
+            raise _build_missing_partition_key_error(exposed.path)
         raise invalid(field, "is missing; the partition key of a document cannot change")
     if not isinstance(query_value, Missing) and format_partition_key(query_value) != format_partition_key(body_value):
         raise invalid(field, "differs from partitionKey; the partition key of a document cannot change")

@@ -170,7 +170,7 @@ async def _remove_server_managed_properties(
     if owned is None or not isinstance(sent, dict) or owned.names.isdisjoint(sent):
         return sent
     current = await owned.read_current(path)
-    is_outdated = _is_outdated(request, current.get("etag"))
+    is_outdated = _has_outdated_condition(request, current.get("etag"))
     errors = [
         FieldError(name, "is read-only; omit it or send the stored value")
         for name in sent
@@ -184,7 +184,7 @@ async def _remove_server_managed_properties(
     return {name: value for name, value in sent.items() if name not in owned.names}
 
 
-def _is_outdated(request: Request, etag: Any) -> bool:
+def _has_outdated_condition(request: Request, etag: Any) -> bool:
     """Return whether the request has an If-Match header that does not match the ETag of the stored item."""
     try:
         condition = condition_from_headers(request.headers.get("if-match"), None)
@@ -222,7 +222,7 @@ def _validate_value(model: Any, value: Any, faults: ValidationErrors, *, reject_
             return _get_adapter(model).validate_python(value)
         except ValidationError as failure:
             _add_errors(failure, model, faults)
-    return _build_valid_part(model, value, faults) if is_model(model) else None
+    return _build_model_of_valid_fields(model, value, faults) if is_model(model) else None
 
 
 def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] | None) -> BaseModel:
@@ -258,7 +258,7 @@ def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) 
         faults.add(invalid_fields(errors))
 
 
-def _build_valid_part(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
+def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
     """Build a model instance from the valid fields only, so that rules about these fields can still be checked."""
     partial_model, known = _make_optional(model), list_accepted_names(model)
     try:

@@ -35,7 +35,7 @@ def build_impulse(source: str, event: HubEvent, message: Any, reason: str, claim
     """
     if isinstance(message, dict):
         return _build_unrouted_impulse(source, event, _build_reason_headers(reason, claimed_by), message)
-    encoding, raw = _encode_raw(event.body)
+    encoding, raw = _encode_raw_body(event.body)
     return _build_unrouted_impulse(
         source, event, {**_build_reason_headers(reason, claimed_by), ENCODING: encoding}, {"raw": raw}
     )
@@ -76,7 +76,7 @@ def parse_if_json(body: bytes) -> Any:
         return None
 
 
-def _encode_raw(body: bytes) -> tuple[str, str]:
+def _encode_raw_body(body: bytes) -> tuple[str, str]:
     try:
         return "utf-8", body.decode()
     except UnicodeDecodeError:

@@ -54,7 +54,7 @@ def render_body(body: str, message_format: MessageFormat, base_url: str) -> byte
     if message_format is MessageFormat.STANDARD:
         return body.encode()
     event = json.loads(body)
-    render = _render_teams if message_format is MessageFormat.TEAMS else _render_slack
+    render = _render_teams_message if message_format is MessageFormat.TEAMS else _render_slack_message
     return json.dumps(render(event, _build_link(event, base_url)), ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -85,7 +85,7 @@ def _to_message_text(value: Any) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}..."
 
 
-def _render_teams(event: Mapping[str, Any], link: str) -> dict[str, Any]:
+def _render_teams_message(event: Mapping[str, Any], link: str) -> dict[str, Any]:
     """Build a Microsoft Teams message with one adaptive card; markup in values is escaped."""
     facts = [
         {"title": _escape_markdown(name), "value": _escape_markdown(text)}
@@ -117,7 +117,7 @@ def _escape_markdown(text: str) -> str:
     return "".join(f"\\{each}" if each in "\\`*_[]" else each for each in text)
 
 
-def _render_slack(event: Mapping[str, Any], link: str) -> dict[str, Any]:
+def _render_slack_message(event: Mapping[str, Any], link: str) -> dict[str, Any]:
     """Build a Slack message with one block of text of the type ``plain_text``, in which Slack reads no markup."""
     title = build_title(event)
     lines = "\n".join(f"{name}: {text}" for name, text in _list_labels_and_values(event))
@@ -128,10 +128,10 @@ def _render_slack(event: Mapping[str, Any], link: str) -> dict[str, Any]:
     if link:
         label = {"type": "plain_text", "text": "Open the console", "emoji": False}
         blocks.append({"type": "actions", "elements": [{"type": "button", "text": label, "url": link}]})
-    return {"text": _escape_slack(title), "blocks": blocks}
+    return {"text": _escape_for_slack(title), "blocks": blocks}
 
 
-def _escape_slack(text: str) -> str:
+def _escape_for_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -118,8 +118,8 @@ class DeliveryWorker:
             for delivery in await self._store.claim(endpoint, at, at + LEASE, lease, room):
                 self._start_task(self._deliver_claimed(listed.endpoints.get(endpoint), delivery, lease), endpoint)
 
-    def _start_task(self, work: Coroutine[Any, Any, None], endpoint: str) -> None:
-        task = asyncio.create_task(work)
+    def _start_task(self, coroutine: Coroutine[Any, Any, None], endpoint: str) -> None:
+        task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         self._sending[endpoint] += 1
 

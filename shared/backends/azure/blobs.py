@@ -262,9 +262,9 @@ async def _next_page(pages: Any) -> "list[Blob] | None":
     return [Blob(each.name, each.size, each.last_modified.astimezone(UTC)) async for each in page]
 
 
-async def _convert_errors[T](work: Callable[[], Awaitable[T]]) -> T:
+async def _convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
     try:
-        return await work()
+        return await request()
     except ResourceNotFoundError as error:
         if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on its exceptions
             raise FileNotFoundError(error.message) from None

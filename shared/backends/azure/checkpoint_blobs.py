@@ -101,18 +101,18 @@ class BlobCheckpointStore:
         return self._account.open_client().get_blob_client(self._states, f"{name}.state")
 
 
-async def _run_unless_missing[T](work: Callable[[], Awaitable[T]]) -> T | None:
+async def _run_unless_missing[T](request: Callable[[], Awaitable[T]]) -> T | None:
     try:
-        return await work()
+        return await request()
     except ResourceNotFoundError as error:
         if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on its exceptions
             return None
         raise
 
 
-async def _convert_errors[T](work: Callable[[], Awaitable[T]]) -> T:
+async def _convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
     try:
-        return await work()
+        return await request()
     except AzureError as error:
         # The error's text may contain a signed address.
         _LOG.warning("the store of checkpoints does not answer", extra=fields(error=type(error).__name__))

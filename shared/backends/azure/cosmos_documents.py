@@ -81,9 +81,9 @@ class CosmosDocumentStore:
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
         marked = _add_write_id(text, self._runtime)
 
-        def find_outcome(found: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
-            is_mine = uncertain and found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]
-            return str(found["_etag"]) if is_mine and found is not None else None
+        def find_outcome(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
+            is_mine = uncertain and item is not None and item.get(WRITE_MARK) == marked[WRITE_MARK]
+            return str(item["_etag"]) if is_mine and item is not None else None
 
         async with self._open_container(table) as container:
 
@@ -102,13 +102,13 @@ class CosmosDocumentStore:
     async def delete(self, table: Table, key: DocumentKey, if_match: str | None) -> None:
         before: set[str] = set()
 
-        def find_outcome(found: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
-            if found is None:
+        def find_outcome(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
+            if item is None:
                 return "" if uncertain else None
-            if uncertain and before and found["_rid"] not in before:
+            if uncertain and before and item["_rid"] not in before:
                 # The document was deleted, and another one was created since.
                 return ""
-            before.add(str(found["_rid"]))
+            before.add(str(item["_rid"]))
             return None
 
         async with self._open_container(table) as container:

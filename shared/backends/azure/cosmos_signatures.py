@@ -129,9 +129,15 @@ def _parse_content(item: Item | None) -> Value | None:
     return value
 
 
-def _signature_to_item(one: IndexedSignature) -> Item:
-    content = json.dumps(dict(one.content))
-    return {"id": one.place, "place": _INDEX, "sort": one.place, "userId": one.user_id, "content": content}
+def _signature_to_item(signature: IndexedSignature) -> Item:
+    content = json.dumps(dict(signature.content))
+    return {
+        "id": signature.place,
+        "place": _INDEX,
+        "sort": signature.place,
+        "userId": signature.user_id,
+        "content": content,
+    }
 
 
 def _build_progress_id(chain: ChainKey) -> str:

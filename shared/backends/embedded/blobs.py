@@ -96,9 +96,9 @@ class FolderBlobStore:
     async def close(self) -> None:
         """Do nothing; the store keeps no file open."""
 
-    async def _run_in_thread[T](self, work: Callable[[], T]) -> T:
+    async def _run_in_thread[T](self, function: Callable[[], T]) -> T:
         try:
-            return await self._runtime.run_in_thread(work)
+            return await self._runtime.run_in_thread(function)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -176,8 +176,8 @@ def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
     yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
-def _call_with_folder[T](folder: Path, place: Callable[[], T]) -> T:
-    """Create a folder, and call the function ``place``, which moves a file into the folder.
+def _call_with_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
+    """Create a folder, and call the function ``move_file``, which moves a file into the folder.
 
     Repeat both if another process removed the folder.
 
@@ -187,7 +187,7 @@ def _call_with_folder[T](folder: Path, place: Callable[[], T]) -> T:
     for is_last in (*[False] * _PLACE_REPEATS, True):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            return place()
+            return move_file()
         except FileNotFoundError:
             if is_last or folder.exists():
                 raise

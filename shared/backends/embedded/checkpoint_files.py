@@ -57,9 +57,9 @@ class FileCheckpointStore:
                         return self._read_checkpoint(f"{prefix}{name}")
         return None
 
-    async def _run_in_thread[T](self, work: Callable[[], T]) -> T:
+    async def _run_in_thread[T](self, function: Callable[[], T]) -> T:
         try:
-            return await self._runtime.run_in_thread(work)
+            return await self._runtime.run_in_thread(function)
         except OSError as error:
             detail = "The checkpoints cannot be read or written; retry later."
             raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error

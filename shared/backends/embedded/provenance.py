@@ -244,9 +244,9 @@ class SqliteChainStore:
     async def close(self) -> None:
         await asyncio.gather(self._writing.close(), self._reading.close(), self._verifying.close())
 
-    async def _read_in_thread[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _read_in_thread[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_failures(CODE, "the audit log"):
-            return await self._reading.read(build_lenient_reader(work))
+            return await self._reading.read(build_lenient_reader(function))
 
 
 class SqliteAuditLog(EventLog):

@@ -173,13 +173,13 @@ class SqliteChainOverview:
     async def close(self) -> None:
         await self._database.close()
 
-    async def _run_read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run_read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_failures("PROVENANCE_UNAVAILABLE", "the audit log"):
-            return await self._database.read(build_lenient_reader(work))
+            return await self._database.read(build_lenient_reader(function))
 
-    async def _run_write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run_write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with convert_failures("PROVENANCE_UNAVAILABLE", "the audit log"):
-            return await self._database.write(work)
+            return await self._database.write(function)
 
 
 def _ensure_summary(connection: sqlite3.Connection, chain: ChainKey) -> int:

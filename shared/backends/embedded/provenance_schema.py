@@ -202,21 +202,21 @@ def tip_from_row(row: Sequence[Any]) -> Tip:
     return Tip(sequence, _value_to_text(row[1]), _value_to_text(row[2]), str(row[0]))
 
 
-def build_lenient_reader[T](work: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
-    """Return a function that calls ``work``, and calls it again if a text in the file is not valid UTF-8.
+def build_lenient_reader[T](function: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
+    """Wrap a function so that it is called again if a text in the file is not valid UTF-8.
 
     In the second call, the connection returns replacement characters instead of the invalid bytes.
     """
 
     def run_with_fallback(connection: sqlite3.Connection) -> T:
         try:
-            return work(connection)
+            return function(connection)
         except sqlite3.OperationalError as error:
             if "decode" not in str(error):
                 raise
             # Slow, and needed for tampered files only; it stays in effect until the connection is closed.
             connection.text_factory = _decode_with_replacements
-            return work(connection)
+            return function(connection)
 
     return run_with_fallback
 

@@ -127,19 +127,19 @@ class SqliteDatabase:
         self._read_span = f"read {path.stem}", build_span_attributes(path, "read"), FAILURES
         self._write_span = f"write {path.stem}", build_span_attributes(path, "write"), FAILURES
 
-    async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function on a snapshot of the file and return its result; writers do not block the function."""
         with open_call_span(*self._read_span):
-            return await self._reading.run(lambda connection: _run_transaction(connection, "BEGIN", work))
+            return await self._reading.run(lambda connection: _run_transaction(connection, "BEGIN", function))
 
-    async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function in a write transaction and return its result; an exception rolls the transaction back."""
         deadline = self.runtime.monotonic() + self._write_seconds
 
         def run_transaction(connection: sqlite3.Connection) -> T:
             remaining = max(deadline - self.runtime.monotonic(), _LEAST_SECONDS)
             connection.execute(f"PRAGMA busy_timeout={round(remaining * 1000)}")
-            return _run_transaction(connection, "BEGIN IMMEDIATE", work)
+            return _run_transaction(connection, "BEGIN IMMEDIATE", function)
 
         with open_call_span(*self._write_span):
             return await self._writing.run(run_transaction)
@@ -160,8 +160,8 @@ class _ThreadConnection:
         self._runtime = runtime
         self._connection: sqlite3.Connection | None = None
 
-    async def run[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.wrap_future(self._executor.submit(lambda: work(self._open_connection())))
+    async def run[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.wrap_future(self._executor.submit(lambda: function(self._open_connection())))
 
     async def close(self) -> None:
         await self._runtime.run_in_thread(self._shut_down)
@@ -186,10 +186,10 @@ class _ThreadConnection:
         return self._connection
 
 
-def _run_transaction[T](connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+def _run_transaction[T](connection: sqlite3.Connection, begin: str, function: Callable[[sqlite3.Connection], T]) -> T:
     connection.execute(begin)
     try:
-        result = work(connection)
+        result = function(connection)
         connection.execute("COMMIT")
     except BaseException:
         # SQLite ends the transaction on some errors itself; a failed commit may leave it open.
@@ -222,10 +222,10 @@ class _Batcher(ABC):
         self._wait_span = wait_span
         self._batch_span = batch_span_name
 
-    async def _run[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with open_call_span(self._wait_span, self._attributes, FAILURES, kind="INTERNAL"):
-            self._waiting.append(_Call(work, future, get_current_span_context()))
+            self._waiting.append(_Call(function, future, get_current_span_context()))
             if self._task is None or self._task.done():
                 # An empty context, because the task serves many callers.
                 self._task = asyncio.create_task(self._run_batches(), context=contextvars.Context())
@@ -262,9 +262,9 @@ class ReadBatcher(_Batcher):
         name = database.path.stem
         super().__init__(database, f"wait for the read of {name}", f"read together from {name}")
 
-    async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function that reads the file, and return its result; an exception does not affect other reads."""
-        return await self._run(work)
+        return await self._run(function)
 
     async def _execute(self, works: Sequence[Work]) -> Sequence[Any]:
         return await self._database.read(lambda connection: [_read_one(connection, work) for work in works])
@@ -284,12 +284,12 @@ class WriteBatcher(_Batcher):
         name = database.path.stem
         super().__init__(database, f"wait for the write to {name}", f"commit to {name}")
 
-    async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run a function that writes to the file; return its result after the commit.
 
         An exception of the function undoes its writes and is raised.
         """
-        return await self._run(work)
+        return await self._run(function)
 
     async def close(self) -> None:
         """Finish the waiting writes and close the file."""
@@ -301,18 +301,18 @@ class WriteBatcher(_Batcher):
         return await self._database.write(lambda connection: [_write_one(connection, work) for work in works])
 
 
-def _read_one(connection: sqlite3.Connection, work: Work) -> Any:
+def _read_one(connection: sqlite3.Connection, function: Work) -> Any:
     try:
-        return work(connection)
+        return function(connection)
     except Exception as error:  # noqa: BLE001  raised to the caller of this read
         return error
 
 
-def _write_one(connection: sqlite3.Connection, work: Work) -> Any:
+def _write_one(connection: sqlite3.Connection, function: Work) -> Any:
     """Run one function in a savepoint; return its result, or its exception after rolling back its changes."""
     connection.execute("SAVEPOINT alone")
     try:
-        outcome = work(connection)
+        outcome = function(connection)
     except Exception as error:  # noqa: BLE001  the other writes of the batch continue
         # If SQLite has ended the whole transaction, this statement fails, and the batch with it.
         connection.execute("ROLLBACK TO alone")

@@ -39,13 +39,13 @@ async def check_write(path: Path, wait_seconds: float = WAIT_SECONDS, *, runtime
     await runtime.run_in_thread(_check_file, path, wait_seconds, _write_row, runtime)
 
 
-def _check_file(path: Path, wait_seconds: float, work: Callable[[sqlite3.Connection], None], runtime: Runtime) -> None:
+def _check_file(path: Path, wait_seconds: float, check: Callable[[sqlite3.Connection], None], runtime: Runtime) -> None:
     if not path.exists():
         return
     # As a URI with mode=rw, because a file that was deleted meanwhile must not be created.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0, autocommit=True)) as file:
         _begin_write(file, runtime.monotonic() + wait_seconds, runtime)
-        work(file)
+        check(file)
 
 
 def _begin_write(file: sqlite3.Connection, deadline: float, runtime: Runtime) -> None:

@@ -151,13 +151,13 @@ class SqliteWebhookStore:
         )
         return await self._run_write(lambda connection: connection.execute(sql, (rfc3339(at), limit)).rowcount)
 
-    async def _run_read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run_read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with _convert_errors():
-            return await self._database.read(work)
+            return await self._database.read(function)
 
-    async def _run_write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run_write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with _convert_errors():
-            return await self._database.write(work)
+            return await self._database.write(function)
 
 
 def _convert_errors() -> AbstractContextManager[None]:

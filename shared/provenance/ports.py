@@ -145,7 +145,7 @@ class RecordPage:
 
 
 class Lookup(StrEnum):
-    """Field of audit records by whose values :meth:`ChainStore.find` finds records."""
+    """Name of a field of audit records by which :meth:`ChainStore.find` searches."""
 
     APPEND_ID = "AppendID"
     AMENDMENT_ID = "AmendmentID"
@@ -264,9 +264,9 @@ class ChainStore(Protocol):
         ...
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the records of a chain that have one of the given values, at most 100, in a certain field.
+        """Find the records of a chain in which the field ``by`` has one of the given values.
 
-        The field contains AmendmentIDs, or append ids, which prevent a second append of the same record.
+        There are at most 100 values: RecordIDs of amendments, or append ids, which prevent a second append of a record.
         """
         ...
 

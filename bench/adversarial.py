@@ -52,7 +52,7 @@ def build_attacks() -> tuple[Attack, ...]:
 
 
 def build_hostile_kql() -> Mapping[str, str]:
-    """Return KQL texts of the maximum length that the lexer needs a long time for, by name of the attack."""
+    """Return KQL texts of the maximum length for which the lexer needs much time, by name of the attack."""
     units = {
         "open-strings": '"\\',
         "open-single-strings": "'\\",
@@ -69,7 +69,7 @@ def build_hostile_kql() -> Mapping[str, str]:
 
 
 def build_kql_attacks() -> list[Attack]:
-    """Build requests with hostile KQL texts: as ad-hoc query, with a time range, as saved query and through MCP."""
+    """Build requests with hostile KQL texts: ad-hoc queries with and without time range, saved queries, MCP calls."""
     found: list[Attack] = []
     for name, kql in build_hostile_kql().items():
         put = {"name": "Hostile", "surface": "hall", "kql": kql}
@@ -152,7 +152,10 @@ def _build_line_attacks() -> list[Attack]:
 
 
 def _repeat_value(unit: str, size: int) -> str:
-    """Build a JSON array of equal values that has ``size`` bytes, or the maximum number of arrays and objects."""
+    """Build a JSON array of equal values of at most ``size`` bytes.
+
+    It contains at most as many arrays and objects as the service permits in one body.
+    """
     containers = unit.count("[") + unit.count("{")
     times = min(size // (len(unit) + 1), (MAX_CONTAINERS - 100) // containers if containers else size)
     return "[" + ",".join([unit] * times) + "]"

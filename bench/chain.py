@@ -1,4 +1,4 @@
-"""Benchmark of the hash-chained audit log: appends compared with plain SQLite, and verification with only hashing."""
+"""Benchmark of the hash-chained audit log: appends compared with plain SQLite, verification with hashing alone."""
 
 import asyncio
 import hashlib
@@ -57,7 +57,9 @@ def build_event(number: int) -> dict[str, Any]:
 
 
 def _measure_appends() -> Iterator[Figure]:
-    """Compare the rate of appends to the audit log with that of a single caller and of plain inserts, by the best runs.
+    """Compare the rate of concurrent appends to the audit log with the rates of a single caller and of plain inserts.
+
+    The best run of each measurement counts.
 
     The three measurements alternate, so that other processes on the machine affect all of them equally.
     """
@@ -118,7 +120,7 @@ async def _read_records(file: Path) -> list[ChainRecord]:
 
 
 def _measure_raw_inserts(file: Path, records: Sequence[ChainRecord]) -> float:
-    """Return the rows per second of plain SQLite inserts: same bytes and batch size, without hashes and indexes."""
+    """Return the rows per second of plain SQLite inserts of the same records, without hash computation and indexes."""
     connection = connect(file)
     columns = ", ".join(f"c{number}" for number in range(3 + len(PROJECTED)))
     connection.execute(f"CREATE TABLE records (sequence INTEGER PRIMARY KEY, {columns})")
@@ -213,7 +215,7 @@ async def _verify_chain(file: Path) -> None:
 
 
 async def _read_and_hash(file: Path, columns: str = READ_BY_VERIFY) -> None:
-    """Read, parse and hash all records of a chain without other checks, as the shortest possible verification."""
+    """Read, parse and hash all records of a chain, which is the least that a verification must do."""
     connection = sqlite3.connect(file)
     sql = f"SELECT {columns} FROM records WHERE chain = 1 ORDER BY sequence"  # noqa: S608  column names
     for _, canonical, stored, *_ in connection.execute(sql):

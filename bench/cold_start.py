@@ -1,4 +1,4 @@
-"""Benchmark: time from the start of a new instance until its first reply, including the import of the app."""
+"""Benchmark: time from the start of a new app process until its first reply, including the import of the app."""
 
 import json
 import os

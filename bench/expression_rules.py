@@ -62,7 +62,7 @@ class _RuleChecker:
                     yield "a search may restart at each character of a repetition"
 
     def find_accepted_characters(self, items: Items) -> frozenset[str]:
-        """Return the characters of a fixed sample that these items of an expression can match at any position."""
+        """Return those characters of a fixed sample that at least one of these items of an expression can match."""
         return frozenset().union(*(self._find_item_characters(item) for item in items))
 
     def build_sample(self, items: Items) -> str:
@@ -219,10 +219,10 @@ def _can_be_empty(item: Item) -> bool:
 
 
 def build_hard_texts(expression: Expression) -> list[tuple[str, str]]:
-    """Return the parts of the slowest texts for an expression, as pairs: beginning, part to repeat.
+    """Return pairs of texts from which the slowest texts for an expression are built: a beginning, and a repeated part.
 
-    The part to repeat is a match of one repetition in the expression, alone or with the text before it, or a match of
-    the whole expression.
+    The repeated part matches the whole expression, or one repetition in the expression, alone or together with the
+    beginning.
     """
     tree = expression.parse()
     rules = _RuleChecker(tree.state.flags, is_bytes=isinstance(expression.pattern, bytes))

@@ -14,7 +14,8 @@ class Figure:
         name: unique name in snake_case.
         value: measured value in ``unit``.
         at_least: smallest permitted value; None if there is no lower bound.
-        at_most: largest permitted value; None if there is no upper bound. A bound of 0 permits no occurrence.
+        at_most: largest permitted value; None if there is no upper bound. 0 for a figure that counts defects, of which
+            none is permitted.
         detail: measurements from which the value was computed.
     """
 
@@ -33,7 +34,7 @@ class Figure:
 
     @property
     def counts_defects(self) -> bool:
-        """True if the bounds permit only one value, or no occurrence; then a single bad run is a defect, not noise."""
+        """True if the bounds permit only one value, such as 0 errors; then a single bad run is a defect, not noise."""
         return self.at_most == 0 or (self.at_least is not None and self.at_least == self.at_most)
 
     def is_within_bounds(self, value: float) -> bool:

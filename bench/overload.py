@@ -77,5 +77,5 @@ def measure_recovery(running: RunningService, requests: Sequence[bytes], capacit
 
 
 def compute_percentile(values: Sequence[float], part: int) -> float:
-    """Return the percentile of measured values with the number ``part``, from 1 to 99."""
+    """Return a percentile of measured values; ``part`` is the number of the percentile, from 1 to 99."""
     return statistics.quantiles(values, n=100, method="inclusive")[part - 1]

@@ -1,4 +1,4 @@
-"""Benchmark of authentication and request pipeline: a trivial authenticated request compared with ``/healthz``."""
+"""Benchmark of authentication and request pipeline: rates of a trivial authenticated request and of ``/healthz``."""
 
 import statistics
 from collections.abc import Iterator

@@ -44,7 +44,7 @@ class RunningService:
 
 @contextmanager
 def run_service(settings: Mapping[str, str] | None = None, folder: Path | None = None) -> Iterator[RunningService]:
-    """Context manager: run the service locally; yield its address and a token.
+    """Context manager: run the service locally; yield its address, process id and an access token.
 
     Args:
         settings: environment variables to add.

@@ -1,4 +1,4 @@
-"""Import rule for import-linter, which names the packages below a shared top-level package that a module may import.
+"""Import rule for import-linter: of the packages below a shared top-level package, modules import only allowed ones.
 
 Import-linter treats all packages below ``azure`` as the single external module ``azure``. This contract reads the
 import statements themselves, so that it can allow ``azure.functions``, for example, and forbid all other packages.
@@ -14,7 +14,7 @@ _IMPORT = re.compile(r"\s*(?:from|import)\s++(?P<module>[\w.]++)(?:\s++import\s+
 
 
 class AllowedSubpackages(Contract):
-    """Import-linter contract: of the packages below ``package``, the source modules import only the allowed ones."""
+    """Import-linter contract: of the packages below ``package``, the source modules may import only ``allowed``."""
 
     source_modules = fields.ListField(subfield=fields.ModuleField())
     package = fields.StringField()

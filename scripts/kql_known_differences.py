@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 @dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """Accepted difference between the engine and the language service.
+    """Accepted difference between the local query engine and Microsoft's KQL language service.
 
     Attributes:
         reason: explanation for the reference.

@@ -161,7 +161,10 @@ def collect_dependency_files(wheels: Path) -> dict[str, bytes]:
 
 
 def write_archive(content: Mapping[str, bytes], target: Path) -> None:
-    """Write files into a ZIP archive, sorted, with fixed times and modes, so that equal files give equal bytes."""
+    """Write files into a ZIP archive.
+
+    The files are sorted and have fixed times and modes, so that equal files result in equal archives.
+    """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name in sorted(content):
             entry = zipfile.ZipInfo(name, _EPOCH)

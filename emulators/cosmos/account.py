@@ -175,7 +175,9 @@ def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> N
 
 
 def compute_signature(request: CosmosRequest, link: str, key: str) -> str:
-    """Compute the signature of a request with the master key; `link` is the path of the resource in the signature.
+    """Compute the signature of a request with the master key.
+
+    `link` is the resource path that the client signed.
 
     See "Access control on Azure Cosmos DB resources" in the REST reference.
     """

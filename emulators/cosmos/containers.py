@@ -103,7 +103,7 @@ class PhysicalRange:
 
 
 class UniqueKeys:
-    """Unique-key policy of a container: no two items of a logical partition may have the same values at its paths.
+    """Unique-key policy of a container: in a logical partition, no two items may have the same values at these paths.
 
     Args:
         properties: The definition of the container; `uniqueKeyPolicy` may be missing.

@@ -109,7 +109,7 @@ class MessageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Orchestration that called a sub-orchestration: ids of its instance, of its run and of the call's task."""
+    """Caller of a sub-orchestration: ids of the calling instance, of its run, and of the task that made the call."""
 
     instance: str
     execution: str

@@ -228,7 +228,7 @@ def end_instance(connection: sqlite3.Connection, instance: str, at: datetime) ->
 
 
 def _start_new_run(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
-    """Start a new run of an instance; keep only the undelivered external events of its previous run."""
+    """Start a new run of an instance; of the undelivered messages, keep only external events."""
     instance = found.start.instance
     connection.execute("DELETE FROM messages WHERE instance = ? AND kind != 'raised'", (instance,))
     for table in ("history", "waits", "activities"):

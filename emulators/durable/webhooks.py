@@ -65,7 +65,7 @@ def _reject_json_constant(constant: str) -> None:
 
 
 def parse_seconds(call: WebhookRequest, name: str) -> float | None:
-    """Parse a query parameter as seconds, limited to 0.01 to 230; None if it is missing or not a number."""
+    """Parse a query parameter as seconds, between 0.01 and 230; None if the parameter is missing or not a number."""
     try:
         given = float(call.query.get(name, ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Values of the Kusto type decimal, of which DuckDB can store only a part.
+"""Values of the Kusto type decimal; DuckDB can store only some of them.
 
 DuckDB stores 38 digits, nine of them after the decimal point. The emulator rejects values with more digits, because
 rounding would change them.

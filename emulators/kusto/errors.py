@@ -23,7 +23,8 @@ class QueryError(Exception):
         inner: stable code of the cause, such as ``SEM0100`` or ``EMB0002``.
         permanent: True if a retry of the same request cannot succeed.
         position: line and column of the cause in the query text, both counted from 1.
-        subject: name in the query that caused the error, ``name()`` for a call; its position will be searched.
+        subject: name in the query text that caused the error, ``name()`` for a call; the engine searches the position
+            of this name.
     """
 
     def __init__(
@@ -67,7 +68,10 @@ class QueryError(Exception):
         return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
 
     def with_position(self, position: tuple[int, int], operator: str = "") -> "QueryError":
-        """Return a copy of the error with a position (line and column from 1) and, if known, the operator's name."""
+        """Return a copy of the error with a position (line and column from 1).
+
+        If ``operator`` is the name of a query operator, the message begins with it.
+        """
         sentence = f"'{operator}' operator: {self.sentence}" if operator else self.sentence
         return QueryError(**{**self.to_arguments(), "message": sentence, "position": position})
 
@@ -147,9 +151,9 @@ def unsupported_error(
 
 
 def query_fault_error(code: str, message: str) -> QueryError:
-    """Build the error for a faulty query with a given message and error code, such as ``SEM0001``.
+    """Build the error for an invalid query, from an error code such as ``SEM0001`` and a message.
 
-    Used mostly for faults that DuckDB finds, because only DuckDB knows the types of the columns.
+    Mostly DuckDB finds these errors, because only DuckDB knows the types of the columns.
     """
     is_unsupported = code == "EMB0001"
     return QueryError(

@@ -1,4 +1,4 @@
-"""Search in the query text: finds the position of the name that an error mentions, and calls of functions."""
+"""Search in the query text: finds the position of a name that an error mentions, and finds calls of functions."""
 
 import re
 from collections.abc import Container, Iterator, Sequence

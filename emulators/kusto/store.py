@@ -206,7 +206,7 @@ class RejectedEvent:
 
 
 class TelemetryStore:
-    """Writes the table ``Telemetry``, offsets of the event hub, keys of messages and rejected events; not thread-safe.
+    """Writes the table ``Telemetry``, event hub offsets, message keys, and rejected events; not thread-safe.
 
     Args:
         connection: connection to the database that queries read; no other object may use this connection.
@@ -295,7 +295,7 @@ class TelemetryStore:
         )
 
     def delete_expired(self, ingested_before: datetime) -> int:
-        """Delete rows that were ingested before a time, at most ``MAX_DELETED_ROWS``; return the number deleted.
+        """Delete up to ``MAX_DELETED_ROWS`` rows that were ingested before a time; return the number of deleted rows.
 
         Args:
             ingested_before: a naive UTC datetime.

@@ -10,7 +10,7 @@ _NONE_EXCLUDED: frozenset[str] = frozenset()
 
 
 class Hub:
-    """Set of connected clients that exchange messages; a group exists while a client is in it.
+    """Set of connected clients that exchange messages; a group exists as long as it has a client.
 
     Args:
         count_clients: function that is called with 1 or -1 when a client connects or disconnects.

@@ -96,7 +96,11 @@ class Outbox:
         self._wake_waiters()
 
     def _schedule_flush(self) -> None:
-        """Schedule a write of the queue: at once after a pause or if the queue is long, else after a delay."""
+        """Schedule a write of the queue.
+
+        The write is immediate if nothing was written recently or the queue is long; otherwise it follows after a short
+        delay.
+        """
         loop = asyncio.get_running_loop()
         delay = self._flushed_at + _COALESCE_SECONDS - loop.time()
         is_immediate = delay <= 0 or self._bytes >= _CHUNK_BYTES

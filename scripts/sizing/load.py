@@ -20,8 +20,8 @@ class Load:
         connections: number of data connections.
         messages_per_second: mean number of telemetry messages per second.
         message_bytes: size of a message as the device sends it.
-        busiest_connection_messages_per_second: messages per second of the busiest connection; 0 if all connections
-            send the same number.
+        busiest_connection_messages_per_second: messages per second of the busiest connection; 0 if all connections send
+            the same number.
         batch_seconds: time between two invocations for one partition of a hub while events wait. The default is an
             assumption for ``minEventBatchSize`` 1 in host.json; for 1,000, use the value of ``maxWaitTime``.
         listeners: number of live streams that are open at the same time; 0 for deployments without Web PubSub.
@@ -30,11 +30,13 @@ class Load:
         audit_events_per_second: number of audit records appended per second.
         audit_scopes: number of audit chains; each receives an equal part of the records.
         audit_record_bytes: size of an audit record as canonical JSON.
-        audit_days: age in days up to which audit records count as stored; the service never removes audit records.
+        audit_days: age in days of the oldest audit records in the computed sizes; the service itself never removes
+            audit records.
         hot_days: number of days for which telemetry is in the cache of Data Explorer.
         retention_days: number of days for which telemetry is in Data Explorer.
-        archive_days: age in days up to which archived telemetry counts as stored; the service never removes it.
-        compression: number of bytes of JSON for which Data Explorer stores one byte.
+        archive_days: age in days of the oldest archived telemetry in the computed sizes; the service itself never
+            removes it.
+        compression: compression ratio of Data Explorer: bytes of JSON for each stored byte.
         log_gb_per_day: GB of logs and traces that Log Analytics ingests per day.
         instance_memory_mb: memory of each instance of the app in MB.
         regions: number of regions of the Cosmos DB account.

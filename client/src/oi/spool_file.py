@@ -59,9 +59,10 @@ class SpoolFile:
             )
 
     def read(self, limit: int, without: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
-        """Return the messages of the connection to which the oldest message belongs, oldest first, with their row ids.
+        """Return the oldest messages of one connection, which is the connection of the oldest stored message.
 
-        The result is the connection's short name and the list of messages; both are empty if no message is stored.
+        The result is the connection's short name, and pairs of row id and message, oldest first; both are empty if no
+        message is stored.
 
         Args:
             limit: maximum number of messages.

@@ -90,7 +90,8 @@ def parse_arguments(
         node: parse tree node of the operator, for positions.
         arguments: parse tree nodes of the arguments.
         columns: number of columns before the constants.
-        constants: accepted numbers of constants. With the largest number dimension columns may follow.
+        constants: accepted numbers of constants. Dimension columns may follow only if the number of constants is the
+            largest of these.
 
     Raises:
         QueryError: the number or the form of the arguments is wrong.

@@ -47,8 +47,8 @@ _VALUE_MACROS: tuple[str, ...] = (
 def _render_is_integer(value: str) -> str:
     """Render SQL that tests whether a JSON number is written as an integer, without a fraction or an exponent.
 
-    DuckDB reads an integer of more than 64 bits as a double. The test is needed because such a value converts to null,
-    not to the nearest integer.
+    DuckDB reads an integer of more than 64 bits as a double. Such a value must be converted to null, not to the nearest
+    integer; therefore the SQL needs this test.
     """
     return "(" + " AND ".join(f"NOT contains({value}::VARCHAR, '{mark}')" for mark in (".", "e", "E")) + ")"
 

@@ -123,7 +123,10 @@ _RFC_FORMATS = tuple(
 
 
 def _add_rfc_formats(sql: str) -> str:
-    """Add formats to the SQL of ``todatetime``, before the library's format that would read ``14`` as the year 14."""
+    """Add formats to the SQL of ``todatetime``.
+
+    They come before the formats of the library, because one of these would read ``14`` as the year 14.
+    """
     return sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
 
 

@@ -279,7 +279,7 @@ _MERGES = {"tdigest_merge": _MERGED_DIGEST, "merge_tdigest": _MERGED_DIGEST, "hl
 
 
 def _render_json(function: SeriesFunction, *arguments: str) -> str:
-    """Render SQL that returns the output of a Python function with one output as JSON."""
+    """Render SQL that calls a Python function with one output, and returns this output as JSON."""
     (output,) = function.outputs
     return f"CAST(struct_extract({function.render_call(*arguments)}, '{output}') AS JSON)"
 

@@ -47,7 +47,7 @@ type Projection = tuple[tuple[str, str | None], ...]
 
 @dataclasses.dataclass(frozen=True)
 class FindRows(PipelineOperator):
-    """Part of the operator ``find`` for one table; selects rows by the condition, and the columns for the result.
+    """Part of the operator ``find`` for one table; selects the rows that meet the condition, and the result columns.
 
     Attributes:
         predicate: the condition.
@@ -168,7 +168,10 @@ class OrderFindColumns(PipelineOperator):
         return f"SELECT {', '.join(map(quote_name, self.infer_columns(cols)))} FROM {prev}"  # noqa: S608  quoted names
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the columns in the order of the ``project`` clause; without it, put the bag of other columns last."""
+        """Return the columns in the order of the ``project`` clause.
+
+        Without this clause, the column with the bag of all remaining values is last.
+        """
         source, *rest = cols
         order = {name: index for index, name in enumerate(self.projected or ())}
         return [source, *sorted(rest, key=lambda name: len(order) + 1 if name == PACK else order.get(name, len(order)))]

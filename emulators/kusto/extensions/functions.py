@@ -155,7 +155,10 @@ def _patch_call_expression(default: Callable[[Any], ir.Expr]) -> Callable[[Any],
 
 
 def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
-    """Patch the library so that ``T | invoke f(x)`` becomes ``f(T, x)`` if it cannot insert the body of f itself."""
+    """Patch the library so that ``T | invoke f(x)`` becomes ``f(T, x)``.
+
+    The patch only applies to functions whose body the library cannot insert into the pipeline.
+    """
 
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         for index in reversed(range(len(rest))):
@@ -169,7 +172,10 @@ def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable
 
 
 def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
-    """Return the function that ``invoke`` calls, if only this module supports it, and the parse tree of the call."""
+    """Return the function that ``invoke`` calls, and the parse tree of the call.
+
+    Both are None if the translator library supports the call itself.
+    """
     operator = find_operator_node(node)
     calls = find_rules(operator, "NamedFunctionCallExpression") if get_rule_name(operator) == "InvokeOperator" else []
     function = _find_called_function(calls[0]) if calls else None
@@ -200,7 +206,7 @@ def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callab
 
 @contextlib.contextmanager
 def _remove_inner_functions(name: str) -> Iterator[None]:
-    """Context manager: forget the functions that the body of the function ``name`` declares."""
+    """Context manager: at the end, forget all functions that were declared in the meantime, except ``name``."""
     functions = reader.LET_FUNCTIONS_STATE.get()
     before = dict(functions)
     try:

@@ -93,7 +93,10 @@ class Funnel(TimelinePlugin):
         )
 
     def _render_chain(self, p: str, events: str, states: Sequence[str], limit: str) -> list[str]:
-        """Render SQL that yields, for each state, the ids that reached it: id, window, start, and time of the state."""
+        """Render SQL for each state, which yields the ids that reached the state.
+
+        The columns are id, window, time of the first state, and time of this state.
+        """
         chain = [
             f"(SELECT DISTINCT {p}i, {p}w, {p}t AS {p}b, {p}t FROM {events} WHERE {p}s = {quote_text(states[0])})"  # noqa: S608
         ]
@@ -246,7 +249,7 @@ class NewActivityMetrics(TimelinePlugin):
         return f"SELECT {named} FROM {joined}{where} ORDER BY {p}a, {p}b{grouped}"  # noqa: S608
 
     def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the names of the output columns: both ends of the period, dimensions and metrics."""
+        """Return the names of the output columns: start and end of the period, dimensions and metrics."""
         _, dimensions = self._sort_arguments(cols)
         return [f"from_{self.columns[1]}", f"to_{self.columns[1]}", *dimensions, *_METRICS]
 

@@ -175,7 +175,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 
 
 def _may_append_numbers_to_columns(root: ir.Query | ir.Operator) -> bool:
-    """Return whether a query or operator may append a number to a column name, because another column has it."""
+    """Return whether a query or operator may append a number to a column name that occurs twice."""
     for node in _iterate_nodes(root):
         if isinstance(node, ir.Join | ir.Lookup):
             return True

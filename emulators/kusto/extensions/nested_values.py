@@ -182,7 +182,7 @@ def _read_step(node: Any) -> ir.PathStep:
 
 
 def _convert_step_to_name(step: ir.PathStep) -> ir.PathStep:
-    """Return a path step by name if its index is a string, such as a function's argument; else the same step."""
+    """Convert a path step whose index is a string, as in ``d["a"]``, to a step by name; return others unchanged."""
     if isinstance(step.index, ir.Literal) and step.index.kind == "string":
         return ir.PathStep(name=str(step.index.value))
     return step

@@ -1,4 +1,4 @@
-"""Translation of comparison and arithmetic operators to SQL by the types of their operands, and of decimals.
+"""Translation of decimals, and of comparison and arithmetic operators by the types of their operands, to SQL.
 
 SQL silently converts operands of different types; Kusto rejects them. The accepted types follow the signatures of the
 operators in Kusto's published language definition: texts and dynamic (JSON) values have no order, ``==`` does not

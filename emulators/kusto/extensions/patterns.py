@@ -203,7 +203,7 @@ class RowPatterns(UnorderedOutputOperator):
     def _render_lists(self, prev: str, cols: list[str], names: list[str], p: str) -> tuple[str, int]:
         """Render SQL that collects codes, weights and values of all rows in lists.
 
-        Return it with the number of sets.
+        Return the SQL and the number of sets of rows.
         """
         if not names:
             raise semantic_error(f"evaluate {self.plugin}() requires a column with values")

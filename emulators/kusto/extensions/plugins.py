@@ -245,7 +245,7 @@ _MOST_ESTIMATED_SETS = 6
 
 
 def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
-    """Return the number of values in the first set, in both the first two sets, and so on; None if a set is missing."""
+    """Return, for n from 1 to the number of sets, how many values the first n sets share; None if a set is missing."""
     if sets is None or any(each is None for each in sets):
         return None
     found = [orjson.loads(each) for each in sets if each is not None]

@@ -207,13 +207,13 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class RollingPercentile(UnorderedOutputOperator):
-    """Plugin ``rolling_percentile``: for each bin, the percentile of the values in the last bins.
+    """Plugin ``rolling_percentile``: for each bin, the percentile of the values in this bin and the bins before it.
 
     Attributes:
         value: column of the values.
         timeline: window of the timeline: its column, size and dimensions.
         percentile: the percentile, from 0 to 100.
-        bins: number of bins of the rolling window.
+        bins: number of bins whose values are included, with the current bin.
         percentile_text: text of the percentile in the query, which becomes part of the column name.
     """
 
@@ -272,7 +272,7 @@ class RowsNear(SerializedInputOperator):
     Attributes:
         condition: the condition.
         before: number of rows before a row that meets the condition.
-        after: number of rows after it.
+        after: number of rows after a row that meets the condition.
         partition: groups of rows; each group is searched separately.
     """
 

@@ -154,7 +154,7 @@ def _find_common_type(types: Types) -> str | None:
 
 
 def accepts_argument_types(parameters: Parameters, types: Types) -> bool:
-    """Return whether a signature accepts arguments of these types; True if a type is unknown."""
+    """Return whether a signature accepts arguments of these types; every parameter accepts an unknown type."""
     if len(types) < sum(each.get("least", 1) for each in parameters):
         return False
     return any(_accepts_all_types(each, types) for each in list_parameters(parameters, len(types)))

@@ -135,7 +135,10 @@ def _render_codepoints(call: ir.FunctionCall) -> str:
 
 
 def _render_strcat_array(call: ir.FunctionCall) -> str:
-    """Return SQL that joins an array's elements; ``array_to_string`` cannot be used, because the delimiter may vary."""
+    """Return SQL that joins an array's elements.
+
+    DuckDB's ``array_to_string`` can only be used if the delimiter is a constant.
+    """
     array, between = f"to_json({render_expression(call.args[0])})", call.args[1]
     if isinstance(between, ir.Literal) and between.kind == "string":
         constant = f"array_to_string({_ELEMENTS}, {quote_text(str(between.value))})"

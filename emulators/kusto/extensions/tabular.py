@@ -1,4 +1,4 @@
-"""Query operators that select columns by pattern or a number of rows, and the operator ``as``."""
+"""Query operators that select columns by pattern, operators that select a number of rows, and the operator ``as``."""
 
 import dataclasses
 import re
@@ -314,7 +314,7 @@ def find_as_name(node: Any) -> str | None:
 
 
 def find_operator_before(node: Any) -> Any | None:
-    """Return the parse tree node for the part of a pipeline before an operator; None for its first operator."""
+    """Return the parse tree node for the part of a pipeline before an operator; None for the first operator."""
     child, parent = node, node.parentCtx
     while parent is not None and get_rule_name(parent) != "PipeExpression":
         child, parent = parent, parent.parentCtx

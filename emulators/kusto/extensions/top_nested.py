@@ -45,7 +45,10 @@ class TopNestedLevel:
 
 @dataclasses.dataclass(frozen=True)
 class TopNested(UnorderedOutputOperator):
-    """Query operator ``top-nested``: returns the top values of an expression, and within each those of the next."""
+    """Query operator ``top-nested``: returns the top values of several expressions.
+
+    For each top value of one expression, it returns the top values of the next expression.
+    """
 
     levels: tuple[TopNestedLevel, ...]
 

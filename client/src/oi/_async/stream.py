@@ -46,7 +46,7 @@ async def stream_messages(
 
     Raises:
         ApiError: the service rejects the request for the stream, cannot be reached for half a minute or more, or the
-            proxy of the environment is not valid.
+            proxy URL in the environment variables is invalid.
     """
     position = StreamPosition(format_instant(since))
     pause, must_renew = 1.0, False

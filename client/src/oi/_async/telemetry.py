@@ -44,7 +44,7 @@ class AsyncTelemetry:
             ForbiddenError: the API key may only send telemetry of other connections or devices.
             InvalidRequestError: a message is invalid; no message of the same batch was stored. ``accepted`` is the
                 number of messages in earlier batches, which were stored.
-            JsonTextError: a message has no form in JSON; earlier batches may have been stored.
+            JsonTextError: a message cannot be expressed in JSON; earlier batches may have been stored.
         """
         several = [messages] if isinstance(messages, Mapping) else messages
         lines = (encode_message(add_message_id(each, message_id_pointer)) for each in several)
@@ -113,7 +113,7 @@ class AsyncSpool:
             message_id_pointer: as for :meth:`AsyncTelemetry.send`.
 
         Raises:
-            JsonTextError: a message has no form in JSON; no message is stored.
+            JsonTextError: a message cannot be expressed in JSON; no message is stored.
         """
         several = [messages] if isinstance(messages, Mapping) else messages
         self._file.add(lookup, [encode_message(add_message_id(each, message_id_pointer)) for each in several])

@@ -60,7 +60,7 @@ class Queries:
         Args:
             lookup: short name of the query in URLs, or its API path.
             parameters: values of the query's parameters.
-            time_range: ISO 8601 duration; only rows within it before now, for instance ``PT1H`` for the last hour.
+            time_range: ISO 8601 duration of a time range that ends now, for instance ``PT1H`` for the last hour.
             start: start of the time range, inclusive; instead of `time_range`.
             end: end of the time range, exclusive; now if omitted.
             limit: maximum number of rows.

@@ -12,7 +12,7 @@ class ReceiveClock:
     """Clock that returns the local time or, if it differs much from the service's time, the service's time.
 
     Each reply of the service contains the service's time. Between two replies, the monotonic clock advances this time,
-    because the local clock may be set in between.
+    because somebody may change the local clock in the meantime.
 
     Args:
         wall: returns the time of this machine in seconds since 1970.

@@ -175,9 +175,9 @@ def _compile_topic(route: Route) -> re.Pattern[str]:
 
 
 def _build_target(route: Route, names: dict[str, str]) -> Target | None:
-    """Build the target of a message from a rule, with the topic's levels for the ``{name}`` placeholders.
+    """Build the target of a message from a rule, in which each placeholder ``{name}`` is replaced by a topic level.
 
-    Return None if a name is then invalid.
+    Return None if the result is not a valid name of a connection, or is too long for a device id.
     """
     connection = _fill_template(route.connection, names)
     device = None if route.device is None else _fill_template(route.device, names)

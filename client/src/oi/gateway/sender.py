@@ -28,7 +28,7 @@ class Upstream(Protocol):
     async def send(self, lookup: str, lines: bytes) -> None:
         """Send NDJSON lines of a connection.
 
-        If this raises an error, none or an unknown part of the lines was accepted.
+        If this raises an error, the service has accepted none of the lines, or an unknown part of them.
         """
 
 

@@ -53,8 +53,7 @@ class CsvFile:
         """Read the file and yield its rows, numbered from 1.
 
         Raises:
-            FileError: the file cannot be read, its header lacks the time column or a second column, or a row is
-                invalid.
+            FileError: the file cannot be read, its header has no time column or no other column, or a row is invalid.
         """
         try:
             if self.path.exists() and not self.path.is_file():

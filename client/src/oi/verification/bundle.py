@@ -123,7 +123,7 @@ def _check_digests(files: Mapping[str, bytes]) -> None:
 
 
 def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> str:
-    """Return an error message about a file that is in the bundle but not in a list of its files, or the reverse."""
+    """Return an error message about a file that is missing in the bundle, or missing in the bundle's list of files."""
     if name in files:
         return f"the bundle contains this file, but {source} does not list it"
     return f"{source} lists this file, but the bundle does not contain it"
@@ -176,7 +176,7 @@ def _verify_chain(
 
 
 def _quote_text(text: str) -> str:
-    """Quote a text for output; escape its non-ASCII characters if a terminal might not be able to display them."""
+    """Quote a text for output; escape its non-ASCII characters if standard output may not be able to show them."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 

@@ -26,7 +26,7 @@ def group_receipts(files: Mapping[str, bytes]) -> dict[int, dict[str, bytes]]:
 
 
 def list_names(files: Mapping[str, bytes], chains: int) -> set[str]:
-    """Return the names of those files of a bundle that are receipts or the key set of the receipts.
+    """Return the names of the files in a bundle that contain receipts, or the public keys that verify the receipts.
 
     Args:
         files: contents of the bundle's files by name.

@@ -131,7 +131,7 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
 def _select_record(records: Sequence[Mapping[str, Any]], record_id: str) -> Mapping[str, Any]:
     """Return the record with this RecordID.
 
-    If there is none, return the first record, so that an error message can name it.
+    If the list does not contain it, return the first record, so that an error message can name a record.
     """
     found = [record for record in records if record.get("RecordID") == record_id]
     return found[0] if found else records[0]

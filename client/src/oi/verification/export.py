@@ -196,7 +196,7 @@ def _check_content(record: Mapping[str, Any]) -> str:
 
 
 def check_record(record: Mapping[str, Any]) -> str:
-    """Describe a fault in one record without its neighbours in the chain; return an empty string if it is valid."""
+    """Describe a fault in one record, without comparison with other records; return an empty string if it is valid."""
     return _check_content(record) or _check_own_fields(record)
 
 

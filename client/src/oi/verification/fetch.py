@@ -105,7 +105,10 @@ def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:
 
 
 def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
-    """Return the newest signed checkpoint of a chain, and the reason if there is none; one of both texts is empty."""
+    """Return the newest signed checkpoint of a chain, or an empty text and the reason why there is none.
+
+    The reason is empty if there is a checkpoint.
+    """
     try:
         reply, _ = _send_request(url, token, "checkpoint", chain)
     except FetchError as error:
@@ -175,7 +178,7 @@ def _fetch_records(url: str, token: str, target: str, scope_key: str) -> Iterato
 
 
 def _fetch_page(url: str, token: str, query: dict[str, Any]) -> tuple[list[Any], bool]:
-    """Return one page of the records in a range, newest first, and True if the range contains further records."""
+    """Return one page of the records in a range, newest first, and whether the range contains further records."""
     page, more = _send_request(url, token, "events/query", query)
     if not isinstance(page, list) or more not in {"true", "false"}:
         raise FetchError("the reply of the service does not contain records")

@@ -74,7 +74,7 @@ def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
-    """Return a description of the fault that fields by which queries filter are not text.
+    """Return an error message if fields by which queries filter are not text.
 
     Return an empty text if all are text.
     """
@@ -95,7 +95,7 @@ def is_time(text: str) -> bool:
 
 
 def describe_invalid_time(here: str) -> str:
-    """Return a description of the fault that a record's time does not have the format of :func:`is_time`."""
+    """Build the error message for a record whose time does not have the format of :func:`is_time`."""
     return f"the time of {here} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
@@ -116,7 +116,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_earlier_time(here: str, before: int) -> str:
-    """Return a description of the fault that a record's time is earlier than that of record number ``before``."""
+    """Build the error message for a record whose time is earlier than that of record number ``before``."""
     return f"the time of {here} is earlier than the time of {format_record_id(before)}"
 
 

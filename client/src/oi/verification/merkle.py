@@ -68,7 +68,7 @@ class CompactRange:
 
 
 def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
-    """Return whether an audit path proves that a tree contains a leaf (RFC 9162 section 2.1.3.2)."""
+    """Return whether an audit path proves that a Merkle tree contains a leaf (RFC 9162 section 2.1.3.2)."""
     if not 0 <= index < size:
         return False
     node, place, last = hash_leaf(data), index, size - 1
@@ -86,7 +86,7 @@ def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root:
 
 
 def is_consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
-    """Return whether a proof shows that a tree begins with all leaves of an earlier tree (RFC 9162 section 2.1.4.2)."""
+    """Return whether a proof shows that a tree begins with all leaves of a smaller tree (RFC 9162 section 2.1.4.2)."""
     if not 0 < old <= size:
         return False
     if old == size:

@@ -97,7 +97,7 @@ class RecordReceipt:
         """
         named = [key for key in keys if key.key_id == self.key_id]
         if not named:
-            raise UnknownKeyError(f"no given key has the id {self.key_id.hex()}, which the receipt names")
+            raise UnknownKeyError(f"none of the trusted keys has the id {self.key_id.hex()}, which the receipt states")
         half = _SIGNATURE_BYTES // 2
         parts = int.from_bytes(self.signature[:half], "big"), int.from_bytes(self.signature[half:], "big")
         signed = cbor2.dumps(["Signature1", self.protected, b"", root])
@@ -211,14 +211,14 @@ def _parse_header(protected: Any) -> tuple[bytes, str, str]:
     header = decode_cbor(protected, "the protected header") if isinstance(protected, bytes) else None
     labels = {_ALGORITHM, _KEY_ID, _CLAIMS, _TREE_ALGORITHM}
     if not isinstance(header, Mapping) or set(header) != labels:
-        raise ReceiptError("the protected header of the receipt must have the labels 1, 4, 15 and 395 only")
+        raise ReceiptError("the protected header of the receipt must have exactly the labels 1, 4, 15 and 395")
     claims = header[_CLAIMS]
     if (header[_ALGORITHM], header[_TREE_ALGORITHM]) != (_ES256, _RFC9162_SHA256):
         raise ReceiptError("the algorithms of the receipt must be ES256 and RFC9162_SHA256")
     if not isinstance(header[_KEY_ID], bytes):
         raise ReceiptError("the key id of the receipt must be a byte string")
     if not isinstance(claims, Mapping) or set(claims) != {_ISSUER, _SUBJECT}:
-        raise ReceiptError("the claims of the receipt must be issuer and subject, and no others")
+        raise ReceiptError("the claims of the receipt must be exactly issuer and subject")
     issuer, subject = claims[_ISSUER], claims[_SUBJECT]
     if not isinstance(issuer, str) or not isinstance(subject, str):
         raise ReceiptError("issuer and subject of the receipt must be text")
@@ -226,7 +226,7 @@ def _parse_header(protected: Any) -> tuple[bytes, str, str]:
 
 
 def _parse_proof(unprotected: Any) -> tuple[int, int, Sequence[bytes]]:
-    """Parse the unprotected header of a receipt, which has exactly one proof.
+    """Parse the unprotected header of a receipt, which must contain exactly one inclusion proof.
 
     Return tree size, leaf position and audit path.
     """
@@ -234,7 +234,9 @@ def _parse_proof(unprotected: Any) -> tuple[int, int, Sequence[bytes]]:
     if isinstance(proofs, Mapping) and set(proofs) == {_CONSISTENCY}:
         raise ReceiptError("the receipt contains a consistency proof; an inclusion proof is required")
     if not isinstance(proofs, Mapping) or set(proofs) != {_INCLUSION}:
-        raise ReceiptError("the unprotected header of the receipt must have one inclusion proof only")
+        raise ReceiptError(
+            "the unprotected header of the receipt must contain exactly one inclusion proof and nothing else"
+        )
     [proof] = _parse_array(proofs[_INCLUSION], 1, "the list of proofs")
     if not isinstance(proof, bytes):
         raise ReceiptError("the inclusion proof must be a byte string")

@@ -189,9 +189,9 @@ async def _fill_chain(file: Path, length: int) -> None:
     await store.close()
 
 
-def _measure_in_process(what: str, file: Path) -> tuple[float, float]:
-    """Run the function ``what`` in a new process; return its seconds and the growth of peak memory in megabytes."""
-    command = [sys.executable, "-m", "bench.chain", what, str(file)]
+def _measure_in_process(measurement: str, file: Path) -> tuple[float, float]:
+    """Run the function ``measurement`` in a new process; return its seconds and the growth of peak memory in MB."""
+    command = [sys.executable, "-m", "bench.chain", measurement, str(file)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, megabytes = output.split()
     return float(seconds), float(megabytes)

@@ -67,7 +67,7 @@ def _read_path(running: RunningService, client: http.client.HTTPConnection, path
     return content
 
 
-def _measure_seconds(work: Callable[[], Any]) -> float:
+def _measure_seconds(action: Callable[[], Any]) -> float:
     started = time.perf_counter()
-    work()
+    action()
     return time.perf_counter() - started

@@ -19,7 +19,7 @@ _REPEATS: Final = 5
 _ATTEMPTS: Final = 5
 _LEAST_SECONDS: Final = 0.01
 """Calls that are shorter at twice the length are too short to measure growth."""
-type _Work = Callable[[Any], Iterator[object]]
+type _FindMatches = Callable[[Any], Iterator[object]]
 """Yields after each step; other threads may run between two steps."""
 
 _KQL_UNITS: Final = (
@@ -50,9 +50,9 @@ def measure_expression_times() -> Iterator[Figure]:
     """
     ratios: dict[str, float] = {}
     longest: dict[str, float] = {}
-    for name, work, make in _iterate_cases():
-        ratios[name] = max(ratios.get(name, 0), _measure_growth(work, make))
-        longest[name] = max(longest.get(name, 0), _measure_longest_step(work, make(LENGTH)) * 1000)
+    for name, find_matches, build_text in _iterate_cases():
+        ratios[name] = max(ratios.get(name, 0), _measure_growth(find_matches, build_text))
+        longest[name] = max(longest.get(name, 0), _measure_longest_step(find_matches, build_text(LENGTH)) * 1000)
     worst = max(ratios, key=lambda name: ratios[name], default="")
     slowest = max(longest, key=lambda name: longest[name])
     detail = {"expressions": len(longest), "worst": worst, "slowest": slowest}
@@ -60,23 +60,23 @@ def measure_expression_times() -> Iterator[Figure]:
     yield Figure("expression_longest", longest[slowest], "ms", at_most=MOST_MILLISECONDS, detail=detail)
 
 
-def _measure_growth(work: _Work, make: Callable[[int], Any]) -> float:
+def _measure_growth(find_matches: _FindMatches, build_text: Callable[[int], Any]) -> float:
     """Return the factor by which an expression's time grows when its text becomes twice as long.
 
     Both texts are measured alternately, so that a change of the processor's speed affects both. A large factor is
     measured again: it remains large if the time is quadratic, but not if another process was the cause.
     """
-    short_text, long_text = make(LENGTH), make(2 * LENGTH)
+    short_text, long_text = build_text(LENGTH), build_text(2 * LENGTH)
     ratio = float("inf")
     for _ in range(_ATTEMPTS):
-        short, twice = _measure_seconds(work, short_text), _measure_seconds(work, long_text)
+        short, twice = _measure_seconds(find_matches, short_text), _measure_seconds(find_matches, long_text)
         ratio = min(ratio, twice / short if twice > _LEAST_SECONDS else 1)
         if ratio <= MOST_RATIO:
             break
     return ratio
 
 
-def _measure_longest_step(work: _Work, text: Any) -> float:
+def _measure_longest_step(find_matches: _FindMatches, text: Any) -> float:
     """Return the longest CPU time between two matches; other threads must wait for it.
 
     The best of several runs counts.
@@ -84,14 +84,14 @@ def _measure_longest_step(work: _Work, text: Any) -> float:
     best = float("inf")
     for _ in range(_REPEATS):
         longest, begun = 0.0, time.thread_time()
-        for _ in work(text):
+        for _ in find_matches(text):
             now = time.thread_time()
             longest, begun = max(longest, now - begun), now
         best = min(best, max(longest, time.thread_time() - begun))
     return best
 
 
-def _iterate_cases() -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
+def _iterate_cases() -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
     for expression in find_expressions():
         if expression.pattern is not None:
             yield from _iterate_expression_cases(expression)
@@ -101,11 +101,15 @@ def _iterate_cases() -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
         yield "tokens", tokenize, partial(_build_text, "", unit)
 
 
-def _iterate_expression_cases(expression: Expression) -> Iterator[tuple[str, _Work, Callable[[int], Any]]]:
+def _iterate_expression_cases(expression: Expression) -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
     pattern: re.Pattern[Any] = re.compile(expression.pattern or "", expression.flags)
-    work: _Work = partial(_match_whole_text, pattern) if expression.is_anchored else pattern.finditer
+    find_matches: _FindMatches = partial(_match_whole_text, pattern) if expression.is_anchored else pattern.finditer
     for begin, unit in build_hard_texts(expression):
-        yield expression.place, work, partial(_build_text, begin, unit, is_bytes=isinstance(expression.pattern, bytes))
+        yield (
+            expression.place,
+            find_matches,
+            partial(_build_text, begin, unit, is_bytes=isinstance(expression.pattern, bytes)),
+        )
 
 
 def _match_whole_text(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
@@ -117,12 +121,12 @@ def _build_text(begin: str, unit: str, length: int, *, is_bytes: bool = False) -
     return text.encode("latin-1", "replace") if is_bytes else text
 
 
-def _measure_seconds(work: _Work, text: Any) -> float:
+def _measure_seconds(find_matches: _FindMatches, text: Any) -> float:
     """Return the CPU time of the fastest of several runs, because other processes affect the fastest run least."""
     best = float("inf")
     for _ in range(_REPEATS):
         started = time.thread_time()
-        deque(work(text), maxlen=0)
+        deque(find_matches(text), maxlen=0)
         best = min(best, time.thread_time() - started)
         if best > 1:
             break

@@ -159,10 +159,10 @@ def _scan_and_sort(statement: SqlStatement, scope: QueryScope, start: PagePositi
 
 
 def _collect_page(
-    statement: SqlStatement, found: Iterator[tuple[str, CosmosItem]], start: PagePosition, max_items: int
+    statement: SqlStatement, items: Iterator[tuple[str, CosmosItem]], start: PagePosition, max_items: int
 ) -> QueryPage:
     page, size, end = QueryPage(), 0, start
-    for range_id, item in found:
+    for range_id, item in items:
         if statement.max_results is not None and end.returned >= statement.max_results:
             return page
         if len(page.results) >= max_items or size > _MAX_PAGE_BYTES:

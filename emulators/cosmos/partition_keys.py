@@ -83,8 +83,8 @@ def _find_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[A
     return (value,)
 
 
-def _component_from_value(found: tuple[Any] | None) -> KeyComponent:
-    match found:
+def _component_from_value(wrapped_value: tuple[Any] | None) -> KeyComponent:
+    match wrapped_value:
         case (None,):
             return ("null", None)
         case (bool() as flag,):

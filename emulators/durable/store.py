@@ -85,12 +85,12 @@ class OrchestrationStore:
         """Return the input of an instance's next turn (replay); None if no message can be delivered to the instance."""
         return await self.database.read(lambda connection: _load_turn_input(connection, instance, at))
 
-    async def commit_turn(self, work: TurnInput, turn: Turn, at: datetime) -> bool:
+    async def commit_turn(self, turn_input: TurnInput, turn: Turn, at: datetime) -> bool:
         """Store the result of a turn (one replay of the orchestrator function).
 
         Store nothing and return False if this run of the instance has ended or was replaced.
         """
-        return await self.database.write(lambda connection: _commit_turn(connection, work, turn, at))
+        return await self.database.write(lambda connection: _commit_turn(connection, turn_input, turn, at))
 
     async def list_activities(self, after: int, limit: int) -> list[PendingActivity]:
         """Return up to ``limit`` pending activities whose number is above ``after``, oldest first."""
@@ -167,12 +167,12 @@ def _must_be_delivered_alone(message: OrchestrationMessage, retried: set[int]) -
     return message.event.get("TimerId", message.event.get("TaskScheduledId")) in retried
 
 
-def _commit_turn(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at: datetime) -> bool:
-    start = work.instance.start
-    found = rows.find_instance(connection, start.instance)
-    if found is None or found.start.execution != start.execution or found.status.ended:
+def _commit_turn(connection: sqlite3.Connection, turn_input: TurnInput, turn: Turn, at: datetime) -> bool:
+    start = turn_input.instance.start
+    stored_instance = rows.find_instance(connection, start.instance)
+    if stored_instance is None or stored_instance.start.execution != start.execution or stored_instance.status.ended:
         return False
-    taken = [(message.number,) for message in work.messages]
+    taken = [(message.number,) for message in turn_input.messages]
     stored_count = connection.execute(
         f"SELECT count(*) FROM messages WHERE number IN ({','.join(str(number) for (number,) in taken)})"  # noqa: S608  numbers
     ).fetchone()[0]
@@ -180,9 +180,9 @@ def _commit_turn(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at
         return False
     connection.executemany("DELETE FROM messages WHERE number = ?", taken)
     if turn.continue_with is not None:
-        _start_new_run(connection, found, turn, at)
+        _start_new_run(connection, stored_instance, turn, at)
         return True
-    _store_turn(connection, found, turn, at)
+    _store_turn(connection, stored_instance, turn, at)
     for child in turn.children:
         if not rows.start_instance(connection, child, at) and child.parent is not None:
             reason = f"An Orchestration instance with the ID {child.instance} already exists."
@@ -191,11 +191,11 @@ def _commit_turn(connection: sqlite3.Connection, work: TurnInput, turn: Turn, at
     return True
 
 
-def _store_turn(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
-    instance = found.start.instance
+def _store_turn(connection: sqlite3.Connection, stored_instance: Instance, turn: Turn, at: datetime) -> None:
+    instance = stored_instance.start.instance
     status = (
         OrchestrationStatus.SUSPENDED
-        if found.status is OrchestrationStatus.SUSPENDED and not turn.status.ended
+        if stored_instance.status is OrchestrationStatus.SUSPENDED and not turn.status.ended
         else turn.status
     )
     connection.execute(
@@ -227,9 +227,9 @@ def end_instance(connection: sqlite3.Connection, instance: str, at: datetime) ->
         rows.notify_parent(connection, ended, at)
 
 
-def _start_new_run(connection: sqlite3.Connection, found: Instance, turn: Turn, at: datetime) -> None:
+def _start_new_run(connection: sqlite3.Connection, stored_instance: Instance, turn: Turn, at: datetime) -> None:
     """Start a new run of an instance; of the undelivered messages, keep only external events."""
-    instance = found.start.instance
+    instance = stored_instance.start.instance
     connection.execute("DELETE FROM messages WHERE instance = ? AND kind != 'raised'", (instance,))
     for table in ("history", "waits", "activities"):
         connection.execute(f"DELETE FROM {table} WHERE instance = ?", (instance,))  # noqa: S608  constants

@@ -85,16 +85,18 @@ class Turn:
     continue_with: str | None = None
 
 
-async def run_turn(work: TurnInput, run_orchestrator: Orchestrate, known: FunctionNames, now: datetime) -> Turn:
+async def run_turn(
+    turn_input: TurnInput, run_orchestrator: Orchestrate, function_names: FunctionNames, now: datetime
+) -> Turn:
     """Call an orchestrator with its history and new messages; return the tasks that it requests, or its result.
 
     Args:
-        work: the orchestration instance, its history and the new messages.
+        turn_input: the orchestration instance, its history and the new messages.
         run_orchestrator: function that calls the orchestrator.
-        known: names of the activities and orchestrators of the app.
+        function_names: names of the activities and orchestrators of the app.
         now: time that the orchestrator receives as the current time.
     """
-    return await _TurnRunner(work, known, now).run_turn(run_orchestrator)
+    return await _TurnRunner(turn_input, function_names, now).run_turn(run_orchestrator)
 
 
 class _TurnRunner:
@@ -295,6 +297,6 @@ def _is_failure(event: Event) -> bool:
     return event["EventType"] in {EventType.TASK_FAILED, EventType.SUB_ORCHESTRATION_FAILED}
 
 
-def format_unknown_function_message(name: str, what: str) -> str:
-    """Return the message of the Durable Task extension about an unknown function; ``what`` is the kind of function."""
-    return f"The function '{name}' doesn't exist, is disabled, or is not an {what} function."
+def format_unknown_function_message(name: str, kind: str) -> str:
+    """Return the message of the Durable Task extension about an unknown function; ``kind`` is the kind of function."""
+    return f"The function '{name}' doesn't exist, is disabled, or is not an {kind} function."

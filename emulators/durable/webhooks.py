@@ -239,12 +239,12 @@ class Webhooks:
         )
         return WebhookReply(500 if failed else 200, document)
 
-    async def _build_status_document(self, found: Instance, request: WebhookRequest) -> dict[str, Any]:
+    async def _build_status_document(self, instance: Instance, request: WebhookRequest) -> dict[str, Any]:
         history = None
         if has_true_parameter(request, "showHistory"):
-            texts = await self._management.load_history(found.start.instance)
+            texts = await self._management.load_history(instance.start.instance)
             history = build_history_document(texts, show_output=has_true_parameter(request, "showHistoryOutput"))
-        return build_status_document(found, show_input=is_input_requested(request), history=history)
+        return build_status_document(instance, show_input=is_input_requested(request), history=history)
 
     async def _list_instances(self, request: WebhookRequest) -> WebhookReply:
         limit = parse_page_size(request)

@@ -80,13 +80,13 @@ class NextProbe:
 
 @contextlib.contextmanager
 def bind_probe_rows(
-    query: ir.Query, found: Sequence[Rows], tables: Mapping[str, Sequence[str]]
+    query: ir.Query, probe_rows: Sequence[Rows], tables: Mapping[str, Sequence[str]]
 ) -> Iterator[NextProbe | None]:
     """Context manager: give each operator the rows of its probe query; yield the probe query that must run next.
 
     Args:
         query: the KQL query in the intermediate representation of the translator library.
-        found: the rows that the previous probe queries returned.
+        probe_rows: the rows that the previous probe queries returned.
         tables: columns of each table.
 
     Raises:
@@ -97,7 +97,7 @@ def bind_probe_rows(
     rows: dict[int, Rows] = {}
     token = _PROBE_ROWS.set(rows)
     try:
-        yield _find_next_probe(places, found, tables, rows)
+        yield _find_next_probe(places, probe_rows, tables, rows)
     finally:
         _PROBE_ROWS.reset(token)
 
@@ -119,7 +119,7 @@ def _check_places(operators: Sequence[DataDependentOperator]) -> None:
 
 def _find_next_probe(
     places: Sequence[tuple[DataDependentOperator, ir.Query]],
-    found: Sequence[Rows],
+    probe_rows: Sequence[Rows],
     tables: Mapping[str, Sequence[str]],
     rows: dict[int, Rows],
 ) -> NextProbe | None:
@@ -131,10 +131,10 @@ def _find_next_probe(
             if calls[operator.offset] > 1 or types == MAX_TYPE_PROBES or not operator.needs_probe(before, tables):
                 continue
             types += 1
-        if used == len(found):
+        if used == len(probe_rows):
             probe = dataclasses.replace(before, operators=[*before.operators, operator.build_probe()])
             return NextProbe(probe, reusable=types == used + 1)
-        rows[operator.offset] = found[used]
+        rows[operator.offset] = probe_rows[used]
         used += 1
     return None
 

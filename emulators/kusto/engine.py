@@ -312,20 +312,20 @@ class Engine:
             execution.stop()
             raise out_of_memory_error() from error
 
-    def _release_slot(self, work: "asyncio.Future[KqlResult] | None" = None) -> None:
+    def _release_slot(self, future: "asyncio.Future[KqlResult] | None" = None) -> None:
         self.running -= 1
         self._slots.release()
-        if work is not None and not work.cancelled():
-            work.exception()  # retrieved, so that asyncio does not log it if no caller waits for the execution
+        if future is not None and not future.cancelled():
+            future.exception()  # retrieved, so that asyncio does not log it if no caller waits for the execution
 
-    def _interrupt_execution(self, execution: Execution, work: "asyncio.Future[KqlResult]") -> None:
+    def _interrupt_execution(self, execution: Execution, future: "asyncio.Future[KqlResult]") -> None:
         async def interrupt_until_done() -> None:
             give_up_at = time.monotonic() + _STUCK_SECONDS
-            while not work.done():
+            while not future.done():
                 if time.monotonic() > give_up_at:
                     abort_process(f"a query could not be interrupted for {_STUCK_SECONDS} s")
                 execution.stop()
-                await asyncio.wait({work}, timeout=_STOP_RETRY_SECONDS)
+                await asyncio.wait({future}, timeout=_STOP_RETRY_SECONDS)
 
         task = asyncio.get_running_loop().create_task(interrupt_until_done())
         self._stopping.add(task)

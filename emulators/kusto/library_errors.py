@@ -224,7 +224,7 @@ def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
     )
 
 
-def _describe_syntax_error(message: str, rest: str) -> str:
+def _describe_syntax_error(message: str, remaining_text: str) -> str:
     unrecognised = _UNRECOGNISED.fullmatch(message)
     if unrecognised:
         found = unrecognised["found"]
@@ -236,12 +236,12 @@ def _describe_syntax_error(message: str, rest: str) -> str:
         )
     unexpected = _UNEXPECTED.fullmatch(message)
     if unexpected is None:
-        return _describe_unexpected(rest)
-    return _describe_unexpected(rest) + _describe_alternatives(unexpected["expected"])
+        return _describe_unexpected(remaining_text)
+    return _describe_unexpected(remaining_text) + _describe_alternatives(unexpected["expected"])
 
 
-def _describe_unexpected(rest: str) -> str:
-    word = re.match(r"\|\s*[\w-]*|[\w-]+|\S", rest.lstrip())
+def _describe_unexpected(remaining_text: str) -> str:
+    word = re.match(r"\|\s*[\w-]*|[\w-]+|\S", remaining_text.lstrip())
     return f"unexpected '{_shorten_text(word[0])}'" if word else "unexpected end of the query"
 
 
@@ -271,7 +271,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
     return unsupported_error(name[:_DETAIL], _to_public_reason(error.hint), _get_source_position(error.span), subject)
 
 
-def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
+def _describe_construct(construct: str, remaining_text: str) -> tuple[str, str]:
     """Return the description of an unsupported KQL construct, and the name by which its position is found."""
     kind, _, name = construct.partition(":")
     if kind in ("function", "aggregate", "let function") and name:
@@ -280,8 +280,8 @@ def _describe_construct(construct: str, rest: str) -> tuple[str, str]:
         return f"let {name}", name
     if kind == "literal":
         return f"this {name} literal", ""
-    if kind.endswith("Operator") and rest:
-        word = _WORD.match(rest)
+    if kind.endswith("Operator") and remaining_text:
+        word = _WORD.match(remaining_text)
         return (word[0] if word else kind), ""
     if kind in ("expression", "source", "operator", "unary"):
         return _CAMEL.sub(" ", name).lower(), ""
@@ -304,5 +304,5 @@ def _get_source_position(span: SourceSpan | None) -> tuple[int, int] | None:
     return None if span is None else (span.line, span.column + 1)
 
 
-def _shorten_text(found: str) -> str:
-    return found if len(found) <= 40 else f"{found[:40]}..."  # noqa: PLR2004  enough to recognise the text
+def _shorten_text(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}..."  # noqa: PLR2004  enough to recognise the text

@@ -179,18 +179,18 @@ async def _read_body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-async def _cancel_on_disconnect[T](receive: Receive, work: "asyncio.Future[T]") -> T:
+async def _cancel_on_disconnect[T](receive: Receive, query: "asyncio.Future[T]") -> T:
     """Wait for a query and return its result; cancel the query if the caller disconnects."""
     disconnected: asyncio.Future[Any] = asyncio.ensure_future(receive())
-    either: set[asyncio.Future[Any]] = {work, disconnected}
+    either: set[asyncio.Future[Any]] = {query, disconnected}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
+        if not query.done():
             raise _CallerDisconnectedError
-        return work.result()
+        return query.result()
     finally:
         disconnected.cancel()
-        work.cancel()
+        query.cancel()
 
 
 def _parse_object(body: bytes) -> Mapping[str, Any]:

@@ -75,7 +75,7 @@ class Translation:
 def translate(
     text: str,
     schema: Mapping[str, Sequence[str]],
-    found: Sequence[Rows] = (),
+    probe_rows: Sequence[Rows] = (),
     types: Mapping[str, str] | None = None,
     place: ResultPlace = FIRST_RESULT,
 ) -> Translation:
@@ -86,7 +86,7 @@ def translate(
     Args:
         text: KQL text of the query.
         schema: columns, in order, of each table that the query may read.
-        found: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
+        probe_rows: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
         types: DuckDB type by column name; only columns that have the same type in all tables.
         place: the result to translate, if the query has several.
 
@@ -96,7 +96,7 @@ def translate(
     if is_control_command(text):
         raise not_read_only_error((1, 1))
     try:
-        return _translate_statement(text, schema, found, types or {}, place)
+        return _translate_statement(text, schema, probe_rows, types or {}, place)
     except RecursionError:
         raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
@@ -109,7 +109,11 @@ def translate(
 
 
 def _translate_statement(
-    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], types: Mapping[str, str], place: ResultPlace
+    text: str,
+    schema: Mapping[str, Sequence[str]],
+    probe_rows: Sequence[Rows],
+    types: Mapping[str, str],
+    place: ResultPlace,
 ) -> Translation:
     tokens = _tokenize(text)
     check_tokens(tokens)
@@ -120,12 +124,12 @@ def _translate_statement(
             raise not_read_only_error(command)
         text = blank_other_statements(text, statements, place.statement)
     with select_result(place.part):
-        translation = _translate_query(text, schema, found, types)
+        translation = _translate_query(text, schema, probe_rows, types)
     return replace(translation, statements=max(1, len(statements)), approximations=find_approximations(tokens))
 
 
 def _translate_query(
-    text: str, schema: Mapping[str, Sequence[str]], found: Sequence[Rows], types: Mapping[str, str]
+    text: str, schema: Mapping[str, Sequence[str]], probe_rows: Sequence[Rows], types: Mapping[str, str]
 ) -> Translation:
     # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
@@ -136,7 +140,7 @@ def _translate_query(
         check_sources(query, schema)
         check_mistranslated_constructs(query)
         check_nesting(query)
-        with bind_known_types(query, types), bind_probe_rows(query, found, schema) as probe:
+        with bind_known_types(query, types), bind_probe_rows(query, probe_rows, schema) as probe:
             tables = {table: list(columns) for table, columns in schema.items()}
             sql = to_sql(probe.query if probe else query, tables)
             if rendered and probe is None:

@@ -63,20 +63,23 @@ class Translator:
         await self._short.end()
         await self._long.end()
 
-    async def translate(self, text: str, found: Sequence[Rows] = (), place: ResultPlace = FIRST_RESULT) -> Translation:
+    async def translate(
+        self, text: str, probe_rows: Sequence[Rows] = (), place: ResultPlace = FIRST_RESULT
+    ) -> Translation:
         """Translate a KQL text, or return its cached translation.
 
         If the call is cancelled, the process that is translating the text is replaced.
 
         Args:
             text: KQL text of the query.
-            found: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
+            probe_rows: rows of the probe queries that have run to find output columns (see
+                ``emulators.kusto.discovery``).
             place: the result to translate, if the query has several.
 
         Raises:
             QueryError: the text cannot be translated.
         """
-        further = [found, place] if found or place != FIRST_RESULT else []
+        further = [probe_rows, place] if probe_rows or place != FIRST_RESULT else []
         key = f"{text}\0{orjson.dumps(further).decode()}" if further else text
         cached = self._cache.get(key)
         if cached is not None:
@@ -84,12 +87,12 @@ class Translator:
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._translate_in_process(text, found, place)
+        translation = await self._translate_in_process(text, probe_rows, place)
         self._store_translation(key, translation)
         return translation
 
-    async def _translate_in_process(self, text: str, found: Sequence[Rows], place: ResultPlace) -> Translation:
-        request: dict[str, Any] = {"text": text, "schema": self._schema, "found": found, "types": self._types}
+    async def _translate_in_process(self, text: str, probe_rows: Sequence[Rows], place: ResultPlace) -> Translation:
+        request: dict[str, Any] = {"text": text, "schema": self._schema, "found": probe_rows, "types": self._types}
         request["place"] = [place.statement, place.part]
         if len(text) <= SHORT_CHARACTERS:
             async with self._short.lock:

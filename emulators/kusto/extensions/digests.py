@@ -128,10 +128,10 @@ def summarize_hashes(hashes: Hashes | None) -> Any:
 def _build_hash_set(hashes: Hashes) -> str:
     if len(hashes) <= MAX_HASHES:
         return orjson.dumps([_SET_VERSION, [str(each) for each in np.sort(hashes).tolist()], []]).decode()
-    return _dump_registers(_add_to_registers(hashes, np.zeros(_REGISTERS, np.int64)))
+    return _encode_registers(_add_to_registers(hashes, np.zeros(_REGISTERS, np.int64)))
 
 
-def _dump_registers(registers: Hashes) -> str:
+def _encode_registers(registers: Hashes) -> str:
     return orjson.dumps([_SET_VERSION, [], registers.tolist()]).decode()
 
 
@@ -175,7 +175,7 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
     if not is_valid:
         return None
     listed = np.array(sorted(hashes), np.int64)
-    return _build_hash_set(listed) if registers is None else _dump_registers(_add_to_registers(listed, registers))
+    return _build_hash_set(listed) if registers is None else _encode_registers(_add_to_registers(listed, registers))
 
 
 def merge_hashes(sets: Sequence[str | None] | None) -> Any:

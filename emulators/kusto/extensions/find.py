@@ -202,7 +202,7 @@ def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable
     return lower_head
 
 
-def _parse_find(node: Any, rest: list[Any]) -> ir.Query:
+def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
     branches, label_column = list(_parse_tables(node)), _read_label_column(node)
     if not branches:
         raise semantic_error("find requires a table", position=get_source_position(node))
@@ -219,7 +219,7 @@ def _parse_find(node: Any, rest: list[Any]) -> ir.Query:
     names = None if projected is None else tuple(name for name, _ in projected)
     operators = [TypedUnion(tuple(others), offset=node.start.start)] if others else []
     return ir.Query(
-        first.source, [*first.operators, *operators, OrderFindColumns(names), *reader.lower_operators(rest)]
+        first.source, [*first.operators, *operators, OrderFindColumns(names), *reader.lower_operators(operator_nodes)]
     )
 
 

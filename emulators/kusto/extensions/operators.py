@@ -328,10 +328,10 @@ def _patch_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.
     return render_between
 
 
-def _render_conversion_error(what: str) -> str:
+def _render_conversion_error(operator: str) -> str:
     return render_error(
         "EMB0001",
-        f"'{what}' over a string or a dynamic value is not supported by the embedded query engine "
+        f"'{operator}' over a string or a dynamic value is not supported by the embedded query engine "
         "(convert the operand first, for instance with todouble(...))",
     )
 

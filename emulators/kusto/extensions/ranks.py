@@ -97,10 +97,10 @@ def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
     return f"{macro}({add_guard(render_type_test(sql, DYNAMICS), _render_conversion_error(f'{name}()'), sql)})"
 
 
-def _render_conversion_error(what: str) -> str:
+def _render_conversion_error(construct: str) -> str:
     return render_error(
         "EMB0001",
-        f"'{what}' over a dynamic value is not supported by the embedded query engine "
+        f"'{construct}' over a dynamic value is not supported by the embedded query engine "
         "(convert the operand first, for instance with todouble(...))",
     )
 

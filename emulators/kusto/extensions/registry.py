@@ -55,12 +55,12 @@ def render_text_argument(expr: ir.Expr) -> str:
     return str(translate.render_kql_tostring(expr))
 
 
-def read_literal_value(expr: ir.Expr, what: str) -> ir.LiteralValue:
-    """Return the value of an argument that must be a literal; ``what`` names the function in the error.
+def read_literal_value(expr: ir.Expr, function: str) -> ir.LiteralValue:
+    """Return the value of an argument that must be a literal; ``function`` names the function in the error.
 
     Raises:
         KqlUnsupportedError: the argument is not a literal.
     """
     if not isinstance(expr, ir.Literal):
-        raise KqlUnsupportedError(what, hint=f"the argument of {what} must be a literal")
+        raise KqlUnsupportedError(function, hint=f"the argument of {function} must be a literal")
     return expr.value

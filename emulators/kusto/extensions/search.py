@@ -125,7 +125,7 @@ def _set_table_name(search: SearchOperator, source: ir.Source | None) -> SearchO
     return dataclasses.replace(search, table=source.name)
 
 
-def _parse_search(node: Any, rest: list[Any]) -> ir.Query:
+def _parse_search(node: Any, operator_nodes: list[Any]) -> ir.Query:
     clauses = [child for child in get_child_rules(node) if get_rule_name(child) == "SearchOperatorInClause"]
     sources = [_parse_search_source(child) for clause in clauses for child in get_child_rules(clause)]
     predicate = _parse_search_predicate(node)
@@ -133,7 +133,7 @@ def _parse_search(node: Any, rest: list[Any]) -> ir.Query:
     first, *others = (ir.Query(source) for source in sources)
     union = ir.Union(tuple(others), with_source=TABLE_COLUMN)
     search = SearchOperator(predicate, table="")
-    return ir.Query(first.source, [union, search, *reader.lower_operators(rest)])
+    return ir.Query(first.source, [union, search, *reader.lower_operators(operator_nodes)])
 
 
 def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:

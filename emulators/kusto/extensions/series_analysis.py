@@ -294,7 +294,7 @@ _POLYNOMIAL = SeriesFunction(
 )
 _PARTS = {"real": "series", "imag": "series"}
 _FFT = SeriesFunction("series_fft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:compute_transform")
-_IFFT = SeriesFunction("series_ifft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:transform_back")
+_IFFT = SeriesFunction("series_ifft", ("DOUBLE[]", "DOUBLE[]"), _PARTS, f"{_MODULE}.fourier:compute_inverse_transform")
 
 _TWO_LINES_CALL = SeriesCall("series_fit_2lines", (Argument("series"),), 1, _TWO_LINES)
 _POLYNOMIAL_CALL = SeriesCall(

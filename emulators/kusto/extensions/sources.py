@@ -142,9 +142,9 @@ def _patch_lower_union(default: Callable[..., ir.Union]) -> Callable[..., ir.Uni
     return lower_union
 
 
-def _read_labels(kids: Sequence[Any]) -> list[str | None]:
+def _read_labels(nodes: Sequence[Any]) -> list[str | None]:
     """Return the name that the operator ``as`` gives to each input; None for an input without ``as``."""
-    return [find_as_name(kid) for kid in kids if get_rule_name(kid) == "UnionOperatorExpression"]
+    return [find_as_name(kid) for kid in nodes if get_rule_name(kid) == "UnionOperatorExpression"]
 
 
 def _expand_wildcard(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Iterator[tuple[ir.Query, str | None]]:

@@ -13,7 +13,7 @@ def compute_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
     return None if points is None else _to_parts(np.fft.fft(points) if len(points) else points)
 
 
-def transform_back(real: Numbers | None, imaginary: Numbers | None) -> Any:
+def compute_inverse_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
     """Return real and imaginary parts of the inverse transform; None if a point is missing or the lengths differ."""
     points = _to_complex(real, imaginary)
     return None if points is None else _to_parts(np.fft.ifft(points) if len(points) else points)

@@ -117,7 +117,7 @@ async def wait_for_count(metrics: Metrics, name: str, count: int, task: "asyncio
 
 def sum_counts(metrics: Metrics, name: str) -> float:
     """Return the sum of a counter over its labels."""
-    lines = (line for line in metrics.render().splitlines() if line.startswith(f"oi_gateway_{name}"))
+    lines = (line for line in metrics.format_text().splitlines() if line.startswith(f"oi_gateway_{name}"))
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 

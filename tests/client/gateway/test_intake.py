@@ -109,7 +109,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full(
     assert bench.acknowledged == [1, 2]
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
     assert "none are acknowledged" in caplog.text
-    assert "oi_gateway_spool_blocked 0" in bench.metrics.render()
+    assert "oi_gateway_spool_blocked 0" in bench.metrics.format_text()
 
 
 async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:

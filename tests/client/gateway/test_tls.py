@@ -71,7 +71,7 @@ async def test_a_client_certificate_signs_in(secured: Secured, tmp_path: Path) -
     """The gateway connects with a client certificate; a metric contains the expiry of this certificate."""
     settings = build_settings(tmp_path, secured.good.port, "tls", tls=secured.client)
     async with open_gateway(settings, FakeService()) as metrics:
-        assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.render()
+        assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.format_text()
 
 
 async def test_an_expired_certificate_of_the_broker_is_named(secured: Secured, tmp_path: Path) -> None:

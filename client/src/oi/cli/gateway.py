@@ -106,8 +106,8 @@ def _load_settings(file: Path) -> "GatewaySettings":
         raise click.UsageError(f"{file}: {error}") from None
 
 
-async def _run_until_signal(work: Coroutine[Any, Any, None]) -> None:
-    task = asyncio.ensure_future(work)
+async def _run_until_signal(coroutine: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.ensure_future(coroutine)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)

@@ -57,7 +57,7 @@ class Metrics:
         """Set a function that returns the value of a gauge; it is called for each output of the metrics."""
         self._gauges[name] = read
 
-    def render(self) -> str:
+    def format_text(self) -> str:
         """Return all metrics in Prometheus' text format."""
         lines = []
         for name, text in _COUNTERS.items():

@@ -44,7 +44,7 @@ def _build_reply(request_line: str, metrics: Metrics) -> bytes:
     elif method != "GET":
         status, body = "405 Method Not Allowed", "Use GET.\n"
     else:
-        status, body = "200 OK", metrics.render()
+        status, body = "200 OK", metrics.format_text()
     content = body.encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
     return f"{head}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode() + content

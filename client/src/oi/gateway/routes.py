@@ -78,7 +78,7 @@ class Routes:
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = [(route, _compile_topic(route)) for route in routes]
         self._targets: dict[str, Target | None] = {}
-        self.filters = _find_filters([route.filter for route in routes])
+        self.filters = _drop_covered_filters([route.filter for route in routes])
 
     @property
     def connections(self) -> AbstractSet[str]:
@@ -174,23 +174,23 @@ def _compile_topic(route: Route) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _build_target(route: Route, names: dict[str, str]) -> Target | None:
+def _build_target(route: Route, topic_levels: dict[str, str]) -> Target | None:
     """Build the target of a message from a rule, in which each placeholder ``{name}`` is replaced by a topic level.
 
     Return None if the result is not a valid name of a connection, or is too long for a device id.
     """
-    connection = _fill_template(route.connection, names)
-    device = None if route.device is None else _fill_template(route.device, names)
+    connection = _fill_template(route.connection, topic_levels)
+    device = None if route.device is None else _fill_template(route.device, topic_levels)
     if not _LOOKUP.fullmatch(connection) or (device is not None and len(device) > _LONGEST_DEVICE):
         return None
     return Target(connection, device, route.fields)
 
 
-def _fill_template(template: str, names: dict[str, str]) -> str:
-    return _NAMED_LEVEL.sub(lambda match: names[match[1]], template)
+def _fill_template(template: str, topic_levels: dict[str, str]) -> str:
+    return _NAMED_LEVEL.sub(lambda match: topic_levels[match[1]], template)
 
 
-def _find_filters(filters: Sequence[str]) -> list[str]:
+def _drop_covered_filters(filters: Sequence[str]) -> list[str]:
     """Return the topic filters to which the gateway must subscribe: those that no other filter covers."""
     unique = list(dict.fromkeys(filters))
     for index, one in enumerate(unique):

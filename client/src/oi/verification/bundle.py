@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from oi.verification.bundle_receipts import group_receipts, list_names, load_enclosed_keys, verify_receipts
+from oi.verification.bundle_receipts import group_receipts, list_receipt_files, load_enclosed_keys, verify_receipts
 from oi.verification.export import (
     AMENDMENTS,
     BrokenError,
@@ -130,7 +130,7 @@ def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> 
 
 
 def _check_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
-    named = {MANIFEST, VERIFIER_KEY, REPORT, README} | list_names(files, len(manifest["chains"]))
+    named = {MANIFEST, VERIFIER_KEY, REPORT, README} | list_receipt_files(files, len(manifest["chains"]))
     for entry in manifest["chains"]:
         named |= {entry[name] for name in ("file", "checkpoint", "proof") if entry[name] is not None}
     for name in sorted(named ^ files.keys()):

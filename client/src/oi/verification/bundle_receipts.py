@@ -25,7 +25,7 @@ def group_receipts(files: Mapping[str, bytes]) -> dict[int, dict[str, bytes]]:
     return groups
 
 
-def list_names(files: Mapping[str, bytes], chains: int) -> set[str]:
+def list_receipt_files(files: Mapping[str, bytes], chains: int) -> set[str]:
     """Return the names of the files in a bundle that contain receipts, or the public keys that verify the receipts.
 
     Args:

@@ -267,13 +267,13 @@ class MqttConnection:
     def _handle_socket_close(self, _client: Client, _data: Any, _sock: Any) -> None:
         self._detach_socket()
 
-    async def _wait_for_reply(self, future: "asyncio.Future[Any]", what: str) -> Any:
+    async def _wait_for_reply(self, future: "asyncio.Future[Any]", action: str) -> Any:
         await asyncio.wait([future, self._closed], timeout=_REPLY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if future.done():
             return future.result()
         if self._closed.done():
             raise self._closed.result()
-        raise BrokerError(f"The broker {self._settings.place} did not {what} within {_REPLY_SECONDS:.0f} seconds.")
+        raise BrokerError(f"The broker {self._settings.place} did not {action} within {_REPLY_SECONDS:.0f} seconds.")
 
 
 def _explain_failure(error: OSError | ValueError, place: str) -> str:

@@ -1,4 +1,4 @@
-"""Benchmark: longest time for which one expensive request blocks the event loop, and so the replies to all others."""
+"""Benchmark: longest time for which one expensive request blocks the event loop, which delays all other replies."""
 
 import os
 import subprocess

@@ -148,8 +148,8 @@ class _RuleChecker:
     def _find_next_repetition(self, run: frozenset[str], items: Items) -> tuple[bool, bool]:
         """Find the next repetition in ``items`` that accepts characters in ``run``.
 
-        Return two flags. The first is True if there is such a repetition; the second is True if an item that cannot
-        match these characters precedes it. Both are False if the items contain neither.
+        Return two flags. The first is True if there is such a repetition. The second is True if the repetition follows
+        an item that cannot match these characters. Both are False if the items contain neither.
         """
         for item in items:
             if _is_unbounded(item) and self._find_first_characters([item]) & run:

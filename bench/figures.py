@@ -14,8 +14,7 @@ class Figure:
         name: unique name in snake_case.
         value: measured value in ``unit``.
         at_least: smallest permitted value; None if there is no lower bound.
-        at_most: largest permitted value; None if there is no upper bound. 0 for a figure that counts defects, of which
-            none is permitted.
+        at_most: largest permitted value; None if there is no upper bound. 0 if the figure counts defects.
         detail: measurements from which the value was computed.
     """
 

@@ -142,7 +142,7 @@ async def _measure_step[T](run: Callable[[T], Awaitable[None]], inputs: Sequence
 
 
 def _build_trigger(number: int, messages: Sequence[HubMessage]) -> TriggerBatch:
-    """Build the input of an Event Hub trigger, in the form in which the host sends it to the worker."""
+    """Build the input of an Event Hub trigger, in the form that the Functions host sends to the worker."""
     places = [
         {"SequenceNumber": at, "Offset": str(at), "PartitionKey": each.partition_key, "EnqueuedTimeUtc": _ENQUEUED}
         for at, each in enumerate(messages, number * BATCH)

@@ -47,7 +47,7 @@ def measure_warm_query() -> Iterator[Figure]:
 
 
 def _measure_formats(running: RunningService, lookup: str) -> dict[str, float]:
-    """Return the rows per second by reply format, when a client reads them into a data frame with equal column types.
+    """Return, by reply format, the rows per second that a client reads into a data frame with equal column types.
 
     Requests alternate between the formats.
     """

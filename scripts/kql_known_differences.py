@@ -157,7 +157,7 @@ def permits_rejection(query: str, message: str) -> bool:
 
 
 def permits_columns(query: str, service: Iterable[Iterable[str]], engine: Iterable[Iterable[str]]) -> bool:
-    """Return whether a known difference allows other result columns than those of the language service.
+    """Return whether a known difference allows that the engine's result columns differ from the language service's.
 
     Args:
         query: text of the query.

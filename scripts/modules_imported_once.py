@@ -3,10 +3,10 @@
 A reader of such a module must open two files to understand one thing. Merge the module into its only importer, or say
 in its docstring, with the word "separate", why it is a separate file.
 
-Three kinds of modules need no such sentence, because the layout of the code requires them. The wiring is the only
-importer of adapters and services: other code knows their ports. The documentation of an operation's replies is not in
-the operation's module, because requests do not need it. A package that is a register, such as the KQL functions of the
-Kusto emulator, imports all its modules in its ``__init__``.
+Three kinds of modules need no such sentence, because the layout of the code requires a separate file. The wiring is the
+only importer of adapters and services: other code knows their ports. The documentation of an operation's replies is not
+in the operation's module, because requests do not need it. A package that is a register, such as the KQL functions of
+the Kusto emulator, imports all its modules in its ``__init__``.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def has_reason(module: str, root: Path = ROOT) -> bool:
 def main() -> int:
     """Print the modules that only one other module imports.
 
-    Return 1 if more than ``--at-most`` of them give no reason.
+    Return 1 if more than ``--at-most`` modules give no reason.
     """
     parser = argparse.ArgumentParser(prog="python -m scripts.modules_imported_once")
     parser.add_argument("package", nargs="?", default="", help="list the modules of this package only")

@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
 
 
 def collect_app_files(root: Path) -> dict[str, bytes]:
-    """Return the content of the files of the app and of its browser pages, by path inside the package.
+    """Return the content of the app's files and of the built browser pages, by path inside the package.
 
     Args:
         root: root folder of a checkout of the repository.

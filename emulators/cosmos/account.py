@@ -191,7 +191,7 @@ def compute_signature(request: CosmosRequest, link: str, key: str) -> str:
 def _find_signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
     """Return the path segments and the resource type over which the client computed a request's signature.
 
-    For a list of resources, such as all containers of a database, the segments are those of the parent.
+    For a list of resources, such as all containers of a database, the segments identify the parent of these resources.
     """
     segments = request.segments
     if len(segments) % 2 == 1:

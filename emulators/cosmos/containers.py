@@ -196,7 +196,7 @@ class CosmosContainer:
     def remove_expired(self) -> None:
         """Remove the items whose time to live has ended.
 
-        The Azure service hides expired items immediately and removes them later.
+        The Azure service hides expired items immediately, and removes these items later.
         """
         now_seconds = self.clock()
         while self._expirations and self._expirations[0][0] <= now_seconds:

@@ -1,4 +1,4 @@
-"""Parser of SELECT statements in Cosmos DB SQL, and the query plans that clients request for them."""
+"""Parser of SELECT statements in Cosmos DB SQL, and builder of the query plans that clients request for statements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

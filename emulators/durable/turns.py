@@ -191,7 +191,7 @@ class _TurnRunner:
             self._turn.output = json.dumps(state["output"]) if state.get("output") is not None else None
 
     def _find_replay_deviation(self, requested: Sequence[Action]) -> str | None:
-        """Return an error message if the replay requested other actions than the earlier turns; None if they agree."""
+        """Return an error message if the replay requested other actions than the earlier turns, else None."""
         for position, before in enumerate(self._progress.asked):
             now = actions.format_action_signature(requested[position]) if position < len(requested) else "nothing"
             if now != before.signature:

@@ -355,8 +355,8 @@ class HubConsumer:
 def _is_hub_replaced(hub: HubFile, partition: str, offset: Offset) -> bool:
     """Return whether the file of the event hub was replaced by a new file after an offset was stored.
 
-    Sequence numbers start again in a new file. Its first event is therefore newer than the stored offset, although its
-    sequence number is lower.
+    Sequence numbers start again in a new file. The first event of the new file is therefore newer than the stored
+    offset, although its sequence number is lower.
     """
     first = hub.read(partition, 0, 1) if offset.sequence else []
     return bool(first) and first[0].sequence <= offset.sequence and first[0].enqueued > offset.newest

@@ -55,7 +55,7 @@ def _has_earlier_table(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _add_ingestion_time(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
-    """Rename the table of an earlier version, and set the time of ingestion of its rows without rewriting them."""
+    """Rename the table of an earlier version, and set the time of ingestion of its rows without rewriting the rows."""
     connection.execute(f'ALTER TABLE "{TABLE}" RENAME TO "{RAW_TABLE}"')
     default = f"TIMESTAMP '{now.isoformat(sep=' ')}'"
     connection.execute(f'ALTER TABLE "{RAW_TABLE}" ADD COLUMN "IngestedAt" TIMESTAMP DEFAULT {default}')

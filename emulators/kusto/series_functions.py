@@ -71,7 +71,7 @@ class SeriesFunction:
 
 
 def create_series_functions(connection: duckdb.DuckDBPyConnection, functions: Sequence[SeriesFunction]) -> None:
-    """Create the functions in a database before it is locked; the SQL of every cursor can then call them."""
+    """Create the functions in a database before it is locked, so that the SQL of every cursor can call them."""
     for function in functions:
         fields = ", ".join(f"{name} {_SQL_TYPES[kind]}" for name, kind in function.outputs.items())
         connection.create_function(

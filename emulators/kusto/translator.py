@@ -142,7 +142,7 @@ async def _request_translation(process: "_TranslatorProcess", request: Mapping[s
 
 
 class _TranslatorProcess:
-    """Process that translates one KQL text at a time; if a request has ended the process, the next starts it again."""
+    """Process that translates one KQL text at a time; if a request ends the process, the next request restarts it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

@@ -155,7 +155,7 @@ class HubEvents:
 
 
 def compute_signature(access_key: str, connection_id: str) -> str:
-    """Compute the signature of events (hexadecimal HMAC-SHA-256), which proves to the event handler who sends them."""
+    """Compute the signature of events (hexadecimal HMAC-SHA-256), which proves their sender to the event handler."""
     return hmac.new(access_key.encode(), connection_id.encode(), hashlib.sha256).hexdigest()
 
 

@@ -117,7 +117,7 @@ class Load:
 
     @property
     def busiest_connection_rate(self) -> float:
-        """Messages per second of the busiest connection; the mean if the load does not state it."""
+        """Messages per second of the busiest connection; the mean of all connections if the load does not state it."""
         return max(self.busiest_connection_messages_per_second, self.messages_per_second / self.connections)
 
 

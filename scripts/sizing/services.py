@@ -52,7 +52,7 @@ class ScalingGroup:
     Attributes:
         instances: number of instances that the group requires.
         executions_per_second: number of invocations of functions per second.
-        billed_seconds_per_second: number of instances that are billed on average, which is billed seconds per second.
+        billed_seconds_per_second: average number of billed instances, that is, of instance seconds billed per second.
     """
 
     instances: int
@@ -262,7 +262,7 @@ def compute_batch_rate(load: Load, hubs: EventHubsSize) -> float:
 def _compute_group_size(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
     """Compute the number of instances and the billed time of one scaling group.
 
-    Azure bills each execution for at least a second. The billed time is at most that of all instances running
+    Azure bills each execution for at least a second. The billed time is at most the time of all instances when they run
     continuously.
     """
     ready = facts.ALWAYS_READY.get(name, 0) if load.production else 0
@@ -274,7 +274,7 @@ def _compute_group_size(load: Load, name: str, needed: int, executions_per_secon
 def compute_background_load(load: Load) -> BackgroundLoad:
     """Compute the load of the background jobs.
 
-    The background timer starts them, so no job runs more often than the timer.
+    The background timer starts the jobs, so no job runs more often than the timer.
     """
     settings = Settings.read({})
     schedules = {

@@ -29,7 +29,7 @@ class Environment:
 
 
 def describe_environment(root: Path) -> Environment:
-    """Return the version of the project in a folder, and a description of this computer and its packages.
+    """Return the version of the project in a folder, and a description of this computer and its Python packages.
 
     Args:
         root: folder of the project.

@@ -41,7 +41,7 @@ def parse_token(reply: Any) -> Token:
     """Parse the access token in the reply of ``GET /workspace/api/keys/jwt``.
 
     Raises:
-        ApiError: the reply contains no token, most often because the address is that of another server.
+        ApiError: the reply contains no token, most often because the address belongs to another server.
     """
     try:
         return Token(str(reply["Token"]), datetime.fromisoformat(reply["ExpiresAt"]).timestamp())

@@ -64,7 +64,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def split_pointer(pointer: str) -> list[str]:
-    """Split a JSON pointer (RFC 6901) into property names and array indices, and unescape them."""
+    """Split a JSON pointer (RFC 6901) into property names and array indices without escapes."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 

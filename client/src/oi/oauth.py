@@ -128,7 +128,7 @@ def _parse_metadata(response: httpx.Response) -> AuthorizationServer:
     """Parse the OAuth metadata of a service.
 
     Raises:
-        ApiError: the reply is not OAuth metadata, most often because the address is that of another server.
+        ApiError: the reply is not OAuth metadata, most often because the address belongs to another server.
     """
     metadata = parse_json_reply(response)
     names = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_endpoint")

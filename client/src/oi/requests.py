@@ -85,7 +85,7 @@ def parse_json_reply(response: httpx.Response) -> Any:
     """Return the JSON value of a reply.
 
     Raises:
-        ApiError: the reply is not JSON, most often because the address is that of another server.
+        ApiError: the reply is not JSON, most often because the address belongs to another server.
     """
     try:
         return response.json()

@@ -86,7 +86,7 @@ class SpoolFile:
             self._database.executemany("DELETE FROM message WHERE id = ?", ((each,) for each in ids))
 
     def mark_refused(self, reasons: Mapping[int, str]) -> None:
-        """Set messages aside, because the service has refused them.
+        """Mark messages as refused by the service, so that they are not sent again.
 
         Args:
             reasons: the service's descriptions of the faults by row ids of the messages.

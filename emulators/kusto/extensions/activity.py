@@ -4,7 +4,7 @@ A timeline is a column of instants or numbers. Window 0 begins at the start of t
 from instants in microseconds. The begin of each window is computed from the start of the analysis, so that it has the
 type of the timeline. Other modules add plugins over the same windows with `TimelinePlugin`.
 
-A window without events has no row. Distinct counts are exact; Data Explorer only estimates them.
+A window without events has no row. Distinct counts are exact, whereas Data Explorer only estimates distinct counts.
 """
 
 import dataclasses

@@ -183,9 +183,9 @@ def merge_hashes(sets: Sequence[str | None] | None) -> Any:
     return {"merged": merge_hash_sets(sets)}
 
 
-def count_distinct(one: Any) -> int:
+def count_distinct(hash_set: Any) -> int:
     """Estimate the number of different values from a result of ``hll``."""
-    _, hashes, registers = one
+    _, hashes, registers = hash_set
     if not registers:
         return len(hashes)
     estimate = 0.7213 / (1 + 1.079 / _REGISTERS) * _REGISTERS**2 / sum(2.0**-each for each in registers)

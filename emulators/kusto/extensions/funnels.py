@@ -312,7 +312,7 @@ def _patch_resolve_in_subqueries(
 
 
 def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
-    """If the last argument is the name of a ``let`` statement with rows, replace it by a query that returns them."""
+    """Replace the last argument by a query, if it is the name of a ``let`` statement that returns rows."""
     operators: list[ir.Operator] = []
     for each in query.operators:
         last = each.optional[-1] if isinstance(each, NewActivityMetrics) and each.optional else None

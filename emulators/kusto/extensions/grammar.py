@@ -58,7 +58,7 @@ class CompletingLexer(KqlLexer):
         return token
 
     def _rewrite_token(self, token: Token) -> Token:
-        """Return a token that the grammar accepts in place of a token that it would reject at this position."""
+        """Return the token, or a replacement if the grammar would reject the token at this position."""
         if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
             self._complete_serialize(token)
         elif token.type == KqlLexer.PARSEKV and self._before in _BEGINS:

@@ -202,9 +202,10 @@ class TakePerGroup(PipelineOperator):
     group: str
 
     def render(self, prev: str, cols: list[str]) -> str:
-        """Render the operator as SQL that yields the first rows of each group.
+        """Render the operator as SQL that yields some rows of each group.
 
-        The first rows are those in the current order of the rows, or in the order of the sort keys.
+        These are the first rows in the order of the sort keys (``top``) or in the current order (``take``), or random
+        rows (``sample``).
         """
         prefix = find_free_prefix(cols)
         group, row = translate.quote_ident(self.group), f"{prefix}n"

@@ -250,7 +250,7 @@ def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
 def _find_outermost_operands(predicate: ir.Expr) -> frozenset[int]:
     """Return the ``id()`` of the left operand of each outermost comparison in a ``where`` predicate.
 
-    An operand object that occurs several times is omitted, because its ``id()`` would identify several comparisons.
+    An operand object that occurs several times is omitted, because its ``id()`` could not identify a single comparison.
     """
     counts = collections.Counter(map(id, _iterate_references(predicate)))
     lefts = (each.left if isinstance(each, ir.BinaryOp) else each.value for each in _find_comparisons(predicate))

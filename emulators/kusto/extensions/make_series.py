@@ -59,7 +59,7 @@ class AxisSql:
     through: bool
 
     def render_number(self, sql: str) -> str:
-        """Return SQL that converts a position on the axis to a number, so that it can be divided by the step."""
+        """Return SQL that converts a position on the axis to a number, which can be divided by the step."""
         return f"epoch_us({sql})" if self.temporal else f"({sql})"
 
     def render_origin(self, kind: str) -> str:

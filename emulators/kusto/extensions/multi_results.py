@@ -162,7 +162,7 @@ def _add_unnamed_results(
 
 
 def _find_argument_name(call: ir.FunctionCall) -> str:
-    """Return the name that Kusto would give a column with a call's first argument; an empty text if it has none."""
+    """Return the name that Kusto would give a column with a call's first argument; an empty text for no such name."""
     try:
         return (naming.expression_name(call.args[0]) or "") if call.args else ""
     except KqlError:

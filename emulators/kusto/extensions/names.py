@@ -49,7 +49,7 @@ class NameListExpr(ir.NamedExpr):
 
 
 def _install_names() -> None:
-    """Add lists of names and named arguments to the KQL translator library, which ignores them by default."""
+    """Add lists of names and named arguments to the KQL translator library, which otherwise ignores this syntax."""
     replace_attribute(lower, "_lower_named", _patch_lower_named)
     replace_attribute(lower, "_lower_operator", _patch_lower_operator)
     replace_attribute(lower, "_lower_source", _patch_lower_source)

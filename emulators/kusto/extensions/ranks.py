@@ -1,8 +1,8 @@
 """Kusto's sort order of null, NaN and numbers, for ``sort``, ``top``, and aggregates such as ``max`` and ``arg_max``.
 
-In Kusto a sort places NaN next to null: after the nulls if they are first, before them if they are last (see "sort
-operator" of Kusto's documentation). In SQL, NaN is larger than all other values. Dynamic (JSON) values cannot be sort
-keys.
+In Kusto a sort places NaN next to null: NaN follows the nulls if nulls are first, and precedes the nulls if nulls are
+last (see "sort operator" of Kusto's documentation). In SQL, NaN is larger than all other values. Dynamic (JSON) values
+cannot be sort keys.
 
 The aggregates ``arg_max`` and ``arg_min``, and the aggregates of percentiles, may return several columns; this module
 determines the names and the SQL of these columns.

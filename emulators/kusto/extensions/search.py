@@ -137,7 +137,11 @@ def _parse_search(node: Any, operator_nodes: list[Any]) -> ir.Query:
 
 
 def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:
-    """Return all views and tables; if the predicate names all searched columns, only tables with one of them."""
+    """Return all views and tables.
+
+    If there are views and every term of the predicate names its column, only tables with one of these columns are
+    returned.
+    """
     nodes = list(iterate_nodes(predicate))
     named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)}
     views = call_views("*")

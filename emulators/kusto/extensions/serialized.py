@@ -141,7 +141,7 @@ def _infer_source_order(source: ir.Source, known: Mapping[str, RowOrder]) -> Row
 
 
 def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:
-    """Return the order of the rows that a query operator returns if its input rows have the order ``order``."""
+    """Return the order of the output rows of a query operator whose input rows have the order ``order``."""
     inner = operator.operator if isinstance(operator, WindowedOperator) else operator
     if isinstance(inner, TakeRows):
         return RowOrder.SERIALIZED if inner.keys else RowOrder.NONE if inner.random else order

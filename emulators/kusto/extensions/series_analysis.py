@@ -2,7 +2,7 @@
 
 The documentation of Kusto specifies the arithmetic of the decomposition, but not the scores of periods. The functions
 reproduce the documentation's examples of these scores. The module also has the statistical functions of single numbers,
-such as ``welch_test``, because Python functions compute them in the same way.
+such as ``welch_test``, which Python functions compute, too.
 """
 
 from collections.abc import Callable

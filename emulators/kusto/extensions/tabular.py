@@ -301,7 +301,7 @@ def _is_end_of_statement(node: Any) -> bool:
 
 
 def find_as_name(node: Any) -> str | None:
-    """Return the name that ``as`` at the end of a pipeline gives to its rows; None if there is no such operator."""
+    """Return the name that ``as`` at the end of a pipeline gives to its rows; None without ``as``."""
     if node is None:
         return None
     inner = reader.unparenthesize(reader.collapse(node))

@@ -293,7 +293,7 @@ def _check_parentheses(name: str, args: Sequence[Any]) -> None:
 
 
 def _has_parentheses(node: Any) -> bool:
-    """Return whether an expression contains parentheses that are not those of a call."""
+    """Return whether an expression contains parentheses that do not belong to a function call."""
     return get_rule_name(node) == "ParenthesizedExpression" or any(map(_has_parentheses, get_child_rules(node)))
 
 
@@ -320,10 +320,10 @@ def _render_call(default: Callable[[ir.Expr], str], call: ir.FunctionCall) -> st
     return rendered
 
 
-def _check_condition(expr: ir.Expr, *others: str) -> None:
-    """Check that an expression, if its type is known, is a bool or has one of the types ``others``."""
+def _check_condition(expr: ir.Expr, *other_types: str) -> None:
+    """Check that an expression, if its type is known, is a bool or has one of the types ``other_types``."""
     kind = infer_static_type(expr)
-    if kind is not None and kind not in ("bool", "null", *others):
+    if kind is not None and kind not in ("bool", "null", *other_types):
         raise semantic_error(f"A condition must have the type bool, not {kind}", inner="SEM0001")
 
 

@@ -68,31 +68,31 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
 
 
 def compute_differences(
-    codes: Any, weights: Any, others: Any, columns: float, threshold: float, dimensions: float
+    codes: Any, weights: Any, other_weights: Any, columns: float, threshold: float, dimensions: float
 ) -> Any:
     """Return patterns whose shares in two sets of rows differ by at least a threshold, without near duplicates.
 
     Args:
         codes: codes of all rows, column by column.
         weights: number of times that each row occurs in the first set.
-        others: number of times that each row occurs in the second set.
+        other_weights: number of times that each row occurs in the second set.
         columns: number of columns.
         threshold: minimum difference of the shares.
         dimensions: maximum number of values that define a pattern.
     """
     table = _reshape_codes(codes, columns)
-    if table is None or not weights.sum() or not others.sum():
+    if table is None or not weights.sum() or not other_weights.sum():
         return None
     # A pattern with this difference has at least this share of one of the sets.
-    shares = np.maximum(weights / weights.sum(), others / others.sum())
+    shares = np.maximum(weights / weights.sum(), other_weights / other_weights.sum())
     scored = []
     for pattern, mask in _find_closed_patterns(table, shares, threshold, int(dimensions)):
-        first, second = float(weights[mask].sum()), float(others[mask].sum())
-        difference = abs(first / weights.sum() - second / others.sum())
+        first, second = float(weights[mask].sum()), float(other_weights[mask].sum())
+        difference = abs(first / weights.sum() - second / other_weights.sum())
         if difference >= threshold:
             scored.append((float(difference), (first, second), pattern, mask))
     scored.sort(key=lambda each: (-each[0], each[2]))
-    chosen = _choose_distinct_patterns(scored, weights + others, 0.0, len(scored))
+    chosen = _choose_distinct_patterns(scored, weights + other_weights, 0.0, len(scored))
     counts = [[each[1][0] for each in chosen], [each[1][1] for each in chosen]]
     return _to_result([each[2] for each in chosen], counts)
 
@@ -144,7 +144,7 @@ def _find_closed_patterns(
 
 
 def _find_closed_pattern(table: Codes, mask: Mask) -> Pattern:
-    """Return the closed pattern of some rows, which contains all values that these rows share."""
+    """Return the closed pattern of the rows in ``mask``, which contains all values that these rows share."""
     rows = table[:, mask]
     first = rows[:, 0]
     same = (rows == first[:, None]).all(axis=1)

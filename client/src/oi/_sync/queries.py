@@ -123,7 +123,7 @@ class Queries:
 
         Args:
             lookup: short name of the query in URLs.
-            comment: what the editor should change.
+            comment: changes that the editor should make.
             meaning: ``rejection`` to sign the rejection; None for a rejection that is not signed.
             statement: text that is stored with the signature.
 

@@ -65,7 +65,7 @@ def _read_key() -> str:
 
 
 def _list_rights() -> tuple[str, ...]:
-    """Return all access rights, which a sign-in requests.
+    """Return all access rights, because a sign-in requests all of them.
 
     The service grants only those that the user has and does not deselect.
     """

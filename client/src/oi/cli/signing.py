@@ -36,7 +36,7 @@ def send_decision(
 ) -> Reply:
     """Send a decision with the stored login.
 
-    If the signature requires a new sign-in, read the API key and send it again.
+    If the signature requires a new sign-in, read the API key and send the decision again.
 
     Args:
         right: access right that the decision needs.

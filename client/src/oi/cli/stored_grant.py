@@ -23,7 +23,7 @@ def store_grant(url: str, grant: Grant) -> str:
 
 
 class StoredGrant:
-    """Stored sign-in with the browser: an access token, and a refresh token that renews it."""
+    """Stored sign-in with the browser: an access token, and a refresh token that renews the access token."""
 
     def get_token(self) -> str:
         """Return an access token that is valid for at least another minute; renew it if necessary.

@@ -55,8 +55,8 @@ def find_login(url: str | None = None) -> Login:
     """Return the login from the variables ``OI_URL``, ``OI_KEY`` and ``OI_TOKEN``, else the stored login.
 
     Args:
-        url: address of the service; if None, that of ``OI_URL`` or of the stored login. A stored credential is used
-            only for the address with which it was stored.
+        url: address of the service; if None, the address in ``OI_URL`` or in the stored login. A stored credential is
+            used only for the address with which it was stored.
 
     Raises:
         UsageError: no address is known, or no credential for the address.
@@ -141,7 +141,7 @@ def read_login() -> dict[str, Any]:
 
 
 def read_keyring(url: str) -> str | None:
-    """Return the secret that the keyring stores for the address of a service; None if it stores none."""
+    """Return the secret that the keyring stores for the address of a service; None if it stores no secret."""
     with suppress(Exception):  # no keyring package, no keyring, or a locked one
         import keyring  # noqa: PLC0415  optional
 

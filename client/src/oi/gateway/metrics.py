@@ -54,7 +54,7 @@ class Metrics:
         self._gauges[name] = lambda: value
 
     def observe_gauge(self, name: str, read: Callable[[], float]) -> None:
-        """Set a function that returns the value of a gauge; it is called for each output of the metrics."""
+        """Set a function that returns the value of a gauge and is called each time the metrics are output."""
         self._gauges[name] = read
 
     def format_text(self) -> str:

@@ -122,7 +122,7 @@ class GatewaySpool:
         Args:
             lines: new messages as NDJSON lines, by connection, in the order of their receipt.
             rejected: received messages that cannot be sent.
-            mark: marks that identify the deliveries; :meth:`read_marks` returns them to the source.
+            mark: marks that identify the deliveries; the source reads the marks with :meth:`read_marks`.
 
         Returns:
             Number of waiting messages that were deleted to make room (policy ``dropOldest``).

@@ -23,7 +23,7 @@ def parse_keys(content: bytes) -> list[VerifierKey]:
     """Parse a workspace's trusted public keys, current and retired. Keys of a COSE or JWK set have no name.
 
     Raises:
-        ValueError: the content has none of the three forms or is empty, or a key is not on the curve P-256 or does not
+        ValueError: the content is empty or in none of the three formats, or a key is not on the curve P-256 or does not
             match its id.
     """
     if content[:1] and content[0] in _ARRAY:

@@ -17,7 +17,7 @@ class TlsSettings:
     """TLS certificates for the connection to the MQTT broker.
 
     Attributes:
-        ca_file: file with the trusted certificate authorities; None for those of the system.
+        ca_file: file with the trusted certificate authorities; None for the certificate authorities of the system.
         certificate_file: file with the client certificate; None to connect without one.
         key_file: file with the private key of the client certificate.
     """
@@ -107,7 +107,7 @@ class MqttSettings:
     def build_filter(self, topic_filter: str) -> str:
         """Return the topic filter to subscribe to.
 
-        If the gateway belongs to a group, it is that of a shared subscription.
+        If the gateway belongs to a group of gateways, this is the filter of a shared subscription.
         """
         return topic_filter if self.shared_group is None else f"$share/{self.shared_group}/{topic_filter}"
 

@@ -101,7 +101,9 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
             sys.stderr.write(f"excluded, because git does not track it: {', '.join(untracked)}\n")
     links = {part for name in named for part in (name, *_list_parents(name)) if (root / part).is_symlink()}
     if links:
-        raise PackageError(f"symbolic links cannot be packed; replace by its target: {', '.join(sorted(links))}")
+        raise PackageError(
+            f"symbolic links cannot be packed; replace each link by its target: {', '.join(sorted(links))}"
+        )
     files = {name: (root / name).read_bytes() for name in named}
     # The package holds the installed dependencies, so the constraints of their installation are not part of it.
     lines = files["requirements.txt"].splitlines(keepends=True)

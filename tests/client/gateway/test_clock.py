@@ -30,7 +30,7 @@ def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
     hands.wall += jump
     hands.advance(10)
     assert clock.now() == START + 10
-    assert clock.get_difference() == jump
+    assert clock.get_clock_lead_seconds() == jump
 
 
 def test_a_small_difference_is_not_corrected() -> None:
@@ -49,4 +49,4 @@ def test_without_the_service_the_clock_of_the_machine_is_used(date: str) -> None
     clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
     clock.observe(date)
     hands.wall += 3_600
-    assert (clock.now(), clock.get_difference()) == (START + 3_600, 0.0)
+    assert (clock.now(), clock.get_clock_lead_seconds()) == (START + 3_600, 0.0)

@@ -70,7 +70,11 @@ def parse_with_source(members: dict[str, Any]) -> None:
             "`routes[0].connection` uses the placeholder {place}, but the topic has no level {place}; add it",
         ),
         ("routes.0.connection", "a b", "`routes[0].connection` must be the lookup (short name) of a connection"),
-        ("routes.0.deviceIdPointer", "/d", "`routes[0].device` and `deviceIdPointer` exclude each other."),
+        (
+            "routes.0.deviceIdPointer",
+            "/d",
+            "`routes[0].device` and `deviceIdPointer` cannot both be set; remove one of them.",
+        ),
         ("routes.0.timestampPointer", "time", "`routes[0].timestampPointer` must be a JSON pointer"),
         ("routes.0.timestampFormat", "iso", "`routes[0].timestampFormat` must be one of rfc3339, epochSeconds"),
         ("routes.0.retain", True, "`routes[0].retain` is not a known setting"),

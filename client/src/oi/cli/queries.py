@@ -120,7 +120,7 @@ def run_query(
     values = dict(_split_parameter(each) for each in parameters)
     form = "json" if as_json else form or (_SUFFIXES.get(output.suffix.lower()) if output else None) or "table"
     if form in _BINARY and output is None and sys.stdout.isatty():
-        raise click.UsageError(f"{form} is binary; name a file with -o.")
+        raise click.UsageError(f"The format {form} is binary; pass an output file with -o.")
     with open_workspace() as workspace:
         if form == "table":
             result = workspace.queries.run(

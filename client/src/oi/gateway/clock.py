@@ -40,7 +40,7 @@ class ReceiveClock:
             return
         self._service_offset = seconds - self._monotonic()
 
-    def get_difference(self) -> float:
+    def get_clock_lead_seconds(self) -> float:
         """Return the seconds by which this machine's clock is ahead of the service's clock; 0 if this is unknown."""
         if self._service_offset is None:
             return 0.0

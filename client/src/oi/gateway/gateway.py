@@ -79,7 +79,7 @@ async def _watch_clock(clock: ReceiveClock, metrics: Metrics) -> None:
     reported = False
     while True:
         await asyncio.sleep(_CLOCK_CHECK_SECONDS)
-        difference = clock.get_difference()
+        difference = clock.get_clock_lead_seconds()
         metrics.set_gauge("clock_difference_seconds", difference)
         differs = abs(difference) > TOLERATED_SECONDS
         if differs and not reported:

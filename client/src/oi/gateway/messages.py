@@ -57,7 +57,7 @@ def build_line(payload: bytes, target: Target, received_at: float, create_id: Ca
         _encode_message({**message, **added}) if changes else _insert_properties(payload, added, is_empty=not message)
     )
     if len(line) > MAX_BYTES:
-        raise RejectedError("too_large", f"With its metadata the message has more than {MAX_BYTES:,} bytes.")
+        raise RejectedError("too_large", f"The message with its metadata has more than {MAX_BYTES:,} bytes.")
     return line
 
 

@@ -118,7 +118,9 @@ def parse_route(section: Section) -> Route:
     )
     route = Route(topic, section.get_text("connection"), section.get_text("device", None), fields)
     if route.device is not None and fields.device_id is not None:
-        raise SettingsError(f"{section.describe('device')} and `deviceIdPointer` exclude each other.")
+        raise SettingsError(
+            f"{section.describe('device')} and `deviceIdPointer` cannot both be set; remove one of them."
+        )
     section.check_all_read()
     names = set(_NAMED_LEVEL.findall(topic))
     for name, template in (("connection", route.connection), ("device", route.device or "")):

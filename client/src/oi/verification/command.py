@@ -107,7 +107,7 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         if getattr(options, name) is None:
             parser.error(f"--{name} is required to verify a record by its receipt")
     if options.export is not None or options.checkpoint is not None:
-        parser.error("--receipt verifies one record; an export, a bundle or a checkpoint is not used with it")
+        parser.error("--receipt verifies one record; pass no export, bundle or checkpoint with it")
     try:
         keys, content = _load_keys(options.key), Path(options.receipt).read_bytes()
         records = parse_records(Path(options.record).read_text(encoding="utf-8-sig"))
@@ -201,7 +201,9 @@ def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
     keys = _load_keys(options.key)
     saved = build_checkpoint_path(Path(options.export))
     if options.checkpoint is None and not saved.exists():
-        raise ValueError(f"there is no signed checkpoint at {saved}, where fetch saves it; name one with --checkpoint")
+        raise ValueError(
+            f"there is no signed checkpoint at {saved}, where fetch saves it; pass its path with --checkpoint"
+        )
     note = Path(options.checkpoint or saved).read_bytes()
     origin = build_origin(options.workspace, options.target, options.scope)
     return open_checkpoint(note, find_signer(note, keys) or keys[0], origin)

@@ -176,7 +176,7 @@ def verify_covered_record(
         raise ReceiptError("the receipt is for another checkpoint")
     root = receipt.compute_root(leaf)
     if root != checkpoint.root:
-        raise ReceiptError("the proof leads to another root hash than that of the checkpoint")
+        raise ReceiptError("the root hash computed from the proof differs from the root hash in the checkpoint")
     receipt.verify_signature(root, keys)
 
 
@@ -196,7 +196,7 @@ def decode_cbor(content: bytes, name: str) -> Any:
     except (cbor2.CBORError, EOFError, TypeError, ValueError, RecursionError):
         raise ReceiptError(f"{name} is not CBOR") from None
     if not is_preferred:
-        raise ReceiptError(f"{name} is not CBOR in preferred form, or bytes follow it")
+        raise ReceiptError(f"{name} is not CBOR in preferred form, or further bytes follow")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Instances of the app with STORES=azure in the test process, with emulators.
+"""Instances of the function app with STORES=azure that run in the test process and use emulators.
 
 The local host cannot run these tests, because it uses the embedded hub and stores. Cosmos DB and Key Vault are emulated
 at the wire protocol, Azurite stores the blobs, the query engine is the embedded Kusto, and a log file replaces Event
@@ -27,7 +27,7 @@ EVENTS, AMENDMENTS = "/oi-api/provenance/events", "/oi-api/provenance/amendments
 
 
 class Instance:
-    """Instance of the app with its own services, as a separate process has."""
+    """Instance of the function app with its own set of services, like an app in another process."""
 
     def __init__(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         self.services = services
@@ -58,7 +58,7 @@ class Plant:
     """Emulators of a deployment, and the Kusto emulator, which reads from the hub's log.
 
     Args:
-        deployment: the test servers.
+        deployment: emulators of the other Azure services.
         folder: folder of the hub's log and the tables.
     """
 
@@ -77,7 +77,7 @@ class Plant:
         self.start_engine()
 
     def hub(self) -> HubWriter:
-        """Open the hub's log a second time and return it."""
+        """Open the log file that replaces Event Hubs, and return its writer."""
         return HubWriter(self._folder / "hub.sqlite")
 
     def start_engine(self) -> None:
@@ -88,7 +88,7 @@ class Plant:
         self.deployment.kusto_uri = self.kusto.url
 
     def services(self) -> Services:
-        """Return new services, as another process has."""
+        """Return a new set of services, as another process of the app has."""
         services = self.deployment.services()
         services.telemetry.sender = services.backends.close_at_exit(self.hub())
         return services

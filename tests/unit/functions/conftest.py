@@ -1,4 +1,4 @@
-"""Fixtures that run the app with STORES=azure over emulators."""
+"""Fixtures that run the function app with STORES=azure and emulators of the Azure services."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ from tests.unit.shared.wiring.azure import Deployment, deployment
 
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
-    """Yield the emulators, and the Kusto emulator that reads from the hub's log."""
+    """Yield the emulators of all Azure services, with a Kusto emulator that reads from the hub's log file."""
     if find_missing():
         pytest.skip(find_missing())
     async with deployment(tmp_path / "blobs") as deployed:
@@ -31,7 +31,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 @pytest.fixture
 def azure_deployment(plant: Plant) -> Deployment:
-    """Return the emulators of the Azure services that the plant uses."""
+    """Return the emulators of all Azure services except Kusto and Event Hubs."""
     return plant.deployment
 
 

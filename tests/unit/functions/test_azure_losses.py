@@ -205,12 +205,12 @@ async def test_acknowledged_events_are_stored_exactly_once_soak(
 async def test_a_failed_dependency_affects_only_its_routes(
     plant: Plant, instances: Callable[[], Instance], apply: Callable[[str], str]
 ) -> None:
-    """Without engine, blobs or vault, only routes that need them return 503; afterwards the app works again."""
+    """While a dependency is unavailable, only routes that need it return 503; then they succeed again."""
     app, admin = instances(), await asyncio.to_thread(apply, EDITOR)
     token = await app.token(admin)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}
 
-    async def read_statuses() -> dict[str, int]:
+    async def read_statuses_of_routes() -> dict[str, int]:
         return {
             "event": (await app.request("POST", EVENTS, token, event)).status,
             "query": (await app.request("POST", "/oi-api/warm-queries", token, QUERY)).status,
@@ -219,15 +219,15 @@ async def test_a_failed_dependency_affects_only_its_routes(
         }
 
     healthy = {"event": 201, "query": 200, "list": 200, "token": 200}
-    assert await read_statuses() == healthy
+    assert await read_statuses_of_routes() == healthy
     plant.kusto.process.kill()
     await asyncio.to_thread(end, plant.kusto.process)
-    assert await read_statuses() == healthy | {"query": 503}
+    assert await read_statuses_of_routes() == healthy | {"query": 503}
     await asyncio.to_thread(plant.start_engine)
     await asyncio.to_thread(plant.deployment.blobs.stop)
-    assert await read_statuses() == healthy
+    assert await read_statuses_of_routes() == healthy
     await asyncio.to_thread(plant.deployment.blobs.start)
     plant.deployment.vault.down = True
-    assert await read_statuses() == healthy | {"token": 503}
+    assert await read_statuses_of_routes() == healthy | {"token": 503}
     plant.deployment.vault.down = False
-    assert await read_statuses() == healthy
+    assert await read_statuses_of_routes() == healthy

@@ -26,7 +26,7 @@ def _build_context(parent: str | None, state: str | None) -> Any:
 def test_the_trace_context_of_the_host_is_read(
     parent: str | None, state: str | None, expected: Mapping[str, str]
 ) -> None:
-    """A batch has the trace context of the host, with empty texts for missing values."""
+    """The trace context of a batch is read from the host's context; missing values are read as empty texts."""
     assert batch_span.read_trace_context(_build_context(parent, state)) == expected
 
 

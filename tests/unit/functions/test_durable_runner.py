@@ -33,7 +33,7 @@ class Client:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    """Return the client of the current request."""
+    """Set a fake Durable Functions client as the client of the current request, and yield it."""
     made = Client()
     token = CLIENT.set(made)
     yield made
@@ -41,7 +41,7 @@ def client() -> Iterator[Client]:
 
 
 async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
-    """An orchestration has its job's id, so that a second start of the job has no effect."""
+    """An orchestration has the id of its job, so that starting a job twice starts one orchestration."""
     runner = DurableRunner("cold_download")
     await runner.start("j1")
     await runner.stop("j1")

@@ -1,4 +1,4 @@
-"""Tests of GraphQL errors that cannot be caused over HTTP."""
+"""Tests of GraphQL errors that tests over HTTP cannot cause."""
 
 import json
 

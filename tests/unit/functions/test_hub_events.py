@@ -74,7 +74,7 @@ def test_events_are_read_from_the_metadata() -> None:
 
 
 def test_partition_keys_are_read_without_the_events() -> None:
-    """Partition keys are used only if each event has one, because the host omits empty keys."""
+    """Partition keys are used only if there is one for each event, because the host leaves out empty keys."""
     assert read_partition_keys(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset({"rig", "press"})
     assert read_partition_keys(decode_batch_with_keys(["rig", "press"])) is None
     assert read_partition_keys(decode_batch()) is None
@@ -82,14 +82,14 @@ def test_partition_keys_are_read_without_the_events() -> None:
 
 
 def test_metadata_may_be_json_text() -> None:
-    """Metadata may be JSON text within JSON; without properties in it, events have none."""
+    """Metadata may be a string that contains JSON; if it contains no properties, the events have no properties."""
     assert read_hub_events(decode_batch(PropertiesArray=json.dumps(PROPERTIES))) == read_hub_events(decode_batch())
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=None))] == [{}, {}, {}]
     assert read_hub_events([]) == []
 
 
 def test_the_batch_has_the_events_of_the_sdk() -> None:
-    """As a sequence, a batch contains event objects equal to those of the SDK."""
+    """Iterating over a batch gives event objects that equal those of the SDK."""
     batch = decode_batch()
     assert [event.get_body() for event in batch] == BODIES
     assert (batch[0].sequence_number, batch[0].partition_key) == (41, "rig")

@@ -7,7 +7,7 @@ from shared.catalog.models import ParameterType, QueryParameter
 
 
 def test_each_argument_gets_its_description() -> None:
-    """Each argument has the tool's own description or else the general one; the rest of the schema stays."""
+    """An argument gets the tool's own description, or else the general one; the original schema is not changed."""
     schema = {"type": "object", "properties": {"limit": {"type": "integer"}, "lookup": {"type": "string"}}}
     described = describe_arguments(schema, limit="Maximum number of rows.")
     assert described["properties"] == {

@@ -15,8 +15,8 @@ async def run_tool(_: object) -> ToolResult:
     return ToolResult({})
 
 
-def test_errors_that_a_caller_can_correct_name_the_correction() -> None:
-    """Only a temporary error advises to repeat the same call later."""
+def test_only_temporary_errors_advise_a_later_call() -> None:
+    """Only an error that is temporary advises the caller to repeat the same call later."""
     tool = Tool("tool", "t", "d", {"properties": {}}, {}, run_tool)
     lists = {spec.name for spec in ROUTE_TOOLS}
     names = [*(spec.operation for spec in ROUTE_TOOLS), "execute_warm_query"]

@@ -53,7 +53,7 @@ def test_paths_are_serialised_one_by_one() -> None:
 
 
 def test_documents_of_one_version_are_cached() -> None:
-    """A cached document is returned only for the same version, operations and columns."""
+    """A cached document is returned only for the same catalog version, operations and query columns."""
     cache, columns = OpenApiCache(), [(Column("n", "long"),), None]
     cache.store_document(2, KEY, columns, DOCUMENT)
     assert cache.find_document(2, KEY, list(columns)) is DOCUMENT

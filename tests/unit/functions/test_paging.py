@@ -36,8 +36,8 @@ def test_pages_are_stable_under_changes() -> None:
     assert (first, second) == (["b", "d"], ["e", "f"])
 
 
-def test_the_default_is_all_up_to_the_maximum() -> None:
-    """Without a limit parameter, a page contains up to 1,000 keys."""
+def test_a_page_without_a_limit_has_up_to_1000_keys() -> None:
+    """If a request has no limit parameter, a page contains up to 1,000 keys."""
     page, cursor = select_page("items", {f"{number:05}" for number in range(MAX_LIMIT + 1)}, CatalogPageQuery())
     assert (len(page), list(cursor)) == (MAX_LIMIT, ["cursor"])
 

@@ -26,7 +26,7 @@ def build_record(entity: str = "B-1") -> ChainRecord:
 
 
 def test_a_created_record_links_to_its_checkpoint() -> None:
-    """The link to the checkpoint contains the encoded scope; it is omitted if proxies would reject it."""
+    """The link to a new record's checkpoint has the encoded scope; without it if proxies would reject the link."""
     reply = build_created_reply(CHAIN, build_record())
     assert (reply.status, reply.headers["Content-Type"]) == (201, "application/json")
     assert reply.headers["Link"] == (
@@ -49,6 +49,6 @@ def test_a_csv_file_has_eight_columns_and_no_formulas() -> None:
 
 
 def test_a_file_name_is_safe_on_each_system() -> None:
-    """In file names, underscores replace unsafe characters of the scope; without a scope, the target is the name."""
+    """In file names, underscores replace unsafe characters of the scope; without a scope, the target is used."""
     assert build_export_file_name(CHAIN) == "provenance-line_1__.csv"
     assert build_export_file_name(ChainKey(Target.PLATFORM_CONFIG)) == "provenance-PlatformConfig.csv"

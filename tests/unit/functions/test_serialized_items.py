@@ -11,8 +11,8 @@ from shared.runtime import SYSTEM_RUNTIME
 type Version = tuple[str, int | None]
 
 
-class Json:
-    """Function that returns an item's JSON value and counts its calls."""
+class CountingJsonBuilder:
+    """Function that builds an item's JSON value and counts its calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -27,7 +27,7 @@ class Json:
 async def test_unchanged_items_are_serialised_once(monkeypatch: pytest.MonkeyPatch, threshold: int) -> None:
     """The JSON text of an item is built again only if the item's version changes."""
     monkeypatch.setattr(module, "MIN_IN_THREAD", threshold)
-    build = Json()
+    build = CountingJsonBuilder()
     cache = SerializedItems[Version](build)
     texts: list[bytes] = []
     for _ in range(2):
@@ -40,7 +40,7 @@ async def test_unchanged_items_are_serialised_once(monkeypatch: pytest.MonkeyPat
 
 async def test_texts_of_removed_items_are_deleted() -> None:
     """The cached texts of removed items are deleted, so that the cache does not outgrow the catalog."""
-    cache = SerializedItems[Version](Json())
+    cache = SerializedItems[Version](CountingJsonBuilder())
     for number in range(10):
         await cache.serialize([(f"q{number}", ("N", None))], 1, SYSTEM_RUNTIME)
         assert len(cache._cache) <= 2

@@ -40,7 +40,7 @@ print(json.dumps([
 
 
 def test_each_source_has_an_ingest_trigger() -> None:
-    """The hub ``telemetry`` and each other source have one trigger, which passes bytes and repeats failed batches."""
+    """The hub ``telemetry`` and each further source have one trigger; it passes bytes and repeats failed batches."""
     declared = _read_ingest_triggers("press/oi,broken,oven-2/$Default")
     assert [name for name, _, _ in declared] == ["ingest", "ingest_press_oi", "ingest_oven_2__Default"]
     hubs = [(trigger["eventHubName"], trigger["consumerGroup"]) for _, trigger, _ in declared]

@@ -59,7 +59,8 @@ async def send_unknown_names(operation: Operation) -> Reply:
 def build_unknown_names(operation: Operation) -> list[str]:
     """Return the names that :func:`send_unknown_names` sends and the request pipeline checks.
 
-    The handler of a raw body checks its members; the tests of workspace documents cover them.
+    The pipeline does not check the members of a raw body. Its handler does, which the tests of workspace documents
+    cover.
     """
     return NAMES if operation.takes_body and operation.body is not RawBody else NAMES[:1]
 

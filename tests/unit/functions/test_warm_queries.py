@@ -1,4 +1,4 @@
-"""Tests of the pattern of timeRange in the OpenAPI document."""
+"""Tests of the pattern for the parameter timeRange in the OpenAPI document."""
 
 import re
 from datetime import timedelta
@@ -31,7 +31,7 @@ def test_rejected_durations_do_not_match_the_pattern(text: str) -> None:
 
 @given(st.from_regex(PATTERN, fullmatch=True))
 def test_matching_durations_are_rejected_only_for_their_size(text: str) -> None:
-    """A timeRange that matches the pattern is rejected only if it is zero, over 366 days or too long."""
+    """A timeRange that matches the pattern is rejected only if it is zero, over 366 days or too long a text."""
     try:
         duration = ADAPTER.validate_python(text)
     except ValidationError as error:

@@ -6,7 +6,7 @@ from scripts.kql_known_differences import KNOWN, permits_columns, permits_reject
 
 
 def test_each_difference_states_what_it_permits() -> None:
-    """A known difference only permits that the engine rejects a query or returns other columns."""
+    """A known difference permits only that the engine rejects a query, or that the engine returns other columns."""
     assert [construct for construct, each in KNOWN.items() if each.rejected is None and each.columns is None] == []
     assert [construct for construct, each in KNOWN.items() if each.rejected and each.rejected.search("")] == []
 

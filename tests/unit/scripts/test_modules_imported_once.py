@@ -1,4 +1,4 @@
-"""Tests of the list of modules that a single other module imports."""
+"""Tests of the command that lists modules which only one other module imports."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from scripts.modules_imported_once import find_modules_imported_once, has_reason
 
 
 def test_pairs_name_the_only_importer() -> None:
-    """A module with a single importer is listed; a package is not, because its own modules import it."""
+    """A module that only one other module imports is listed; a package is not, because its own modules import it."""
     found = dict(find_modules_imported_once())
     assert found["local.host.life_cycle"] == "local.__main__"
     assert "shared.errors" not in found
@@ -30,7 +30,7 @@ def test_pairs_name_the_only_importer() -> None:
     ],
 )
 def test_the_layout_explains_some_modules(module: str, importer: str, *, expected: bool) -> None:
-    """Adapters, documented replies and registered modules may have one importer without a stated reason."""
+    """Adapters, documented replies and registered modules need no reason for being imported by one module only."""
     assert is_required_by_layout(module, importer) is expected
 
 
@@ -54,7 +54,7 @@ def test_the_reason_is_in_the_docstring(tmp_path: Path, text: str, *, expected: 
 def test_modules_without_a_reason_are_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: int, code: int
 ) -> None:
-    """If the command is limited to a package, it counts only modules of the package."""
+    """If the command is limited to a package, it counts only modules of this package."""
     pairs = [("shared.a", "shared.b"), ("shared.c", "shared.wiring"), ("local.c", "local.d")]
     monkeypatch.setattr(modules_imported_once, "find_modules_imported_once", lambda: iter(pairs))
     monkeypatch.setattr(modules_imported_once, "has_reason", lambda _: False)

@@ -17,7 +17,7 @@ def test_the_receipt_vectors_are_current() -> None:
 
 
 def test_scitt_cose_agrees_with_the_receipt_vectors() -> None:
-    """scitt-cose accepts each valid receipt, and rejects invalid ones except those with several proofs."""
+    """scitt-cose accepts each valid receipt and rejects each invalid one, except two that contain several proofs."""
     vectors = json.loads(receipt_vectors.TARGET.read_text(encoding="utf-8"))
     hashes = [record["Hash"] for record in json.loads(TARGET.read_text(encoding="utf-8"))["records"]]
     key_set = bytes.fromhex(vectors["coseKeySet"])

@@ -82,7 +82,7 @@ def read_committed_offset(data_dir: Path, hub: str = "telemetry", group: str = "
 
 
 def test_batch_has_its_metadata(start_host: Any) -> None:
-    """A function gets a batch in order, with unchanged bodies and the metadata of the Functions host."""
+    """A function gets a batch's events in order and unchanged, with the same metadata as on the Functions host."""
     host = start_host(BATCHES, HUB="impulses")
     send_events(host.data_dir, [b"one", b"\xff\x00"], "impulses")
     host.wait_until(lambda: len(host.records()) == 1)
@@ -148,7 +148,7 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
 
 
 def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
-    """After kill -9, the running batch is delivered again, but committed batches are not."""
+    """After kill -9, a batch in progress is delivered again, and committed batches are not."""
     host = start_host(BLOCKING)
     send_events(host.data_dir, [b"taken"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)

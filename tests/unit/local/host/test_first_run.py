@@ -28,14 +28,17 @@ warmQueries:
 
 
 class Engine:
-    """Fake query engine that rejects one query and fails a number of times."""
+    """Fake query engine that rejects one query and raises timeouts in its first calls."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
         self.running: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return a query's columns; raise a timeout while failures are left, or an error for the rejected query."""
+        """Return a query's columns.
+
+        The first calls raise a timeout, as often as the test has set. The query with ``take 0`` is rejected.
+        """
         self.running = list_background_work()
         if self.failures:
             self.failures -= 1
@@ -81,13 +84,13 @@ async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogC
 
 
 async def test_later_start_logs_the_lookup_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
-    """At later starts, stored queries are checked, and the log has the id of a rejected query."""
+    """At later starts, stored queries are checked, and the log has the id of each rejected query."""
     await run_checks(Engine(), first_start=False)
     assert list_problems(caplog) == ["bad: rejected"]
 
 
 async def test_readiness_reports_running_checks() -> None:
-    """While queries are checked, the readiness probe says so, and not afterwards."""
+    """The readiness probe reports the check of queries while it runs, and no longer afterwards."""
     engine = Engine()
     await run_checks(engine, first_start=True)
     assert (engine.running, list_background_work()) == ([module.NAME], [])

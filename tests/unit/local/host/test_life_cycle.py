@@ -257,7 +257,7 @@ def test_help_lists_every_option() -> None:
 
 
 def test_a_host_without_event_hub_functions_has_a_hub_file(start_host: Any) -> None:
-    """The hub file exists after the start, so that other processes can read it."""
+    """The hub file exists after the start even if no function uses Event Hubs, so that other processes can read it."""
     host = start_host(APP)
     host.wait_until((host.data_dir / "hub.sqlite").exists)
     reader = HubReader(host.data_dir / "hub.sqlite")

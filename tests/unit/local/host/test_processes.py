@@ -1,4 +1,4 @@
-"""Tests of the files that record running hosts, and of a host's child process; a script replaces the emulator."""
+"""Tests of the files that record running hosts, and of the Kusto child process, which a script replaces."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ async def x(req: func.HttpRequest) -> str:
 
 
 def test_a_record_lasts_as_long_as_its_host(tmp_path: Path) -> None:
-    """A host is found while it runs; at its end, its record is deleted."""
+    """A host is found by its record while it runs; when the host ends, it deletes the record."""
     assert find_host(tmp_path) is None
     with record_host(tmp_path, ADDRESS):
         host = find_host(tmp_path)
@@ -137,7 +137,7 @@ async def wait_until_gone(pid: int) -> None:
 
 
 async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: KustoProcess) -> None:
-    """If the child process is killed, it is restarted at the same address."""
+    """If the child process is killed, it is started again at the same address."""
     address = await child.start()
     host, port = address.removeprefix("http://").split(":")
     stopping = ShutdownSignal()
@@ -168,7 +168,7 @@ async def test_child_that_cannot_start_is_reported() -> None:
 
 
 async def test_announced_events_reach_the_child(child: KustoProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    """An announcement is written to the child's standard input; without a child, it has no effect."""
+    """An announcement of new events reaches the child's standard input; without a child, it has no effect."""
     child.announce_events()
     await child.start()
     stopping = ShutdownSignal()

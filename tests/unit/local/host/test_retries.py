@@ -11,7 +11,7 @@ from local.host.worker_protocol import RpcRetryOptions
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100), st.integers(0, 10_000))
 def test_delay_stays_within_its_bounds(minimum: float, span: float, retries: int) -> None:
-    """A retry delay is between four fifths of the minimum interval and the maximum interval."""
+    """A retry delay is at least four fifths of the minimum interval and at most the maximum interval."""
     delay = RetryPolicy(-1, minimum, minimum + span).compute_delay(retries)
     assert 0.8 * minimum <= delay <= minimum + span
 

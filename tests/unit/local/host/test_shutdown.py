@@ -6,7 +6,7 @@ from local.host.shutdown import ShutdownSignal
 
 
 async def test_all_waiting_tasks_end() -> None:
-    """When the host stops, all tasks that wait for the shutdown end, with and without a time limit."""
+    """When the host stops, all tasks that wait for this end their wait, with and without a time limit."""
     signal = ShutdownSignal()
     waiting = [asyncio.create_task(signal.wait()), asyncio.create_task(signal.wait_for(3_600))]
     await asyncio.sleep(0)

@@ -21,7 +21,7 @@ def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
 
 
 def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
-    """A host waits until the previous host of its data directory has ended, if that is stopping or was killed."""
+    """If the previous host of a data directory is stopping or was killed, the next host waits until it has ended."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
     assert first.terminate() == 0

@@ -76,7 +76,7 @@ def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
 
 
 def test_missed_occurrence_is_past_due(start_host: Any) -> None:
-    """If the last due time of a timer was missed, it runs when the host starts, marked as past due."""
+    """A timer whose last due time was missed runs when the host starts, and is marked as past due."""
     host = start_host("", **RARE)
     assert host.terminate() == 0
     yesterday = datetime.now(UTC) - timedelta(days=1)

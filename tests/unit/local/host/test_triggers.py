@@ -19,7 +19,7 @@ TIMER = {"type": "timerTrigger", "name": "timer", "schedule": "0 0 * * * *"}
 def test_a_disabled_function_does_not_run(
     monkeypatch: pytest.MonkeyPatch, setting: str, value: str, *, runs: bool
 ) -> None:
-    """A function that an app setting disables does not run, and the hub stores no events for it."""
+    """A function that an app setting disables does not run, and the hub does not store events for it."""
     monkeypatch.setenv(setting, value)
     functions = [LoadedFunction("archive", "1", HUB, None), LoadedFunction("compaction", "2", TIMER, None)]
     triggers = sort_functions(functions, HostJson("", 100))

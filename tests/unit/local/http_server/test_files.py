@@ -31,7 +31,7 @@ async def url(tmp_path: Path, links: FileLinks) -> str:
 
 
 @pytest.fixture
-async def anyone() -> AsyncIterator[httpx.AsyncClient]:
+async def anonymous_client() -> AsyncIterator[httpx.AsyncClient]:
     """Return an HTTP client without a token."""
     async with httpx.AsyncClient() as client:
         yield client
@@ -54,27 +54,29 @@ async def anyone() -> AsyncIterator[httpx.AsyncClient]:
     ],
 )
 async def test_a_valid_range_is_returned(
-    anyone: httpx.AsyncClient, url: str, wanted: str, status: int, first: int, end: int
+    anonymous_client: httpx.AsyncClient, url: str, wanted: str, status: int, first: int, end: int
 ) -> None:
     """A valid range is returned, an invalid range is ignored, and a range after the end of the file is rejected."""
-    reply = await anyone.get(url, headers={"Range": wanted})
+    reply = await anonymous_client.get(url, headers={"Range": wanted})
     assert (reply.status_code, reply.content) == (status, CONTENT[first:end])
     if status == 416:
         assert reply.headers["content-range"] == f"bytes */{len(CONTENT)}"
 
 
-async def test_an_unchanged_file_is_304(anyone: httpx.AsyncClient, url: str) -> None:
+async def test_an_unchanged_file_is_304(anonymous_client: httpx.AsyncClient, url: str) -> None:
     """If the file is unchanged, the reply is 304; if a range belongs to another version, the whole file is returned."""
-    etag = (await anyone.get(url)).headers["etag"]
-    assert (await anyone.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
-    assert (await anyone.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
-    assert (await anyone.get(url, headers={"Range": "bytes=0-1", "If-Range": '"x"'})).status_code == 200
-    head = await anyone.head(url)
+    etag = (await anonymous_client.get(url)).headers["etag"]
+    assert (await anonymous_client.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
+    assert (await anonymous_client.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
+    assert (await anonymous_client.get(url, headers={"Range": "bytes=0-1", "If-Range": '"x"'})).status_code == 200
+    head = await anonymous_client.head(url)
     assert (head.content, head.headers["content-length"]) == (b"", str(len(CONTENT)))
-    assert (await anyone.head(url, headers={"Range": "bytes=0-9"})).status_code == 200
+    assert (await anonymous_client.head(url, headers={"Range": "bytes=0-9"})).status_code == 200
 
 
-async def test_each_rejection_has_its_error_code(anyone: httpx.AsyncClient, links: FileLinks, url: str) -> None:
+async def test_each_rejection_has_its_error_code(
+    anonymous_client: httpx.AsyncClient, links: FileLinks, url: str
+) -> None:
     """Each kind of rejected request for a file has its own error code."""
     later = datetime.now(UTC) + timedelta(minutes=5)
     gone = links.create(FileLink("downloads", "job/gone.csv", "gone.csv", later))
@@ -88,7 +90,7 @@ async def test_each_rejection_has_its_error_code(anyone: httpx.AsyncClient, link
         (f"{base}/files/downloads/job/rig.csv", "GET", 403, "LINK_INVALID"),
         (url, "POST", 405, "METHOD_NOT_ALLOWED"),
     ):
-        reply = await anyone.request(method, address)
+        reply = await anonymous_client.request(method, address)
         assert (reply.status_code, reply.json()["code"]) == (status, code), address
 
 
@@ -97,9 +99,9 @@ async def test_each_rejection_has_its_error_code(anyone: httpx.AsyncClient, link
     [("..", "files-key"), ("downloads", "../../files-key"), (".", "files-key"), ("downloads/..", "x"), ("", "cold/x")],
 )
 async def test_a_signed_link_reads_only_blobs(
-    anyone: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
+    anonymous_client: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
 ) -> None:
     """With a validly signed link, only files in the folder of blobs can be read."""
     signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
-    assert (await anyone.get(url.partition("/files/")[0] + path)).status_code in {403, 404}
+    assert (await anonymous_client.get(url.partition("/files/")[0] + path)).status_code in {403, 404}

@@ -105,7 +105,7 @@ def test_another_scheme_is_rejected(target: bytes) -> None:
 
 @given(st.lists(st.integers(1, MAX_TARGET), min_size=1, max_size=6))
 def test_a_target_received_in_parts_is_limited(parts: list[int]) -> None:
-    """If a target arrives in parts, it is rejected at the part that exceeds the limit."""
+    """If a request target arrives in parts, it is rejected at the first part with which it exceeds the limit."""
     sizes, total = HeadSizeCounter(), 0
     sizes.begin_request()
     for part in parts:
@@ -158,7 +158,7 @@ def test_buffered_input_is_limited() -> None:
 
 
 def test_an_idempotency_key_is_sent_once() -> None:
-    """Two Idempotency-Key headers are rejected, because their joined value is a key that no client sent."""
+    """A request with two Idempotency-Key headers is rejected, because joining them gives a key that no client sent."""
     one = (b"idempotency-key", b"k")
     check_single_headers([(b"host", b"a"), one, (b"prefer", b"wait=1"), (b"prefer", b"x")])
     with pytest.raises(WorkspaceError) as error:

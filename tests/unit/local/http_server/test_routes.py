@@ -42,7 +42,7 @@ def find_match(routes: RouteTable, path: str, method: str = "GET") -> tuple[str,
     ],
 )
 def test_the_most_specific_template_matches(path: str, expected: tuple[str, dict[str, str]] | None) -> None:
-    """Route templates match in the order literal, mixed, parameter, catch-all, ignoring letter case."""
+    """If several templates match, the order is literal, mixed, parameter, catch-all; letter case is ignored."""
     assert find_match(build_table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
 
 

@@ -118,7 +118,7 @@ async def test_408_carries_the_request_id(address: Address) -> None:
 
 
 async def test_function_is_notified_of_a_stalled_caller(app: App, address: Address) -> None:
-    """If a caller stops in the middle of a body, the application that waits for the body gets the timeout."""
+    """If a caller stops in the middle of a body, the application that waits for the rest gets an error."""
     await send_in_parts(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
     async with asyncio.timeout(DEADLINE):
         while not app.gone:  # noqa: ASYNC110  a counter has no event
@@ -132,7 +132,7 @@ async def test_connection_without_a_request_is_closed(address: Address, sent: by
 
 
 async def test_headers_share_one_timeout(address: Address) -> None:
-    """All headers of a request have one timeout, which more slow bytes do not extend."""
+    """All headers of a request share one timeout, which the arrival of further bytes does not extend."""
     reader, writer = await asyncio.open_connection(*address)
     writer.write(b"GET /a HTTP/1.1\r\nX-Slow: ")
     async with asyncio.timeout(DEADLINE):
@@ -246,7 +246,7 @@ async def test_streams_leave_connections_to_requests() -> None:
 
 
 async def test_idle_connection_has_no_request_timeout(address: Address) -> None:
-    """A connection that is idle between two requests has no request timeout."""
+    """A connection that is idle between two requests is not closed by the timeout for requests."""
     with socket.create_connection(address) as connection:
         connection.setblocking(False)
         loop = asyncio.get_running_loop()

@@ -37,7 +37,7 @@ async def url(store: FolderBlobStore) -> str:
 
 
 @pytest.fixture
-async def anyone() -> AsyncIterator[httpx.AsyncClient]:
+async def anonymous_client() -> AsyncIterator[httpx.AsyncClient]:
     """Return an HTTP client without a token."""
     async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as client:
         yield client
@@ -87,23 +87,23 @@ async def test_an_aborted_upload_is_deleted_in_a_worker_thread(tmp_path: Path, m
 
 
 async def test_a_file_over_the_limit_is_rejected(
-    monkeypatch: pytest.MonkeyPatch, anyone: httpx.AsyncClient, url: str
+    monkeypatch: pytest.MonkeyPatch, anonymous_client: httpx.AsyncClient, url: str
 ) -> None:
     """A file over the size limit is rejected, whole or in blocks; a full disk has another error code."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 10)
-    assert (await anyone.put(url, content=b"x" * 11)).json()["code"] == "UPLOAD_TOO_LARGE"
-    assert (await anyone.put(block_url(url, b"1"), content=b"x" * 6)).status_code == 201
-    assert (await anyone.put(block_url(url, b"2"), content=b"x" * 6)).status_code == 413
-    assert (await anyone.put(block_url(url, b"1"), content=b"x" * 10)).status_code == 201
+    assert (await anonymous_client.put(url, content=b"x" * 11)).json()["code"] == "UPLOAD_TOO_LARGE"
+    assert (await anonymous_client.put(block_url(url, b"1"), content=b"x" * 6)).status_code == 201
+    assert (await anonymous_client.put(block_url(url, b"2"), content=b"x" * 6)).status_code == 413
+    assert (await anonymous_client.put(block_url(url, b"1"), content=b"x" * 10)).status_code == 201
     monkeypatch.setattr(uploads, "count_free_bytes", lambda _: 1)
-    reply = await anyone.put(url, content=b"xx")
+    reply = await anonymous_client.put(url, content=b"xx")
     assert (reply.status_code, reply.json()["code"]) == (507, "STORAGE_FULL")
 
 
 async def test_wrong_links_and_requests_are_rejected(
-    anyone: httpx.AsyncClient, links: FileLinks, store: FolderBlobStore, url: str
+    anonymous_client: httpx.AsyncClient, links: FileLinks, store: FolderBlobStore, url: str
 ) -> None:
-    """An upload link cannot read, a read link cannot upload, and an error names the malformed part of a request."""
+    """An upload link cannot be used to read, nor a read link to upload; an error names the malformed part."""
     await store.create("job/rig.csv", b"content")
     readable = await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
     over = links.create(
@@ -125,5 +125,5 @@ async def test_wrong_links_and_requests_are_rejected(
         ("PUT", listed, b"<!DOCTYPE x [<!ENTITY a 'b'>]><BlockList/>", 400, "INVALID_BLOCK_LIST"),
         ("PUT", listed, b"<BlockList><Committed>AAAA</Committed></BlockList>", 400, "INVALID_BLOCK_LIST"),
     ):
-        reply = await anyone.request(method, address, content=body)
+        reply = await anonymous_client.request(method, address, content=body)
         assert (reply.status_code, reply.json()["code"]) == (status, code), address

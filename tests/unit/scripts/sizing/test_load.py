@@ -1,4 +1,4 @@
-"""Tests of the load that the sizing model accepts."""
+"""Tests of the checks of the load that a user enters into the sizing model."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -27,6 +27,6 @@ def test_values_out_of_range_are_named(name: str, value: int) -> None:
     ],
 )
 def test_impossible_values_are_named(arguments: list[str], field: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An impossible value is rejected with the field's name."""
+    """A value of the load that is impossible together with another is rejected with the field's name."""
     assert main(arguments) == WRONG_OPTIONS
     assert f"`{field}`" in capsys.readouterr().err

@@ -48,7 +48,7 @@ GROWING = (
 
 
 def _compute_capacities(sizes: Sizes) -> dict[str, float]:
-    """Return the sizes of a deployment that must not shrink when its load grows."""
+    """Return those sizes of a deployment that must not shrink when its load grows, by name."""
     return {
         "throughput units": sizes.event_hubs.throughput_units,
         "processing units": sizes.event_hubs.processing_units,
@@ -67,7 +67,7 @@ def _compute_capacities(sizes: Sizes) -> dict[str, float]:
 
 @given(LOADS, st.sampled_from(GROWING), st.floats(1, 10))
 def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -> None:
-    """If a part of the load grows, no size of the deployment shrinks, except the units for connection states."""
+    """If a part of the load grows, no size shrinks, except the request units for the states of connections."""
     grown = getattr(load, field) * factor
     larger = replace(load, **{field: type(getattr(load, field))(min(grown, MAX_VALUE))})
     before, after = compute_deployment_sizes(load), compute_deployment_sizes(larger)
@@ -96,7 +96,7 @@ def test_every_quantity_has_a_meter(load: Load) -> None:
 
 @given(st.integers(1, 100))
 def test_equal_deployments_have_equal_sizes(count: int) -> None:
-    """Two deployments with twice the load have the sizes of one deployment and twice its quantities."""
+    """If a load is divided among several deployments, each has the sizes for its share, and quantities are added."""
     one = Load(listeners=10, messages_per_second=100.0, audit_events_per_second=1.0)
     shared = ("connections", "messages_per_second", "listeners", "http_requests_per_second", "audit_events_per_second")
     totals = (*shared, "audit_scopes", "log_gb_per_day")
@@ -110,8 +110,8 @@ def test_equal_deployments_have_equal_sizes(count: int) -> None:
     )
 
 
-def test_the_timer_ticks_less_often_without_simulators() -> None:
-    """Without simulators, the timer ticks every five seconds and costs a fifth of the executions."""
+def test_the_timer_runs_less_often_without_simulators() -> None:
+    """Without simulators, the timer runs every five seconds instead of every second."""
     without, with_simulators = (compute_deployment_sizes(Load(simulators=each, listeners=1)) for each in (False, True))
     assert (without.background.tick_seconds, with_simulators.background.tick_seconds) == (5, 1)
     assert "simulators" not in without.background.runs_per_month

@@ -64,7 +64,7 @@ def _read_commands() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("command", "output"), _read_commands(), ids=lambda text: text[:70])
 def test_the_page_shows_the_output_of_the_commands(command: str, output: str) -> None:
-    """Each command of the sizing page runs and prints the lines of the page in order."""
+    """Each command on the sizing page prints the lines that the page shows, in the same order."""
     arguments = shlex.split(command)
     assert arguments[0] == ".venv/bin/python"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Tests of parsing the tables of clauses."""
+"""Tests of the parser of the tables of regulation clauses in docs/explanation/regulated-plants.md."""
 
 import pytest
 
@@ -8,7 +8,7 @@ HEAD = "## Rule 7\n\n| Clause | Requirement | The service | Tests | The plant |\
 
 
 def test_rows_of_clauses_are_read() -> None:
-    """A clause has its heading's regulation, its text without links, and its tests; other tables are ignored."""
+    """A clause has the regulation in the heading, its text without links, and its tests; other tables are ignored."""
     text = (
         "## Other\n\n| Part | Rule |\n|---|---|\n| a | b |\n\n"
         f"{HEAD}| 7(a) | Be safe | See [it](it.md) | `tests/test_a.py::test_b`, `tests/c/test_d.py::test_e` | Care |\n"
@@ -23,7 +23,7 @@ def test_rows_of_clauses_are_read() -> None:
 
 @pytest.mark.parametrize("tests", ["", "later", "`tests/test_a.py`", "`tests/test_a.py::test_b`, soon"])
 def test_other_forms_of_tests_are_rejected(tests: str) -> None:
-    """The cell with the tests must be a dash or test names, so that no test is overlooked."""
+    """The cell for tests must contain a dash or names of tests, so that no test is overlooked."""
     with pytest.raises(ValueError, match=r"Tests of clause 7\(a\)"):
         parse_clauses(f"{HEAD}| 7(a) | Be safe | It is | {tests} | Care |\n")
 

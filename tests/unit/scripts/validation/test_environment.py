@@ -1,4 +1,4 @@
-"""Tests of the description of the environment."""
+"""Tests of the description of the software and the machine that were validated."""
 
 import hashlib
 import platform
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_version_and_environment_are_described(project: Path) -> None:
-    """The description has the version, digests of page and pinned packages, and the installed packages."""
+    """The description has the version, the digests of the page and of the package list, and the installed packages."""
     found = describe_environment(project)
     assert (found.facts["Product"], found.facts["Version"]) == ("plant", "1.2.3")
     assert found.facts[f"SHA-256 of {PAGE}"] == hashlib.sha256(b"page").hexdigest()

@@ -1,4 +1,4 @@
-"""Tests of the printable report of a validation."""
+"""Tests of the printable report of a validation run."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -36,7 +36,7 @@ def test_a_test_passes_only_if_all_its_cases_pass(tmp_path: Path, cases: str, ex
 
 @pytest.mark.parametrize("content", [None, "", "<testsuites>"])
 def test_a_damaged_report_has_no_results(tmp_path: Path, content: str | None) -> None:
-    """If pytest's report is missing or incomplete, for example after a kill, no test counts as run."""
+    """If pytest's report is missing or incomplete, for example after pytest was killed, no test counts as run."""
     report = tmp_path / "report.xml"
     if content is not None:
         report.write_text(content)

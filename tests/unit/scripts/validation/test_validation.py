@@ -13,7 +13,7 @@ from scripts.validation.clauses import TestName
 def test_the_command_writes_a_dated_report(
     tmp_path: Path, left_out: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command writes an HTML report and the raw results; if a test did not run, it fails with its name."""
+    """The command writes an HTML report and the raw results; if a test did not run, it fails and names the test."""
 
     def run_tests(_root: Path, names: Iterable[TestName], report: Path, _workers: int) -> int:
         chosen = list(names)[left_out:]

@@ -17,7 +17,7 @@ from shared.mcp_server.capabilities import (
 
 
 async def run_tool(arguments: Mapping[str, Any]) -> ToolResult:
-    """Return the arguments of a tool call as its result."""
+    """Return a tool result that contains the arguments of the call."""
     return ToolResult(arguments)
 
 
@@ -37,7 +37,7 @@ def test_an_error_is_a_result_that_the_model_can_read() -> None:
 
 
 def test_arguments_keep_their_rules_and_descriptions() -> None:
-    """Schemas of arguments omit titles, patterns and lengths, but not properties with these names."""
+    """In schemas of arguments, titles, patterns and lengths are left out, but not arguments with one of these names."""
     schema = {
         "type": "object",
         "description": "Model.",

@@ -80,7 +80,7 @@ async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
 async def test_a_delegated_or_bound_credential_cannot_consent(
     server: Server, changes: dict[str, object], code: str
 ) -> None:
-    """A delegated or bound credential cannot consent, because a client could give itself more grants."""
+    """A delegated or bound credential cannot consent, because a client could use it to give itself more rights."""
     caller = replace(server.build_caller(), **changes)  # type: ignore[arg-type]  # attributes by name
     with pytest.raises(WorkspaceError) as raised:
         await server.authorization.build_consent_question(caller, Parameters(VALID), BASE)

@@ -78,8 +78,8 @@ class FakeHttp:
         """Do nothing: this fake client has no connections."""
 
 
-async def load_fault(http: FakeHttp, client_id: str = URL) -> str:
-    """Load a document and return the detail of the error that rejects it."""
+async def load_rejected_document(http: FakeHttp, client_id: str = URL) -> str:
+    """Load a client's document, check that it is rejected, and return the detail of the error."""
     with pytest.raises(WorkspaceError) as caught:
         await FetchedClientDocuments(http).load(client_id)
     assert caught.value.code == "OAUTH_CLIENT_UNKNOWN"
@@ -113,25 +113,25 @@ async def test_a_document_describes_a_client() -> None:
 )
 async def test_wrong_documents_are_refused(members: dict[str, Any]) -> None:
     """A document is rejected if it is of another client, has no valid redirect URI, or contains a secret."""
-    assert "metadata document" in await load_fault(FakeHttp(**members))
+    assert "metadata document" in await load_rejected_document(FakeHttp(**members))
 
 
 async def test_wrong_replies_are_refused() -> None:
     """A redirect, another content type, a text that is no JSON object, or a failed connection is rejected."""
     http = FakeHttp()
     http.status = 302
-    assert "302" in await load_fault(http)
+    assert "302" in await load_rejected_document(http)
     http = FakeHttp()
     http.headers = {"content-type": "text/html"}
-    assert "Content-Type" in await load_fault(http)
+    assert "Content-Type" in await load_rejected_document(http)
     for content in (b"[]", b"{", b'{"client_id": 1, "client_id": 2}', b"\xff"):
         http = FakeHttp()
         http.document = content
-        await load_fault(http)
+        await load_rejected_document(http)
     for error in (AddressRefusedError("It is private."), OutboundFailedError("It is too large."), TimeoutError()):
         http = FakeHttp()
         http.error = error
-        await load_fault(http)
+        await load_rejected_document(http)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ async def test_wrong_replies_are_refused() -> None:
 async def test_unusual_addresses_are_not_fetched(client_id: str) -> None:
     """Documents are fetched only from https addresses with a path and an allowed port."""
     http = FakeHttp(client_id=client_id)
-    await load_fault(http, client_id)
+    await load_rejected_document(http, client_id)
     assert http.requests == []
 
 

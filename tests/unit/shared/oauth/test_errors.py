@@ -21,7 +21,7 @@ from tests.virtual_time import VirtualTime
     ],
 )
 def test_every_error_has_a_code(kind: Kind, code: OAuthErrorCode) -> None:
-    """An error of another part of the service gets the OAuth code of its kind."""
+    """An error that does not come from an OAuth endpoint gets the OAuth error code for its kind."""
     assert find_error_code(WorkspaceError(kind, "X", "x")) is code
 
 
@@ -51,7 +51,7 @@ class Trail(AccessAudit):
 
 
 async def test_a_client_has_one_event_an_hour() -> None:
-    """A client has at most one audit event per hour, with the number of rejections since the one before."""
+    """A client has at most one audit event per hour, which counts the rejections since the previous event."""
     time, trail = VirtualTime(), Trail()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
     for error in (OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_GRANT, OAuthErrorCode.INVALID_SCOPE):

@@ -8,7 +8,7 @@ from tests.unit.shared.oauth.conftest import MEMBER, Server, check_refused
 
 
 async def test_a_removed_client_ends_its_grants(server: Server) -> None:
-    """If a client is removed from the workspace document, its grants and access tokens end."""
+    """If a client is removed from the workspace document, the grants and access tokens of this client end."""
     first, second = await server.redeem(await server.consent()), await server.redeem(await server.consent())
     server.declared.clear()
     await check_refused(server.refresh(first[1]))

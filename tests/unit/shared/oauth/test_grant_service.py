@@ -1,4 +1,4 @@
-"""Tests of the lifetimes of codes and refresh tokens, and of why grants end."""
+"""Tests of the lifetimes of authorization codes and refresh tokens, and of the events that end grants."""
 
 import jwt
 import pytest
@@ -46,7 +46,7 @@ async def test_one_of_simultaneous_redemptions_gets_tokens(server: Server) -> No
 
 
 async def test_simultaneous_refreshes_end_the_grant(server: Server) -> None:
-    """If a refresh token is used twice at once, one use fails, and the grant ends, also for the other."""
+    """If a refresh token is used twice at once, one use fails, and the tokens from the other use become invalid."""
     _, text = await server.redeem(await server.consent())
     stored = await server.grants.find_by_refresh_token("tool", text)
     won, refresh = await server.grants.refresh(stored, text, None)
@@ -102,7 +102,7 @@ async def test_lost_rights_are_not_in_the_next_token(server: Server) -> None:
 
 
 async def test_a_disabled_member_ends_the_grant(server: Server) -> None:
-    """If a member is disabled, its codes and grants end permanently, and the background job records each end."""
+    """If a member is disabled, its codes and grants end permanently, and the background job records the end of each."""
     code, used = await server.consent(), await server.redeem(await server.consent())
     server.time.advance(1)
     server.enabled = False
@@ -131,7 +131,7 @@ async def test_a_grant_does_not_outlive_its_api_key(server: Server) -> None:
 
 
 async def test_the_creators_of_the_key_stay_known(server: Server) -> None:
-    """If a member consented with an API key, the key's creators count as approvers with tokens of the grant."""
+    """For a token of a consent by API key, the members who created the key are still found."""
     issued = await server.api_keys.issue("admin@x", MEMBER, "key", creators=("admin@x",))
     access, _ = await server.redeem(await server.consent(issued.key.key_id))
     caller = await server.authenticate(access)

@@ -20,7 +20,7 @@ BASE = "https://plant.example"
 
 
 def catch_code(call: object, *arguments: object) -> OAuthErrorCode:
-    """Return the code of the error that a call raises."""
+    """Return the OAuth error code of the error that a call raises."""
     with pytest.raises(OAuthError) as caught:
         call(*arguments)  # type: ignore[operator]
     return caught.value.error

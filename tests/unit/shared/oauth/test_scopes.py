@@ -1,4 +1,4 @@
-"""Tests of OAuth scopes."""
+"""Tests of OAuth scopes (lists of access rights)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of codes, refresh tokens and PKCE."""
+"""Tests of authorization codes, refresh tokens and PKCE secrets."""
 
 import pytest
 
@@ -9,7 +9,7 @@ GRANT = "0" * 32
 
 
 def test_codes_and_refresh_tokens_are_parsed() -> None:
-    """Codes and refresh tokens are parsed to their parts; all tokens of a grant have the same secret."""
+    """Codes and refresh tokens are parsed into parts; refresh tokens of a grant share a family but not a secret."""
     code = secrets.generate_code(SYSTEM_RUNTIME, GRANT)
     assert secrets.parse_code(str(code)) == code
     first = secrets.generate_refresh(SYSTEM_RUNTIME, GRANT)

@@ -76,7 +76,7 @@ def test_old_and_unknown_sign_ins_do_not_meet_maximum_age(sign_in: SignIn) -> No
 
 
 def test_new_sign_in_is_later_than_the_request() -> None:
-    """A new sign-in must be later than the request: by microseconds for a key, by seconds for Entra ID."""
+    """A new sign-in must be later than the request: by microseconds with an API key, by seconds with Entra ID."""
     NEW.check(sign_in_with_key(AT + timedelta(milliseconds=1)), AT, AT)
     NEW.check(SignIn(AT.replace(microsecond=0), ("pwd",), "entra-1"), AT, AT)
 
@@ -91,14 +91,14 @@ def test_new_sign_in_is_later_than_the_request() -> None:
     ],
 )
 def test_earlier_and_unknown_sign_ins_are_not_new(sign_in: SignIn, requested_at: datetime | None) -> None:
-    """If a new sign-in is required, one that may be older than the request is rejected with maxAge 0."""
+    """If a new sign-in is required, a sign-in that may be older than the request is rejected with maxAge 0."""
     with pytest.raises(WorkspaceError) as caught:
         NEW.check(sign_in, requested_at, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 0)
 
 
 def test_the_service_stores_the_times_of_requests() -> None:
-    """The service stores the times of some requests, so that the consent page cannot claim an earlier time."""
+    """If a request requires a new sign-in, its time is stored, so that the consent page cannot claim an earlier one."""
     time = VirtualTime(AT)
     times = RequestTimes(runtime=time.runtime)
 
@@ -141,7 +141,7 @@ async def consent_to_request(server: Server, sign_in: SignIn, **values: str) -> 
 
 
 async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
-    """All tokens of a consent, also refreshed ones, have the sign-in of the consent."""
+    """All tokens from a consent, also refreshed ones, state the sign-in with which the member consented."""
     sign_in = sign_in_with_key(server.time.runtime.now())
     code = read_query(await consent_to_request(server, sign_in, max_age="60"))["code"]
     first, refresh = await server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))

@@ -1,4 +1,4 @@
-"""Tests of the service's log in a host with its own log handlers."""
+"""Tests of the service's log in a process whose host has installed its own log handlers."""
 
 import io
 import logging

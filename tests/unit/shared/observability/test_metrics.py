@@ -59,7 +59,7 @@ def collector() -> Iterator[Collector]:
 
 
 def run_program(**environment: str) -> str:
-    """Run the program in a separate process and return its output."""
+    """Run the test's program in a separate process with these variables, and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
@@ -139,7 +139,7 @@ def test_standard_variables_disable_signals(
 
 
 def test_signals_can_have_separate_endpoints(collector: Collector) -> None:
-    """The endpoint of a single signal is used unchanged, and for this signal only."""
+    """The endpoint variable of one signal (traces or metrics) is used unchanged, and only for this signal."""
     assert run_program(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
     assert collector.read_spans("/spans")
     assert set(collector.bodies) == {"/spans"}

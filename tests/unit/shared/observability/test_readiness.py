@@ -12,7 +12,7 @@ SECONDS = 0.05
 
 
 class Store:
-    """Fake dependency of the service with a readiness check.
+    """Fake dependency of the service with a readiness check that counts its calls.
 
     Args:
         work: result of the probe.
@@ -29,7 +29,7 @@ class Store:
 
 
 async def succeed() -> None:
-    """Return at once, as a readiness check that succeeds."""
+    """Do nothing, as a readiness check that succeeds."""
 
 
 async def fail() -> None:

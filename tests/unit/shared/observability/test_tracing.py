@@ -30,7 +30,7 @@ def _get_spans(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 
 
 def _read_failure(exporter: InMemorySpanExporter, error: Exception, *failures: type[Exception]) -> tuple[object, bool]:
-    """Return the error code or type of the span in which the exception is raised, and whether the span failed."""
+    """Raise the exception in a span; return the span's error code or type, and whether the span is marked as failed."""
     with pytest.raises(type(error)), tracing.span("outer"), tracing.open_call_span("call", {}, failures or tracing.ANY):
         raise error
     span = _get_spans(exporter)["call"]
@@ -44,7 +44,7 @@ def _read_failure(exporter: InMemorySpanExporter, error: Exception, *failures: t
     [(Kind.NOT_FOUND, False), (Kind.UNAVAILABLE, True), (Kind.TIMEOUT, True), (Kind.INTERNAL, True)],
 )
 def test_only_errors_of_the_service_fail_a_span(exporter: InMemorySpanExporter, kind: Kind, *, failed: bool) -> None:
-    """If the request causes an error, the span has the error code but is not marked as failed."""
+    """If the caller's request is the cause of an error, the span has the error code but is not marked as failed."""
     assert _read_failure(exporter, WorkspaceError(kind, "THE_CODE", "A reason.")) == ("THE_CODE", failed)
 
 
@@ -73,7 +73,7 @@ def test_a_call_outside_of_a_span_is_not_traced(exporter: InMemorySpanExporter) 
 
 
 def test_a_batch_links_to_its_callers(exporter: InMemorySpanExporter) -> None:
-    """Work for several callers is a new trace with a link to each traced caller; without any, it is not traced."""
+    """A batch for several callers is a new trace with links to traced callers; without any, it is not traced."""
     callers: list[SpanContext | None] = [None]
     with tracing.span("caller"):
         callers.append(tracing.get_current_span_context())
@@ -101,7 +101,7 @@ def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExp
 
 
 def test_replies_are_recorded_on_the_current_span(exporter: InMemorySpanExporter) -> None:
-    """The status of a dependency's reply is an attribute of the span, and of a failed call also the error type."""
+    """The status of a dependency's reply is recorded on the current span, with the error type if the call failed."""
     tracing.record_reply({"db.response.status_code": "500"}, failed=True)
     for name, failed in (("good", False), ("bad", True)):
         with tracing.span(name):

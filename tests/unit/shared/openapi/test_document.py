@@ -23,7 +23,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
 
 
 def build_operation(route: str = "oi-api/test", method: str = "GET", **options: Any) -> Operation:
-    """Return an operation."""
+    """Return an operation for a test, with a default route and method."""
     group = Group("test")
     group.endpoint(method, route, **options)(handle)
     return group.operations[0]

@@ -1,4 +1,4 @@
-"""Tests of the operations of approved queries and connections in the OpenAPI document, and of event webhooks."""
+"""Tests of the OpenAPI operations for approved queries, connections and event webhooks."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def test_signals_are_members_of_the_message() -> None:
 
 
 def test_one_limit_is_described() -> None:
-    """If a signal has one limit, the description states only this one."""
+    """If a signal has only a minimum or only a maximum, its description states only this limit."""
     low, high = (
         build_connection("c", signals=[{"name": "n", "pointer": "/n", "type": "long", **limit}]).signals[0]
         for limit in ({"min": 0}, {"max": 100})

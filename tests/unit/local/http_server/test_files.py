@@ -64,7 +64,7 @@ async def test_a_valid_range_is_returned(
 
 
 async def test_an_unchanged_file_is_304(anonymous_client: httpx.AsyncClient, url: str) -> None:
-    """If the file is unchanged, the reply is 304; if a range belongs to another version, the whole file is returned."""
+    """An unchanged file gets 304; a range request for an older version of the file gets the whole new file."""
     etag = (await anonymous_client.get(url)).headers["etag"]
     assert (await anonymous_client.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
     assert (await anonymous_client.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206

@@ -15,7 +15,7 @@ OTHER_FORMS = {("mcp", 406)}
 
 
 def test_own_codes_belong_to_operations() -> None:
-    """Each entry in the table of error codes by operation has an existing operation and an existing code."""
+    """Each entry in the table of error codes by operation names an existing operation and an existing code."""
     assert set(OWN_CODES) - set(OPERATIONS) == set()
     assert {code for codes in OWN_CODES.values() for code in codes} - set(ERROR_CODES) == set()
 
@@ -26,14 +26,14 @@ def test_own_codes_belong_to_operations() -> None:
     ids=lambda one: one.name,
 )
 def test_each_error_status_has_codes(operation: Operation) -> None:
-    """Each error status of an operation has an error code, so that clients can distinguish errors."""
+    """Each error status of an operation has at least one error code, so that clients can distinguish errors."""
     statuses = [status for status in list_error_statuses(operation) if (operation.name, status) not in OTHER_FORMS]
     missing = [status for status in statuses if not list_error_codes(operation, status)]
     assert missing == [], f"add the codes of {operation.name} to OWN_CODES in shared/openapi/operation_errors.py"
 
 
 def test_replies_with_the_same_codes_are_shared() -> None:
-    """Operations with the same codes refer to one reply, which lists the codes with an example each."""
+    """Operations with the same error codes refer to one documented reply, which has an example of each code."""
     schemas = SchemaRegistry()
     first = schemas.register_problem(404, ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"])
     assert schemas.register_problem(404, ["CONNECTION_NOT_FOUND", "ROUTE_NOT_FOUND"]) == first

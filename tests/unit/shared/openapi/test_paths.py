@@ -28,7 +28,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
 
 
 def declare_operation(route: str, **docs: Any) -> Operation:
-    """Return an operation with a route."""
+    """Return an operation with this route and this documentation."""
     group = Group("test")
     group.endpoint("GET", route, docs=OperationDocs(**docs))(handle)
     return group.operations[0]
@@ -39,7 +39,7 @@ def declare_operation(route: str, **docs: Any) -> Operation:
     [("oi-api/me", "/oi-api/me"), ("oi-api/data-stores/{store}/{*file}", "/oi-api/data-stores/{store}/{file}")],
 )
 def test_a_template_names_each_parameter_once(route: str, template: str) -> None:
-    """A path template has each parameter once, even a parameter of several segments."""
+    """A path template has each route parameter once, even a parameter that spans several segments."""
     assert build_path_template(declare_operation(route)) == template
 
 
@@ -50,7 +50,7 @@ def test_an_operation_id_is_in_camel_case(name: str, converted: str) -> None:
 
 
 def test_the_operation_may_restrict_a_parameter() -> None:
-    """An operation can restrict a path parameter further; each path parameter has a maximum length."""
+    """An operation can restrict a path parameter further; without this, each path parameter has a maximum length."""
     [parameter] = build_path_parameters(
         declare_operation("oi-api/connections/{lookup}", path={"lookup": {"type": "string", "maxLength": 64}})
     )
@@ -94,7 +94,7 @@ async def do_something(_: Call[Any, Any]) -> Reply:
 
 
 def declare(**options: Any) -> Operation:
-    """Return an operation."""
+    """Return an operation with these attributes."""
     group = Group("test")
     group.endpoint("POST", "oi-api/test", **options)(do_something)
     return group.operations[0]
@@ -116,7 +116,7 @@ def test_the_access_is_described_in_a_sentence(options: dict[str, Any], sentence
 
 
 def test_an_operation_has_the_parameters_of_its_model() -> None:
-    """An operation has the parameters of its model and, if its group has versions, the version header."""
+    """An operation has the parameters of its query model and, if its group has versions, the version header."""
     built = build_operation(declare(query=Query), SchemaRegistry())
     assert (built["operationId"], built["summary"]) == ("doSomething", "Do something.")
     assert [(each["name"], each["in"]) for each in built["parameters"]] == [
@@ -138,7 +138,7 @@ def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: b
 
 
 def test_a_raw_body_has_the_forms_of_its_documentation() -> None:
-    """The body of a raw operation has the schema in its documentation, because its handler parses it."""
+    """If a handler parses the raw body itself, the body has the schema in the operation's documentation."""
     docs = OperationDocs(body_forms={"text/plain": {"type": "string"}})
     built = build_operation(declare(body=RawBody, unknown=UnknownNames.IGNORE, docs=docs), SchemaRegistry())
     assert built["requestBody"] == {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}

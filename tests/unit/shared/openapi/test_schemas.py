@@ -1,4 +1,4 @@
-"""Tests of schemas of types: named enumerations, and request bodies that allow no further members."""
+"""Tests of schemas of types: enumerations as named schemas, and request bodies that allow no other members."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, TypedDict
@@ -18,7 +18,7 @@ class Colour(StrEnum):
 
 
 class Lamp(TypedDict):
-    """Lamp with enumerations in every form."""
+    """Lamp with members that use enumerations in every form."""
 
     state: Literal["on", "off"]
     colour: Colour
@@ -59,14 +59,14 @@ def test_parameters_refer_to_the_same_enumeration() -> None:
 
 
 def test_tools_get_inline_enumerations() -> None:
-    """Schemas of tools contain no references, because each must be complete in itself."""
+    """Schemas of MCP tools contain no references to named schemas, because each must be complete in itself."""
     assert "$ref" not in str(list_parameters(LampQuery))
     [colour, *_] = list_parameters(LampQuery)
     assert colour["schema"]["enum"] == ["red", "green"]
 
 
 def test_two_types_cannot_have_one_name() -> None:
-    """If two different schemas have one name, an error is raised, because one would be documented wrongly."""
+    """If two different types have the same name, an error is raised, because one would be documented wrongly."""
     schemas = SchemaRegistry()
     schemas.name_enums({"type": "string", "enum": ["a"]}, "Lamp", "state")
     with pytest.raises(ValueError, match="LampState"):

@@ -78,7 +78,7 @@ def test_a_url_is_parsed(text: str, origin: str) -> None:
     ],
 )
 def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
-    """A URL with credentials, another scheme or port, or an unusual host is rejected with the rule's name."""
+    """A URL with credentials, another scheme or port, or an unusual host is rejected, and the error names the rule."""
     with pytest.raises(AddressRefusedError, match=rule) as refused:
         parse_outbound_url(text)
     assert "secret" not in refused.value.reason
@@ -141,7 +141,7 @@ def test_an_internal_address_is_refused(address: str) -> None:
 
 
 def test_every_address_of_a_host_is_checked() -> None:
-    """A host is rejected if one of its IP addresses is internal or if it has none."""
+    """A host is rejected if any of its IP addresses is internal, or if it has no IP address."""
     url = parse_outbound_url("https://hooks.example/")
     AddressRules().check(url, parse_addresses(["8.8.8.8", "2606:4700::1111"]))
     for addresses in (["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], []):
@@ -150,7 +150,7 @@ def test_every_address_of_a_host_is_checked() -> None:
 
 
 def test_allowed_networks_admit_internal_addresses_and_plain_http() -> None:
-    """An address in an allowed network is accepted, and plain http with it, unless the caller requires https."""
+    """An address in an allowed network is accepted, also with plain http unless the caller requires https."""
     local = parse_outbound_url("http://localhost:9000/")
     LOOPBACK.check(local, parse_addresses(["127.0.0.1", "::1"]))
     for rules, addresses in ((LOOPBACK, ["10.0.0.1"]), (AddressRules(), ["127.0.0.1"]), (LOOPBACK, ["8.8.8.8"])):
@@ -202,7 +202,7 @@ def test_allowed_networks_admit_addresses_that_embed_others(address: str) -> Non
 
 
 def test_own_ports_are_refused() -> None:
-    """A port of this service is rejected at internal addresses and accepted at public ones."""
+    """A URL with a port of this service is rejected at internal addresses and accepted at public ones."""
     url = parse_outbound_url("https://hooks.example:7071/")
     with pytest.raises(AddressRefusedError, match="7071"):
         LOOPBACK.check(url, parse_addresses(["127.0.0.1"]))

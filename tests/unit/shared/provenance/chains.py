@@ -1,4 +1,4 @@
-"""Helpers that open audit chains in files."""
+"""Helpers that open audit chains in SQLite files."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -31,7 +31,7 @@ BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 
 def build_parallel_options(records: int) -> ParallelOptions:
-    """Return options with which all windows of ``records`` records except the first are verified in parallel."""
+    """Return options for windows of ``records`` records, all of which except the first are verified in parallel."""
     return ParallelOptions(min_records=1, window=records, ahead=1_000, result_timeout=60)
 
 
@@ -57,12 +57,12 @@ class ParallelChainStore(SqliteChainStore):
 
 
 async def get_workspace_id() -> str:
-    """Return the workspace's id."""
+    """Return the id of the workspace that the tests use."""
     return WORKSPACE
 
 
 def build_event(number: int) -> dict[str, Any]:
-    """Return an event with a unique number."""
+    """Return an audit event with a unique number."""
     return {"ActionType": "Update", "EntityType": "Batch", "EntityID": f"B-{number}", "AfterState": {"n": number}}
 
 
@@ -85,7 +85,7 @@ class Ledger:
     verifier: ChainVerifier
 
     async def fill(self, chain: ChainKey, count: int) -> None:
-        """Append ``count`` events one after another."""
+        """Append ``count`` events to a chain, one after another."""
         for number in range(count):
             await self.events.write(chain, "editor", build_event(number))
 
@@ -94,7 +94,7 @@ class Ledger:
         return list((await self.store.read(chain, 0, limit=10_000, max_bytes=2**40)).records)
 
     async def verify(self, chain: ChainKey, named: int | None = None) -> ChainVerdict:
-        """Verify a chain."""
+        """Verify a chain, and optionally a single record of it."""
         return await self.verifier.verify(chain, named)
 
     def tamper(self, work: Callable[[sqlite3.Connection], Any]) -> None:
@@ -125,7 +125,7 @@ async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL
 
 @asynccontextmanager
 async def open_filled_ledger(folder: Path, count: int, parallel: ParallelOptions) -> AsyncIterator[Ledger]:
-    """Open two chains of ``count`` events each, in a copy of a file that is written only once."""
+    """Open a copy of a filled database file: two chains of ``count`` events each. The file is written only once."""
     if count not in _FILLED:
         _FILLED[count] = await _write_filled_file(folder, count)
     (folder / "provenance.sqlite").write_bytes(_FILLED[count])
@@ -146,7 +146,7 @@ async def _write_filled_file(folder: Path, count: int) -> bytes:
 
 
 def filter_columns(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the filter fields of a record by column."""
+    """Return those values of a record that are stored as its filter fields, by column."""
     names = {"Timestamp": "timestamp", "UserID": "user_id", "ActionType": "action_type", "EntityType": "entity_type"}
     names |= {"EntityID": "entity_id"}
     return {names[name]: text for name, text in project_record(value).items() if name in names}

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the audit log."""
+"""Fixtures for the tests of the audit log."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, open_le
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide a file with one chain of seven records and one of three."""
+    """Provide an audit log with one chain of seven records and another of three."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, 7)
         await opened.fill(BATCH, 3)

@@ -1,4 +1,4 @@
-"""Chain store in memory with faults, which shares no code with the adapters."""
+"""Chain store in memory that causes faults, and shares no code with the adapters."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ from shared.provenance.records import compute_genesis_hash, draft_event, seal_re
 
 
 class AppendOutcome(Enum):
-    """Outcome of an append, chosen by a test."""
+    """Outcome of an append to the store, chosen by a test."""
 
     STORED = auto()
     UNKNOWN_STORED = auto()
@@ -37,7 +37,7 @@ class FaultyStore:
     """ChainStore implementation in memory, whose appends have the outcomes that a test chooses.
 
     Attributes:
-        outcomes: outcomes of the next appends; later ones are stored.
+        outcomes: outcomes of the next appends; all later appends succeed.
         gate: each append waits for it first.
         chains: the records.
         provisioned: number of provisionings of each chain.
@@ -61,7 +61,7 @@ class FaultyStore:
         self.gate.set()
 
     def measure_weight(self, canonical: bytes) -> int:
-        """Return the size of a record with quotes counted twice, as an adapter that escapes quotes does."""
+        """Return a record's size with each quote counted twice, like an adapter that escapes quotes."""
         return len(canonical) + canonical.count(b'"')
 
     async def provision(self, chain: ChainKey) -> None:
@@ -75,7 +75,7 @@ class FaultyStore:
         return self._read_tip(chain)
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
-        """Append with the next outcome that the test has chosen; by default, store the records."""
+        """Append with the next outcome that the test has chosen; without one, store the records."""
         self.started.set()
         await self.gate.wait()
         outcome = self.outcomes.pop(0) if self.outcomes else AppendOutcome.STORED
@@ -93,13 +93,13 @@ class FaultyStore:
         return self._read_tip(chain)
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
-        """Return records in order."""
+        """Return records after a sequence number, in order."""
         await self._fail_or_go()
         found = [record for record in self.chains.get(chain, []) if record.sequence > after]
         return RecordPage(found[:limit], len(found) > limit, min(len(found), limit + 1) + max_bytes * 0)
 
     async def read_hashes(self, chain: ChainKey, after: int, *, limit: int) -> Sequence[str]:
-        """Return hashes in order."""
+        """Return Hashes after a sequence number, in order."""
         return [record.hash for record in self.chains.get(chain, []) if record.sequence > after][:limit]
 
     async def scan(
@@ -116,7 +116,7 @@ class FaultyStore:
         raise NotImplementedError
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find records, then store delayed appends, because this moment is the worst for a retry."""
+        """Find records, then complete the delayed appends, because this moment is the worst for a retry."""
         await self._fail_or_go()
         wanted = set(values)
         found = [record for record in self.chains.get(chain, []) if _get_key(record, by) in wanted]
@@ -133,10 +133,10 @@ class FaultyStore:
                 yield chain, self._read_tip(chain)
 
     async def close(self) -> None:
-        """Do nothing, because this fake holds no resources."""
+        """Do nothing, because this fake store has nothing to close."""
 
     def append_as_another(self, chain: ChainKey) -> None:
-        """Append a record as another process does."""
+        """Append a record, as another process would."""
         tip = self._read_tip(chain)
         previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
         draft = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})

@@ -45,7 +45,7 @@ SIGNATURE = {
 
 
 def render(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
-    """Render an amendment whose decision has this signature, which may be altered afterwards."""
+    """Render an amendment whose decision has this signature, or this altered value in the stored record."""
     amendment = seal_record(draft_record(AMENDMENT, "AmendedAt"), 1, "2026-05-04T07:00:00.000000Z", "", "a")
     members = DECISION if signature is None else {**DECISION, "Signature": signature}
     decision = seal_record(draft_record(members, "ApprovedAt"), 2, "2026-05-04T08:00:00.000000Z", amendment.hash, "b")
@@ -87,5 +87,5 @@ def test_a_decision_without_signature_shows_its_meaning() -> None:
 
 @pytest.mark.parametrize("signature", ["text", {}, {**SIGNATURE, "AuthMethods": 7}, {**SIGNATURE, "SignedAt": None}])
 def test_a_damaged_signature_is_reported(signature: Any) -> None:
-    """If a stored signature was altered to an invalid form, its record is marked, and others are shown."""
+    """If a stored signature is not valid, the report marks its record, and shows the other signatures."""
     assert "Verify the chain" in render(SIGNATURE, altered=signature)

@@ -54,7 +54,7 @@ def read_members(record: ChainRecord) -> dict[str, Any]:
 
 
 async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Amendments) -> None:
-    """The server sets author, status and RecordID of an amendment and ignores unknown members."""
+    """The server sets author, status and RecordID of an amendment, and ignores members that it does not know."""
     made = await amendments.create(CHAIN, "ann", build_body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
     assert read_members(made.record) == build_body().model_dump(by_alias=True) | {
         "RecordID": "000000000001", "AmendedBy": "ann", "Status": "pending",
@@ -97,7 +97,7 @@ async def test_an_author_cannot_decide(amendments: Amendments) -> None:
 
 @pytest.mark.parametrize("amendment", ["000000000009", "000000000002", "", "1", "0" * 13, "../etc"])
 async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendment: str) -> None:
-    """An unknown or malformed id, and the id of a decision, are not found as amendments."""
+    """An unknown or malformed id, or the id of a decision, gets the error that the amendment is not found."""
     await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, "000000000001", "bob")
     assert (await catch_rejection(amendments.approve(CHAIN, amendment, "bob")))[:2] == (
@@ -107,7 +107,7 @@ async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendm
 
 
 async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledger: Ledger, tmp_path: Path) -> None:
-    """If decisions about an amendment are concurrent, one succeeds and the others get the new status."""
+    """If several decisions about an amendment are sent at once, one succeeds; the others get the new status."""
     for number in range(1, 6):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
         async with open_ledger(tmp_path) as second:
@@ -135,7 +135,7 @@ async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> 
 
 @pytest.mark.parametrize("category", ["Other", "", 7, None, ["other"], {"a": 1}])
 async def test_an_unlisted_category_is_rejected(amendments: Amendments, category: Any) -> None:
-    """The error about an invalid category contains the sent value, of any type, and the allowed values."""
+    """The error about an invalid category contains the sent value, whatever its type, and the allowed values."""
     kind, _, details = await catch_rejection(
         amendments.create(CHAIN, "ann", build_body(ReasonCategory=category), STRICT)
     )
@@ -178,7 +178,7 @@ async def test_pending_queries_exclude_decided_amendments(amendments: Amendments
 
 
 def test_an_event_has_only_its_own_members() -> None:
-    """Unknown members, members that the server sets, and optional members with null are left out of an event."""
+    """Unknown members, members that the server sets, and optional members with null are not stored in an event."""
     sent = {
         "ActionType": "A",
         "EntityType": "T",
@@ -192,7 +192,7 @@ def test_an_event_has_only_its_own_members() -> None:
 
 
 async def catch_rejection(work: Any) -> tuple[Kind, str, dict[str, Any]]:
-    """Return kind, code and further members of the error that a call raises."""
+    """Return kind, code and further members of the error with which a call is rejected."""
     with pytest.raises(WorkspaceError) as caught:
         await work
     return caught.value.kind, caught.value.code, caught.value.members

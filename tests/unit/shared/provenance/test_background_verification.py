@@ -20,7 +20,9 @@ OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
 
 
 class Recorder:
-    """Verifier that records which chains it verifies; each step takes one simulated second.
+    """Verifier that records which chains it verifies; each step takes one second of simulated time.
+
+    The attribute ``failing`` is the set of chains whose verification raises an error.
 
     Args:
         verifier: the verifier that does the work.
@@ -33,7 +35,7 @@ class Recorder:
         self.seconds = 0.0
 
     async def start(self, chain: ChainKey) -> VerificationRun:
-        """Record the chain and start its verification."""
+        """Record the chain and start its verification, or raise an error for a chain in ``failing``."""
         self.started.append(chain)
         if chain in self.failing:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")
@@ -50,7 +52,7 @@ class Recorder:
 
 
 class Parts:
-    """Chains with their overview and their background verification."""
+    """Chains with their overview, their stored verification results and their background verification."""
 
     def __init__(self, ledger: Ledger, overview: SqliteChainOverview, seconds: float = 600) -> None:
         self.ledger = ledger
@@ -65,7 +67,7 @@ class Parts:
         return BackgroundVerification(self.overview, recorder, seconds=seconds, runtime=runtime)
 
     async def verdicts(self) -> dict[ChainKey, StoredVerdict | None]:
-        """Return the stored results."""
+        """Return the stored verification result of each chain."""
         return {one.chain: one.verdict for one in await self.overview.list_chains(None, None, 100)}
 
 
@@ -111,7 +113,7 @@ async def test_a_broken_chain_is_stored_and_verified_again(parts: Parts) -> None
 
 
 async def test_the_longest_unverified_chain_is_first(parts: Parts) -> None:
-    """Chains that were never verified are first, then the others by the time of their last verification."""
+    """Chains that were never verified come first, then the others from the oldest verification to the newest."""
     for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
         at = f"2026-01-05T{hour}:00:00.000000Z"
         await parts.overview.save_verdict(chain, StoredVerdict(at, 4, is_valid=True), at)
@@ -120,7 +122,7 @@ async def test_the_longest_unverified_chain_is_first(parts: Parts) -> None:
 
 
 async def test_a_run_that_is_over_is_continued(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run stops at its time limit, even within a chain; the next run of the process continues there."""
+    """A run of the verification stops at its time limit, even within a chain; the next run continues at this point."""
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
     background = parts.open(seconds=2)
     runs = 1

@@ -45,14 +45,14 @@ def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
 
 @pytest.mark.parametrize("vector", VECTORS["numbers"], ids=lambda vector: vector["ieee754"])
 def test_published_numbers_are_serialised_as_in_the_rfc(vector: dict[str, str]) -> None:
-    """Numbers are serialised as in RFC 8785 appendix B."""
+    """Each number in appendix B of RFC 8785 is serialised as it is shown there."""
     (number,) = struct.unpack(">d", bytes.fromhex(vector["ieee754"]))
     assert encode_jcs(number).decode() == vector["text"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["documents"], ids=lambda vector: vector["name"])
 def test_published_documents_are_serialised_as_in_the_rfc(vector: dict[str, Any]) -> None:
-    """Objects are serialised as in RFC 8785 section 3.2, with keys in the order of section 3.2.3."""
+    """The objects in section 3.2 of RFC 8785 are serialised as shown there, with keys in the order of section 3.2.3."""
     value = json.loads(vector["json"])
     assert encode_jcs(value).hex() == rfc8785.dumps(value).hex() == vector["canonicalHex"]
 
@@ -111,7 +111,7 @@ def test_values_without_canonical_form_are_rejected_by_name(value: Any, field: s
 
 @pytest.mark.parametrize("innermost", [1, 1.0, "é", 1e300, {"é": 2}])
 def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
-    """Writers and readers accept 128 levels, with the object itself as the first, and reject one more."""
+    """Writers and readers accept a depth of 128 levels, of which the object is the first, and reject one more."""
     levels = MAX_DEPTH - 1 - isinstance(innermost, dict)
     value: Any = innermost
     for _ in range(levels):
@@ -124,7 +124,7 @@ def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
 
 
 def test_extreme_nesting_is_rejected() -> None:
-    """Extremely deep nesting is an error of the caller and does not crash the process."""
+    """Extremely deep nesting in a request is reported as an error of the caller, and does not crash the process."""
     value: list[Any] = []
     for _ in range(100_000):
         value = [value]
@@ -134,7 +134,7 @@ def test_extreme_nesting_is_rejected() -> None:
 
 
 def _format_as_ecmascript(number: float) -> str:
-    """Return the text of a number by ECMA-262 6.1.6.1.20, from the shortest digits of Python's repr."""
+    """Format a number by ECMA-262 section 6.1.6.1.20, with the shortest digits, which Python's repr gives."""
     if number == 0:
         return "0"
     sign = "-" if math.copysign(1, number) < 0 else ""

@@ -1,4 +1,4 @@
-"""Tests of forged head items, and of decisions whose signature belongs to another record."""
+"""Tests of forged head items (which store a chain's last record), and of decisions signed for another record."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide two chains without a checkpoint; the next append reads their head items again."""
+    """Provide two chains without a checkpoint; the next append reads their head items from the store again."""
     async with open_ledger(tmp_path) as opened:
         for chain in (BATCH, PLATFORM):
             await opened.fill(chain, COUNT)
@@ -51,7 +51,7 @@ def change_head(ledger: Ledger, sql: str) -> None:
 
 
 async def read_rejection_detail(ledger: Ledger) -> str:
-    """Return the detail of the error that rejects an append."""
+    """Append an event, check that it is rejected, and return the detail of the error."""
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
@@ -69,7 +69,7 @@ async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
 async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: str) -> None:
-    """An append is rejected if the head item has a future time that differs from the last record's time."""
+    """If the head item has a future time that is not the last record's, an append is rejected."""
     change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
     assert "head item" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT
@@ -77,7 +77,7 @@ async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: s
 
 @pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
 async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence: int) -> None:
-    """A head item with a number over 12 digits is rejected, without an error of the database."""
+    """A head item whose sequence number has over 12 digits causes an ordinary rejection, not a database error."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     assert "head item" in await read_rejection_detail(ledger)
     assert not (await ledger.verify(PLATFORM)).chain_valid
@@ -85,7 +85,7 @@ async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence
 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
 async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, sequence: int) -> None:
-    """If the head item's sequence number is below 1, the first record is reported as past the end."""
+    """If the head item's sequence number is below 1, verification reports record 1 as after the end of the chain."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
@@ -114,7 +114,7 @@ async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
 
 
 async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> None:
-    """A record after the head item causes an error at once, because a retry cannot succeed."""
+    """If a record follows the one in the head item, an append fails at once, because a retry cannot succeed."""
     last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
     change_head(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
     assert "past the end" in await read_rejection_detail(ledger)
@@ -132,7 +132,7 @@ async def test_records_without_head_are_found(ledger: Ledger, tampering: str) ->
 
 
 async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> None:
-    """The number of a deleted head item is not used again, so that new scopes have separate records."""
+    """The internal chain number in a deleted head item is not reused, so that new scopes get their own records."""
     await ledger.fill(OTHER, 2)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"begun later {number}") for number in range(3)]
@@ -144,7 +144,7 @@ async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> Non
 
 
 async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger) -> None:
-    """If two engines create chains in one file at once, the chains get different numbers."""
+    """If two processes create chains in one database file at once, the chains get different numbers."""
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"at once {number}") for number in range(12)]
     async with open_ledger(ledger.folder) as second:
@@ -155,7 +155,7 @@ async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger
 
 @pytest.mark.parametrize("number", ["'text'", "9223372036854775807", "-5", "x'00'"])
 async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, number: str) -> None:
-    """Forged records with the highest number, or without a number, do not prevent new scopes."""
+    """Records with a forged chain number, even the highest or none, do not prevent appends to new scopes."""
     ledger.tamper(
         lambda file: file.execute(
             f"UPDATE records SET chain = {number} WHERE chain = (SELECT chain FROM chains {OF_PLATFORM})"
@@ -167,7 +167,7 @@ async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, numbe
 
 @pytest.mark.parametrize("gone", range(1, COUNT))
 async def test_records_without_head_and_first_record_are_found(ledger: Ledger, gone: int) -> None:
-    """A chain without a head item is not reported as empty if stored records may belong to it."""
+    """If any stored record may belong to a chain without a head item, the chain is not reported as empty."""
     deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
     ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
     for chain in (PLATFORM, OTHER):
@@ -202,7 +202,7 @@ RENUMBERED = {
 
 @pytest.mark.parametrize("name", RENUMBERED)
 async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -> None:
-    """If a head item was deleted and its records were moved, the chain is not reported as empty."""
+    """If a chain's head item was deleted and its records were moved to another chain, it is not reported as empty."""
     statements = [one.replace("@", f"(SELECT chain FROM chains {OF_PLATFORM})") for one in RENUMBERED[name]]
     ledger.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
     verdict = await ledger.verify(PLATFORM)
@@ -211,7 +211,7 @@ async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -
 
 
 async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> None:
-    """Amendments without a head item make only the chain of their own scope invalid."""
+    """Amendments whose head item is missing make only the chain of their own scope invalid."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
         made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
@@ -255,13 +255,13 @@ SIGNATURE = DecisionSignature("bob", "Bob", "approval", None, SIGNED_IN, ("key",
 
 @dataclass
 class OneSigner:
-    """Fake signer that returns one signature, or raises the test's error."""
+    """Fake signer that returns one fixed signature, or raises the error that the test has set."""
 
     refusal: WorkspaceError | None = None
 
     @asynccontextmanager
     async def sign(self, append_id: str, chain: ChainKey) -> AsyncIterator[SigningSession]:
-        """Sign a decision."""
+        """Yield a session with the fixed signature, or raise the error that the test has set."""
         assert (len(append_id), chain) == (32, CHAIN)
         if self.refusal is not None:
             raise self.refusal
@@ -277,7 +277,7 @@ async def append_decisions(ledger: Ledger, count: int) -> None:
 
 
 async def append_decision(ledger: Ledger, amendment: str, signature: Any) -> None:
-    """Append a decision with any signature and correct hashes, as an attacker can."""
+    """Append a decision with correct hashes and any signature, as an attacker with database access can."""
     decision = {
         "ScopeKey": CHAIN.scope_key,
         "EntityType": "Sample",
@@ -297,7 +297,7 @@ async def read_export(ledger: Ledger) -> list[dict[str, Any]]:
 
 
 async def test_signed_decisions_are_valid(tmp_path: Path) -> None:
-    """A signature has its decision's time and its amendment's Hash, and the chain is valid."""
+    """The signature of a decision contains the decision's time and the amendment's Hash, and the chain is valid."""
     async with open_ledger(tmp_path) as ledger:
         await append_decisions(ledger, 2)
         records = await read_export(ledger)
@@ -351,7 +351,7 @@ async def test_a_signature_of_a_missing_amendment_fails_verification(tmp_path: P
 
 
 async def test_other_faults_come_first(tmp_path: Path) -> None:
-    """A fault of a record or link is reported before a signature for another record."""
+    """A fault of a record or of a link between records is reported before a signature for another record."""
     async with open_ledger(tmp_path) as ledger:
         await append_decision(ledger, "000000000009", {})
         await append_decisions(ledger, 2)
@@ -371,7 +371,7 @@ async def test_filtered_exports_check_only_contained_amendments(tmp_path: Path) 
 
 
 async def test_a_repeated_decision_returns_the_first(tmp_path: Path) -> None:
-    """A repeated decision returns the first record without another check; a rejected decision appends nothing."""
+    """Repeating a decision returns the first record without another check; a rejected decision appends nothing."""
     async with open_ledger(tmp_path) as ledger:
         amendments = Amendments(ledger.events.log, ledger.store)
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
@@ -385,7 +385,7 @@ async def test_a_repeated_decision_returns_the_first(tmp_path: Path) -> None:
 
 
 async def test_an_unconfirmed_signature_rejects_its_decision_only(tmp_path: Path) -> None:
-    """If a signature is not confirmed directly before its append, only this decision is rejected."""
+    """If a signature is not confirmed just before the append, its decision is rejected; others are appended."""
 
     @dataclass
     class UnconfirmedSigner:

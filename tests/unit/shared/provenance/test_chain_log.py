@@ -1,4 +1,4 @@
-"""Tests that the append engine stores each append once and in order, in spite of store faults."""
+"""Tests that the append engine stores each append once and in order, even if the store fails."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ CHAIN = ChainKey(Target.DOMAIN_EVENTS, "s")
 
 
 async def get_workspace_id() -> str:
-    """Return the workspace's id."""
+    """Return the id of the workspace that the tests use."""
     return "plant-a"
 
 
 def build_engine(store: FaultyStore, **options: Any) -> ChainLog:
-    """Return an event log that repeats appends without delays."""
+    """Return an append engine that repeats failed appends without delays."""
     return ChainLog(store, get_workspace_id, runtime=Runtime(uniform=lambda low, _high: low), **options)
 
 
@@ -41,7 +41,7 @@ def append_event(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> 
 
 
 def read_names(store: FaultyStore) -> list[str]:
-    """Verify the chain, and return the names of its events."""
+    """Verify the chain, and return the names of its stored events."""
     records = [parse_record(record.canonical, record.hash) for record in store.chains.get(CHAIN, [])]
     assert find_first_fault(records, compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
@@ -65,7 +65,7 @@ async def test_waiting_appends_are_batched() -> None:
 
 
 async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
-    """A batch has a maximum weight, which may be more than the length of its records."""
+    """A batch has a maximum weight; the weight of a record may be more than its length."""
     store = FaultyStore(max_batch_weight=4_000)
     log = build_engine(store)
     await asyncio.gather(*(append_event(log, str(number), size=300) for number in range(9)))
@@ -77,7 +77,7 @@ async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
     [AppendOutcome.UNKNOWN_STORED, AppendOutcome.UNKNOWN_LOST, AppendOutcome.UNKNOWN_LATE, AppendOutcome.MOVED],
 )
 async def test_an_append_is_stored_once_after_each_outcome(outcome: AppendOutcome) -> None:
-    """An append is stored once, also if the store lost, stored or delayed it, or another process appended."""
+    """An append is stored once, even if the store lost, stored or delayed it, or another process appended first."""
     store = FaultyStore(outcomes=[outcome] * 3)
     appended = await append_event(build_engine(store), "mine", append_id="a")
     assert [name for name in read_names(store) if name == "mine"] == ["mine"]
@@ -97,7 +97,7 @@ async def test_an_unavailable_store_is_retried_after_an_unknown_outcome() -> Non
 
 
 async def test_a_silent_store_is_reported_as_unknown_outcome() -> None:
-    """If the store never replies, the outcome is unknown; repeating the append id later returns the record."""
+    """If the store never replies, the outcome is reported as unknown; a later retry returns the stored record."""
     store = FaultyStore(outcomes=[AppendOutcome.UNKNOWN_LATE])
     log = build_engine(store, give_up_seconds=0.05)
     waiting = asyncio.ensure_future(append_event(log, "mine", append_id="a"))
@@ -123,7 +123,7 @@ async def test_an_unavailable_store_is_reported_at_once() -> None:
 
 
 async def test_the_same_append_id_is_stored_once() -> None:
-    """Repeating an append id returns the first record, also while the first append is running."""
+    """A second append with the same append id returns the first record, even while the first append is running."""
     store = FaultyStore()
     log = build_engine(store)
     together = await asyncio.gather(*(append_event(log, "mine", append_id="a") for _ in range(4)))
@@ -148,7 +148,7 @@ async def test_cancellation_during_provisioning_stores_nothing() -> None:
 
 
 async def test_cancellation_after_sending_loses_nothing() -> None:
-    """If an append is cancelled after it was sent to the store, it is still completed, with any outcome."""
+    """If an append is cancelled after it was sent to the store, it is still completed, whatever the store does."""
     store = FaultyStore()
     log = build_engine(store)
     await append_event(log, "first")
@@ -165,7 +165,7 @@ async def test_cancellation_after_sending_loses_nothing() -> None:
 
 
 async def test_the_queue_is_bounded() -> None:
-    """Appends beyond the limit of the queue are rejected with a time to retry; later appends succeed."""
+    """If the queue is full, appends are rejected with a time to wait; later appends succeed."""
     store = FaultyStore()
     store.gate.clear()
     log = build_engine(store, max_queued_bytes=2 * draft_event("u", build_event("0")).size)
@@ -181,7 +181,7 @@ async def test_the_queue_is_bounded() -> None:
 
 
 async def test_a_check_is_repeated_after_a_conflict() -> None:
-    """After a conflict, the check of an exclusive append runs again on all stored records."""
+    """The check of an exclusive append runs again after a conflict, and reads all records stored by then."""
     store = FaultyStore(outcomes=[AppendOutcome.MOVED])
     seen: list[int] = []
 
@@ -224,7 +224,7 @@ CALLER = st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 6), st.integ
 async def test_no_sequence_of_events_loses_or_repeats_records(
     outcomes: list[AppendOutcome], callers: list[tuple[int, bool, int, int]], others: list[int]
 ) -> None:
-    """With any faults and cancellations, a successful append is stored once, and any other at most once."""
+    """Whatever faults and cancellations occur, a successful append is stored once, and any other at most once."""
     store = FaultyStore(outcomes=list(outcomes), max_batch_weight=6_000)
     log = build_engine(store)
     steps = iter(range(10**6))

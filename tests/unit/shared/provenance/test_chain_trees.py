@@ -1,4 +1,4 @@
-"""Tests of the Merkle trees of chains: proofs for signed roots, and cached and stored roots of subtrees."""
+"""Tests of the Merkle trees of chains: proofs against signed roots, and cached and stored roots of subtrees."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
 
 
 async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roots of complete subtrees are cached, so that a second proof is equal but reads fewer hashes."""
+    """Roots of complete subtrees are cached, so that repeating a proof reads fewer hashes and gives the same proof."""
     monkeypatch.setattr(chain_trees, "SUBTREE_LEAVES", 4)
     await ledger.fill(PLATFORM, 30)
     proofs, reads = Proofs(ledger.store, ChainTrees(ledger.store)), []

@@ -37,7 +37,7 @@ AMENDMENT = AmendmentBody.model_validate(
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide a chain of six records in a table without constraints, and another chain."""
+    """Provide a chain of six records in a table without constraints, and a second chain."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
@@ -92,7 +92,7 @@ DAMAGE = {
 
 
 def parse_records(answer: AuditQueryResult) -> list[dict[str, Any]]:
-    """Return the records of a chain in the form of replies."""
+    """Return the records of a chain, parsed from the JSON of a reply."""
     found: list[dict[str, Any]] = json.loads(answer.to_json_array())
     return found
 
@@ -139,7 +139,7 @@ MENDED = {
 
 @pytest.mark.parametrize("name", MENDED)
 async def test_ambiguous_content_is_damaged(ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Content with duplicate names counts as damaged, even if its digest matches."""
+    """A record whose JSON has duplicate names counts as damaged, even if its digest matches."""
     content = MENDED[name]
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     sql = f"UPDATE records SET canonical = ?, hash = ? WHERE chain = {CHAIN} AND sequence = 4"
@@ -162,7 +162,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> None:
-    """If the type of stored content was changed in the database, the content is shown and verification reports it."""
+    """If content was changed from bytes to text in the database, verification reports it; queries still show it."""
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
     ledger.tamper(damage_column("canonical", "CAST(canonical AS TEXT)"))
     verdict = await ledger.verify(PLATFORM, 4)
@@ -175,7 +175,7 @@ async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> N
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
 async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) -> None:
-    """If the chain's head item contradicts the records, also in the time, verification fails."""
+    """If the head item contradicts the records of the chain, even only in the time, verification fails."""
     ledger.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
     verdict = await ledger.verify(PLATFORM)
     assert not verdict.chain_valid
@@ -186,7 +186,7 @@ async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) 
 
 
 async def test_a_head_without_a_valid_target_is_ignored(ledger: Ledger) -> None:
-    """A head item without a valid target does not count as a chain."""
+    """A head item without a valid target is left out of the list of chains."""
     ledger.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
     assert {chain async for chain, _ in ledger.store.list_tips()} == {PLATFORM, BATCH}
 
@@ -266,7 +266,7 @@ async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
     ],
 )
 async def test_a_damaged_amendment_cannot_be_decided(ledger: Ledger, sql: str) -> None:
-    """A damaged amendment cannot be decided, because its author is uncertain."""
+    """A damaged amendment cannot be decided, because it is uncertain who its author is."""
     amendments = Amendments(ledger.events.log, ledger.store)
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     made = await amendments.create(chain, "maker", AMENDMENT, POLICY)

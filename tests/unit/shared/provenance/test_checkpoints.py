@@ -1,4 +1,4 @@
-"""Tests that checkpoints are signed once per size, built step by step, and never for a broken chain."""
+"""Tests that checkpoints are signed once for each size, computed in steps, and never signed for a broken chain."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ from tests.unit.shared.provenance.chains import (
 
 
 def list_notes(folder: Path) -> list[Path]:
-    """Return the checkpoint files under a folder."""
+    """Return all checkpoint files in a folder and its subfolders."""
     return [file for file in folder.rglob("*") if file.is_file() and file.name.isdigit()]
 
 
@@ -78,7 +78,7 @@ async def test_a_checkpoint_is_a_signed_note(ledger: Ledger) -> None:
 
 
 async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
-    """A chain is signed once for each size, and again after it has grown."""
+    """A checkpoint is signed once for each size of a chain, and another one after the chain has grown."""
     assert await ledger.checkpoints.create_all() == 2
     assert await ledger.checkpoints.create_all() == 0
     await ledger.fill(PLATFORM, 1)
@@ -89,7 +89,7 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
 
 
 async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
-    """If the working state was changed, truncated or lost, it is computed again before the next checkpoint."""
+    """If the stored working state was changed, truncated or lost, it is computed again before the next checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
     state = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
@@ -108,7 +108,7 @@ async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("appended", [1, 4, 7])
 async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, appended: int) -> None:
-    """If an older copy of a chain was restored and has grown since, no checkpoint is signed."""
+    """If a chain was replaced with an older copy that has grown since, no checkpoint is signed."""
     older = await ledger.records(PLATFORM)
     await ledger.fill(PLATFORM, 4)
     await ledger.checkpoints.create(PLATFORM)
@@ -128,7 +128,7 @@ async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])
 @pytest.mark.parametrize("mended", ["Hash and head", "Hash", "nothing"])
 async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, mended: str) -> None:
-    """If the last record of the newest checkpoint was changed, no further checkpoint is signed."""
+    """If the last record that a checkpoint covers was changed later, no further checkpoint is signed."""
     await ledger.checkpoints.create(PLATFORM)
     last = (await ledger.records(PLATFORM))[-1]
     text = encode_jcs(json.loads(last.canonical) | {"Description": "edited"})
@@ -152,7 +152,7 @@ async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, m
 
 
 def damage_state(ledger: Ledger, how: str) -> None:
-    """Delete the working state, or replace it with the older format."""
+    """Delete the working state of checkpoints, or replace it with the format of an earlier version."""
     file = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
     if how == "lost":
         file.unlink()
@@ -234,7 +234,7 @@ class CallRecorder:
 
 
 async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
-    """If no chain has grown, a run of the checkpoint job calls the store once, even if a chain is broken."""
+    """If no chain has grown, a run of the checkpoint job calls the store only once, even if a chain is broken."""
     for scope in range(20):
         await ledger.fill(ChainKey(Target.DOMAIN_EVENTS, f"s{scope}"), 1)
     ledger.tamper(lambda file: file.execute("UPDATE records SET user_id = 'x' WHERE chain = 1"))
@@ -256,7 +256,7 @@ async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
 
 
 async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) -> None:
-    """A broken chain is tried again after 1, 2, 4, 8 and at most 64 runs; after its repair, it is signed."""
+    """The checkpoint of a broken chain is retried after 1, 2, 4 and finally 64 runs; it is signed after a repair."""
     failures, tried = RetrySchedule(), []
     failures.add(PLATFORM)
     for sweep in range(1, 300):
@@ -270,7 +270,7 @@ async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) ->
 
 
 async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> None:
-    """Changed chains are listed page by page from an index, each once."""
+    """Changed chains are listed page by page from an index, each exactly once."""
     plan: list[str] = []
     ledger.tamper(lambda file: plan.extend(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {CHANGED}", ("", 0, 9))))
     assert len(plan) == 1
@@ -282,13 +282,13 @@ async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> No
 
 
 async def test_new_sizes_are_stored_for_the_list_of_chains(tmp_path: Path) -> None:
-    """A new checkpoint's size is stored in the overview at once; if this fails, the next call repeats it."""
+    """The size of a new checkpoint is stored in the overview at once; if this fails, the next run stores it."""
     async with open_ledger(tmp_path) as ledger:
         await ledger.fill(PLATFORM, 3)
         stored: dict[ChainKey, int] = {}
 
         class Overview:
-            """Overview whose first call fails."""
+            """Fake overview of chains whose first call fails."""
 
             calls = 0
 

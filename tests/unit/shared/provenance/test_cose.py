@@ -1,4 +1,4 @@
-"""Tests of the COSE encoding of root signatures, receipts and keys."""
+"""Tests of the COSE encoding of signatures of Merkle tree roots, of receipts, and of keys."""
 
 import cbor2
 import pytest
@@ -32,13 +32,13 @@ def test_the_encoding_is_deterministic() -> None:
     ],
 )
 def test_other_content_is_not_a_signature(content: bytes) -> None:
-    """Damaged content, another tag, or an attached payload or proof is rejected as a root signature."""
+    """Damaged content, another CBOR tag, or an attached payload or proof is rejected as a root signature."""
     with pytest.raises(NoteError):
         RootSignature.parse(content)
 
 
 def test_a_signature_without_key_is_rejected() -> None:
-    """A signature without a key id in its header, or of zeros, is rejected."""
+    """A root signature without a key id in its header, or that consists of zeros, is rejected."""
     for header in (b"", b"\xa0", cbor2.dumps({4: 5}), cbor2.dumps([])):
         with pytest.raises(NoteError, match="has no key id"):
             RootSignature(header, b"").read_key_id()

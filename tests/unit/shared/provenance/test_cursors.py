@@ -34,6 +34,6 @@ def test_a_cursor_returns_its_place(text: str, number: int) -> None:
     ],
 )
 def test_other_texts_are_rejected(cursor: str) -> None:
-    """A cursor of another list or with other types, and any other text, is rejected."""
+    """A cursor of another list, or with values of other types, or any other text is rejected."""
     with pytest.raises(ValueError, match="does not belong to this list"):
         decode_cursor("list", cursor, TYPES)

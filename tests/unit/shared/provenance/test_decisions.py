@@ -1,4 +1,4 @@
-"""Tests that decisions are found by their content, even if filter fields were edited in the store."""
+"""Tests that decisions are found by their content, even if their filter fields were edited in the store."""
 
 import itertools
 import threading
@@ -42,13 +42,13 @@ async def create_amendments(ledger: Ledger) -> Ledger:
 
 
 def edit_record(ledger: Ledger, change: str, sequence: int) -> None:
-    """Change columns of a record in the database file."""
+    """Change columns of a record directly in the database file."""
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET {change} WHERE sequence = {sequence}"))
 
 
 @pytest.mark.parametrize("column", LOST)
 async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column: str) -> None:
-    """A second decision is rejected, even if the filter fields of the first were removed."""
+    """A second decision is rejected, even if the filter fields of the first decision were removed."""
     edit_record(ledger, f"{column} = NULL", 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     for decide in (amendments.reject(CHAIN, FIRST, "bob", None), amendments.approve(CHAIN, FIRST, "bob")):
@@ -62,7 +62,7 @@ async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column:
     ["status = 'approved'", "status = NULL", "amendment_id = '000000000009'", "user_id = 'eve'", "entity_id = NULL"],
 )
 async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: Ledger, change: str) -> None:
-    """An amendment with edited filter fields counts as damaged, even if it looks decided."""
+    """An amendment whose filter fields were edited counts as damaged, even if the edit makes it look decided."""
     edit_record(ledger, change, 2)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -72,14 +72,14 @@ async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: 
     "change", ["canonical = replace(CAST(canonical AS TEXT), 'approv', 'reject')", "canonical = 'x'", "hash = 'x'"]
 )
 async def test_a_damaged_decision_prevents_another(ledger: Ledger, change: str) -> None:
-    """A damaged decision has no effect, but prevents others while its filter field has the amendment's id."""
+    """A damaged decision has no effect, but while its filter field names the amendment, no other is possible."""
     edit_record(ledger, change, 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.reject(CHAIN, FIRST, "bob", None)))[1] == "RECORD_DAMAGED"
 
 
 async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
-    """If a decision's filter field was changed to another amendment, it does not decide that amendment."""
+    """If a decision's filter field was changed to name another amendment, that amendment is not decided."""
     edit_record(ledger, "amendment_id = '000000000002', status = 'rejected'", 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -88,7 +88,7 @@ async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("column", LOST)
 async def test_a_list_without_filters_has_every_record(ledger: Ledger, column: str) -> None:
-    """A record with an edited filter field is missing only from queries with this filter."""
+    """A record with an edited filter field is missing from queries that use this filter, and from no others."""
     for sequence in (1, 3):
         edit_record(ledger, f"{column} = NULL", sequence)
     answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters())
@@ -101,7 +101,7 @@ async def test_a_list_without_filters_has_every_record(ledger: Ledger, column: s
 
 @pytest.mark.parametrize("change", ["entity_id = NULL", "entity_id = 'S-2'", "canonical = 'x', entity_id = NULL"])
 async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledger, change: str) -> None:
-    """Decisions with edited filter fields are found by their amendments, and damaged decisions are reported."""
+    """Decisions with edited filter fields are still found by their amendments, and damaged decisions are reported."""
     edit_record(ledger, change, 3)
     entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3], False)
@@ -109,7 +109,7 @@ async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledg
 
 
 async def test_a_truncated_entity_chain_is_a_prefix(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If an entity has more records than the maximum, the result has the first ones, without later decisions."""
+    """If an entity has more records than the maximum, the result has the first ones, without any later decision."""
     edit_record(ledger, "entity_id = NULL", 3)
     for most, expected in ((1, [1]), (2, [1, 2]), (3, [1, 2, 3])):
         monkeypatch.setattr(queries, "MAX_CHAIN", most)
@@ -135,7 +135,7 @@ async def test_records_of_an_entity_are_parsed_outside_the_event_loop(
 
 
 async def test_amendments_without_status_are_found(ledger: Ledger) -> None:
-    """A record counts as an amendment by its content, even without status and action."""
+    """A record whose content is an amendment counts as one, even if it has no status and action."""
     edit_record(ledger, "status = NULL, action_type = 'x'", 3)
     entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == [1, 2, 3]
@@ -145,7 +145,7 @@ class FilterFieldStore(FaultyStore):
     """Chain store in memory that finds decisions only by their filter fields."""
 
     def lose(self, sequence: int, *names: str) -> None:
-        """Remove the filter fields of a stored record."""
+        """Remove some filter fields of a stored record."""
         records = self.chains[CHAIN]
         left = {name: value for name, value in records[sequence - 1].projection.items() if name not in names}
         records[sequence - 1] = records[sequence - 1]._replace(projection=left)
@@ -153,7 +153,7 @@ class FilterFieldStore(FaultyStore):
 
 @pytest.fixture
 async def plain() -> FilterFieldStore:
-    """Provide the same amendments, followed by others, in a FilterFieldStore."""
+    """Return a FilterFieldStore with one approved and seven pending amendments."""
     store = FilterFieldStore(max_batch_records=1)
     amendments = Amendments(ChainLog(store, get_workspace_id), store)
     for _ in range(2):
@@ -165,7 +165,7 @@ async def plain() -> FilterFieldStore:
 
 
 async def read_rejection_code(store: ChainStore) -> str:
-    """Return the error code of a decision about the first amendment, or an empty text."""
+    """Try to decide the first amendment; return the error code, or an empty text if the decision is accepted."""
     try:
         await Amendments(ChainLog(store, get_workspace_id), store).reject(CHAIN, FIRST, "bob", None)
     except WorkspaceError as error:
@@ -174,7 +174,7 @@ async def read_rejection_code(store: ChainStore) -> str:
 
 
 async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStore) -> None:
-    """Without an index, a decision without filter fields is found by reading the records after its amendment."""
+    """If the store has no index, a decision without filter fields is found in the records after its amendment."""
     plain.lose(3, "AmendmentID", "Status")
     assert await read_rejection_code(plain) == "AMENDMENT_NOT_PENDING"
 
@@ -183,7 +183,7 @@ async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStor
 async def test_reading_is_limited_and_returns_its_end(
     plain: FilterFieldStore, monkeypatch: pytest.MonkeyPatch, most: int, *, found: bool
 ) -> None:
-    """A limited number of records is searched by content; later decisions are found only by filter fields."""
+    """Only a limited number of records is searched by content; the result states the last record that was searched."""
     monkeypatch.setattr(decisions, "READ_AT_MOST", most)
     plain.lose(3, "AmendmentID")
     result = await find_decisions(plain, CHAIN, [FIRST])

@@ -1,4 +1,4 @@
-"""Tests that verification finds a change of any byte in any column, and names the record."""
+"""Tests that verification finds a change of any byte in any column, and names the changed record."""
 
 import asyncio
 import sqlite3
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(st.integers(1, len(EVENTS) + 1), st.sampled_from(COLUMNS), st.integers(0), st.integers(0, 255))
 def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place: int, byte: int) -> None:
-    """A changed byte of content, Hash or filter field, or an added filter field, fails verification."""
+    """Verification finds a changed byte of the content, the Hash or a filter field, and an added filter field."""
     stored = read_value(folder, sequence, column)
     raw = bytearray(stored.encode() if isinstance(stored, str) else stored or b"")
     if raw:
@@ -63,7 +63,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
 def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: int, column: str) -> None:
-    """A value with a changed column type fails verification, because filters would miss its record."""
+    """Verification finds a value with a changed column type, because filters would not match it."""
     stored = read_value(folder, sequence, column)
     if stored is None:
         edited: Any = b""
@@ -81,7 +81,7 @@ def read_value(folder: Path, sequence: int, column: str) -> Any:
 
 
 def verify_edited(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> ChainVerdict:
-    """Verify the chain with one changed value, restore the value, and return the result."""
+    """Change one value, verify the chain, restore the value, and return the result of the verification."""
     stored = read_value(folder, sequence, column)
 
     async def verify() -> ChainVerdict:

@@ -20,7 +20,7 @@ def test_times_of_the_service_are_valid(instant: datetime) -> None:
 
 @pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 9999])
 def test_only_calendar_days_are_valid(year: int) -> None:
-    """A time must be on a day of the calendar, also in leap years."""
+    """A time must have a day that exists in the calendar, also in leap years."""
     for month in range(14):
         for day in range(33):
             try:
@@ -32,7 +32,7 @@ def test_only_calendar_days_are_valid(year: int) -> None:
 
 @given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
 def test_other_characters_are_invalid(place: int, character: str, taken: int) -> None:
-    """A time with a replaced, inserted or removed character is invalid, unless a digit replaces a digit."""
+    """A time with one character replaced, inserted or removed is invalid, unless a digit replaces a digit."""
     text = TIME[:place] + character + TIME[place + taken :]
     same_form = len(text) == len(TIME) and all(
         one == other or (one in "0123456789" and other in "0123456789") for one, other in zip(text, TIME, strict=True)

@@ -23,7 +23,7 @@ def _small_subtrees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("size", [1, 4, 5, 7])
 async def test_each_record_is_proved(ledger: Ledger, size: int) -> None:
-    """The proof of each record is valid for the root, also if the tree ends within a subtree."""
+    """The proof of each record is valid for the root, even if the tree ends within a subtree."""
     leaves = await read_leaves(ledger, PLATFORM)
     tree = CompactRange()
     tree.append(leaves[:size])
@@ -35,7 +35,7 @@ async def test_each_record_is_proved(ledger: Ledger, size: int) -> None:
 
 
 async def test_a_part_of_the_chain_is_read_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many proofs are created, the records of each subtree are read once."""
+    """The records of each subtree are read once, however many proofs are created from it."""
     reads: list[int] = []
     read = ledger.store.read_hashes
 
@@ -54,7 +54,7 @@ async def test_a_part_of_the_chain_is_read_once(ledger: Ledger, monkeypatch: pyt
     ("sql", "size"), [("DELETE FROM records WHERE chain = 1 AND sequence = 7", 7), ("SELECT 1", 9)]
 )
 async def test_a_missing_record_is_not_proved(ledger: Ledger, sql: str, size: int) -> None:
-    """If a chain has fewer records than its checkpoint covers, no proof is created."""
+    """If a chain has fewer records than its checkpoint states, no proof is created."""
     ledger.tamper(lambda file: file.execute(sql))
     with pytest.raises(WorkspaceError) as raised:
         await InclusionProofs(ledger.store, ChainTrees(ledger.store), PLATFORM, size).prove(5)

@@ -1,4 +1,4 @@
-"""Tests of Merkle trees with published test vectors and the recursive definition of RFC 6962."""
+"""Tests of Merkle trees, compared with published test vectors and with the recursive definition in RFC 6962."""
 
 import hashlib
 
@@ -64,13 +64,13 @@ def test_published_roots_are_computed(size: int) -> None:
 
 
 def test_the_root_of_the_empty_tree_is_a_hash_of_nothing() -> None:
-    """The root of an empty Merkle tree is the SHA-256 of an empty text (RFC 6962)."""
+    """The root of an empty Merkle tree is the SHA-256 of no bytes (RFC 6962)."""
     assert compute_root([]).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 @given(st.integers(0, 70), st.integers(0, 70))
 def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
-    """A Merkle tree that is extended in two steps has the same root as the tree of all leaves."""
+    """A Merkle tree that is built in two steps has the same root as a tree that is built at once."""
     leaves = build_leaves(first + more)
     tree = CompactRange()
     tree.append(leaves[:first])
@@ -80,7 +80,7 @@ def test_extended_trees_equal_whole_trees(first: int, more: int) -> None:
 
 @given(SIZES, st.data())
 def test_an_inclusion_proof_is_valid_only_for_its_leaf(size: int, data: st.DataObject) -> None:
-    """An inclusion proof is valid only for its leaf, index, size, root and path."""
+    """An inclusion proof is valid only with its own leaf, index, size, root and path."""
     index = data.draw(st.integers(0, size - 1))
     leaves = build_leaves(size)
     path = [compute_reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
@@ -98,7 +98,7 @@ def test_an_inclusion_proof_is_valid_only_for_its_leaf(size: int, data: st.DataO
 
 @given(SIZES, st.data())
 def test_a_consistency_proof_is_valid_only_for_its_roots(size: int, data: st.DataObject) -> None:
-    """A consistency proof is valid only for its roots and hashes."""
+    """A consistency proof is valid only with its own roots and hashes."""
     old = data.draw(st.integers(1, size))
     leaves = build_leaves(size)
     proof = [compute_reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]

@@ -32,7 +32,7 @@ OTHERS = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_
     params=[DEFAULT_PARALLEL, build_parallel_options(1), build_parallel_options(4)], ids=["whole", "by1", "by4"]
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """Provide a chain of six records and another chain, for serial and for parallel verification."""
+    """Provide a chain of six records and a second chain, once for serial and once for parallel verification."""
     async with open_ledger(tmp_path, request.param) as opened:
         await opened.fill(PLATFORM, COUNT)
         await opened.fill(BATCH, 2)
@@ -83,7 +83,7 @@ async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
 async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, place: str) -> None:
-    """While a record has an invalid sequence number, appends are rejected, with a cached tip and without."""
+    """While a record has an invalid sequence number, appends are rejected, whether or not the tip is cached."""
     ledger.tamper(copy_to_place(place))
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
@@ -94,7 +94,7 @@ async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, pla
 
 
 async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
-    """If a chain has several faults, the first is reported."""
+    """If a chain has several faults, verification reports the first."""
     ledger.tamper(copy_to_place("3.5"))
     chain = "chain = (SELECT chain FROM chains WHERE target = 'PlatformConfig')"
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))
@@ -114,7 +114,7 @@ async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", "1.5", "2.5", "'zzz'"])
 async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) -> None:
-    """A decision at an invalid sequence number is reported and has no effect, and a valid decision is rejected."""
+    """A decision at an invalid sequence number is reported and has no effect; a further, valid decision is rejected."""
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(2):
         await amendments.create(AMENDMENTS, "maker", AMENDMENT, POLICY)

@@ -22,7 +22,7 @@ AMENDMENT = {
 
 
 def test_an_event_has_only_its_own_properties() -> None:
-    """A property with null counts as absent; the scope and unknown properties are not part of the event."""
+    """A property with the value null counts as absent; the scope and unknown properties are not part of the event."""
     body = EventBody.model_validate({**EVENT, "NodeID": None, "ScopeKey": "s", "UserID": "mallory", "Extra": 1})
     assert body.to_event() == EVENT
     assert body.scope_key == "s"
@@ -36,7 +36,7 @@ def test_values_of_another_type_are_rejected(changes: dict[str, Any]) -> None:
 
 
 def test_an_ignored_property_has_a_canonical_form() -> None:
-    """A number that JSON parsers read differently is rejected, even in an ignored property."""
+    """A number that JSON parsers read differently is rejected, even in a property that is otherwise ignored."""
     with pytest.raises(WorkspaceError) as raised:
         EventBody.model_validate({**EVENT, "Extra": [2**60]})
     assert "Extra" in raised.value.detail
@@ -44,14 +44,14 @@ def test_an_ignored_property_has_a_canonical_form() -> None:
 
 @pytest.mark.parametrize("changes", [{"ChangedFields": []}, {"ChangedFields": [""]}, {"OriginalRecord": None}])
 def test_an_amendment_requires_records_and_changed_fields(changes: dict[str, Any]) -> None:
-    """An amendment needs the record before, the record after, and a changed field."""
+    """An amendment must contain the record before, the record after, and at least one changed field."""
     assert AmendmentBody.model_validate(AMENDMENT).changed_fields == ["a"]
     with pytest.raises(ValidationError):
         AmendmentBody.model_validate({**AMENDMENT, **changes})
 
 
 def test_a_signature_is_checked_later() -> None:
-    """The body model of a decision accepts any signature, because a later step checks it."""
+    """The body model of a decision accepts any value as signature, because a later step checks it."""
     assert RejectionBody.model_validate({"signature": 7}).signature == 7
     with pytest.raises(ValidationError):
         SignatureBody.model_validate({"meaning": "approval", "other": 1})

@@ -1,4 +1,4 @@
-"""Tests of replacing the checkpoint key: chains stay valid, and a lost key is not replaced."""
+"""Tests of the rotation of the checkpoint key: chains stay valid, and a lost key is not silently replaced."""
 
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ START = 1_767_600_000
 
 @dataclass
 class RotatableKey:
-    """Signing key, in a file or a key vault, that the test can replace.
+    """Key for signing checkpoints, in a file or a key vault, that the test can replace.
 
     Attributes:
         old: signer of a process that was started before the rotation.
@@ -48,7 +48,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 @pytest.fixture(params=["file", "key vault double"])
 async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RotatableKey]:
-    """Provide the checkpoint key, once in a file and once in the Key Vault emulator."""
+    """Provide a checkpoint key that can be replaced, once in a file and once in the Key Vault emulator."""
     async with AsyncExitStack() as stack:
         if request.param == "file":
             path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"
@@ -114,7 +114,7 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys:
 
 
 async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path) -> None:
-    """If an operator replaces the key file, the new key signs at once, and the old key stays trusted."""
+    """If an operator replaces the key file, the new key is used at once, and the old key stays trusted."""
     assert await ledger.checkpoints.create_all() == 2
     async with open_ledger(tmp_path / "elsewhere") as other:
         await other.checkpoints.load_verifier_key()
@@ -150,7 +150,7 @@ async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: 
 
 
 async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Path) -> None:
-    """Without a trusted key, verification returns no verdict, because the chain may have been rewritten."""
+    """Without a trusted key, verification raises an error, because the chain may have been rewritten."""
     assert await ledger.checkpoints.create(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
     shutil.rmtree(tmp_path / "checkpoint-keys")
@@ -161,7 +161,7 @@ async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Pat
 
 
 async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None:
-    """If there is no checkpoint, a missing signing key is created again."""
+    """If there is no checkpoint yet, a missing signing key is created again."""
     first = await ledger.checkpoints.load_verifier_key()
     (tmp_path / "checkpoint-key.pem").unlink()
     assert await ledger.checkpoints.load_verifier_key() != first
@@ -187,7 +187,7 @@ async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
 
 
 class RotatingSigner(FileNoteSigner):
-    """Signer whose key is replaced after its public key is read and before it signs."""
+    """Fake signer whose key is replaced after its public key was read and before it signs."""
 
     async def sign(self, message: bytes) -> bytes:
         """Sign with the next key."""
@@ -196,7 +196,7 @@ class RotatingSigner(FileNoteSigner):
 
 
 async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tmp_path: Path) -> None:
-    """A checkpoint whose signature does not match its key is not stored, because it could never be removed."""
+    """If the signature of a new checkpoint does not match its key, it is not stored, because it would be permanent."""
     turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
     with pytest.raises(NoteError):
         await turning.create(BATCH)
@@ -205,7 +205,7 @@ async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tm
 
 
 async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints the new public key; with an invalid key or without a data directory, it changes nothing."""
+    """The command replaces the key and prints the new public key; without a valid key or data, it changes nothing."""
     assert await ledger.checkpoints.create_all() == 2
     old = await ledger.checkpoints.load_verifier_key()
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 0

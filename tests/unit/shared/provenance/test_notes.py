@@ -1,4 +1,4 @@
-"""Tests of signed notes and verifier keys."""
+"""Tests of signed notes (the format of checkpoints) and of verifier keys."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.unit.shared.provenance.chains import PLATFORM, WORKSPACE, Ledger, ope
 
 
 async def test_invalid_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> None:
-    """A note is rejected for another key, another chain, a changed text or an invalid format."""
+    """A note is rejected if it has another key, another chain, a changed text or an invalid format."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     key = await ledger.checkpoints.load_verifier_key()

@@ -1,4 +1,4 @@
-"""Tests of the entries in the list of chains."""
+"""Tests of the entries in the overview of chains."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def test_an_entry_has_all_values_of_its_chain() -> None:
 
 
 def test_missing_and_damaged_values_are_null() -> None:
-    """A missing or damaged value of a record, such as an invalid time, is shown as null."""
+    """If a value of a chain is missing or damaged, such as an invalid time, its entry shows null."""
     chain = ChainKey(Target.PLATFORM_CONFIG)
     row = summary_to_row(ChainSummary(chain, 1, "yesterday", "", None, None))
     assert (row["scopeKey"], row["firstAt"], row["lastAt"], row["lastVerdict"]) == (None, None, None, None)

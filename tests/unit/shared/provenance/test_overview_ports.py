@@ -1,16 +1,16 @@
-"""Tests of the positions in the list of pending amendments."""
+"""Tests of the sort order of the list of pending amendments."""
 
 from shared.provenance.overview_ports import PendingPlace
 from shared.provenance.ports import ChainKey, Target
 
 
 def test_positions_sort_by_time() -> None:
-    """Pending amendments are sorted by time, oldest first, and at the same time by scope and number."""
+    """Pending amendments are sorted by time, oldest first; those with the same time by scope and sequence number."""
     first = PendingPlace("2026-01-05T08:00:00.000000Z", "b", 9)
     later = [PendingPlace("2026-01-05T08:00:00.000001Z", "a", 1), PendingPlace("2026-01-05T08:00:00.000000Z", "b", 10)]
     assert min(*later, first) == first
 
 
 def test_a_position_names_the_chain_of_its_scope() -> None:
-    """The position of a pending amendment contains the chain of its scope."""
+    """The sort position of a pending amendment contains the chain of the amendment's scope."""
     assert PendingPlace("t", "line-1", 1).chain == ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")

@@ -1,4 +1,4 @@
-"""Tests of parallel verification: faults of the window verifier do not change the verdict."""
+"""Tests of parallel verification: a fault of the window verifier does not change the verdict about a chain."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -49,7 +49,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the window verifier finds a window valid, it is not verified again, except the first one."""
+    """A window that the window verifier finds valid is not verified again, except the first window."""
     verified: list[int] = []
     stream = ledger.store.stream
 
@@ -69,7 +69,7 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
 @pytest.mark.parametrize("window", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("leaves", range(0, COUNT + 1, 3))
 async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: int) -> None:
-    """Windows that are verified in parallel give the same Merkle tree, for any checkpoint size."""
+    """Verifying windows in parallel computes the same Merkle tree, for any checkpoint size."""
     genesis = compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
     await verify_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
@@ -79,7 +79,7 @@ async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: 
 
 
 async def fail_at_once(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
-    """Raise an error, as a verification process that ends at once."""
+    """Raise an error, like a verification process that ends at once."""
     raise VerifierUnavailableError("injected end")
 
 
@@ -89,7 +89,7 @@ async def raise_error(_store: ParallelChainStore, _question: WindowRequest) -> W
 
 
 async def wait_forever(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
-    """Wait forever."""
+    """Wait forever, like a verification process that hangs."""
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -102,7 +102,7 @@ async def fail_later(store: ParallelChainStore, question: WindowRequest) -> Wind
 
 
 async def return_previous_window(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
-    """Return the result of the window before, which is wrong for this one."""
+    """Return the result of the previous window, which is wrong for this window."""
     first = max(2, question.first - 4)
     return await verify_window(store, WindowRequest(question.chain, first, question.last - 4, question.leaves))
 
@@ -126,7 +126,7 @@ async def test_the_verdict_does_not_depend_on_the_window_verifier(
 
 
 class StoreWithHelper(ParallelChainStore):
-    """Embedded chain store with the test's window verifier."""
+    """Embedded chain store whose windows are verified by a function of the test."""
 
     def __init__(self, path: Path, helper: Helper) -> None:
         super().__init__(path)
@@ -134,7 +134,7 @@ class StoreWithHelper(ParallelChainStore):
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
-        """Return the window verifier of the test."""
+        """Return a window verifier that calls the function of the test."""
 
         async def verify_window(question: WindowRequest) -> WindowResult:
             return await self.helper(self, question)

@@ -1,4 +1,4 @@
-"""Tests that verification, queries, record checks and offline verifier agree about any stored content."""
+"""Tests that verification, queries, record checks and the offline verifier agree about any stored content."""
 
 import json
 from typing import Any
@@ -31,12 +31,12 @@ REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{format_record_id(2)}","Times
 
 
 def build_second_record(state: str, *, before: str = "", behind: str = "") -> bytes:
-    """Return the JSON text of the second record with one member in a given notation."""
+    """Return the JSON text of the second record, one member of which has the given notation."""
     return f'{before}{{"AfterState":{state},{REST}}}{behind}'.encode("utf-8", "surrogatepass")
 
 
 def build_nested_record(count: int) -> bytes:
-    """Return the JSON text of a record with this depth."""
+    """Return the JSON text of a record that is nested to this depth."""
     return build_second_record("[" * (count - 1) + "]" * (count - 1))
 
 
@@ -86,7 +86,7 @@ WRITTEN = st.sampled_from(
 
 @pytest.mark.parametrize("name", FORMS)
 def test_all_readers_agree(name: str) -> None:
-    """Each stored notation of a record is valid for all readers or invalid for all readers, with any forged Hash."""
+    """Each stored notation of a record is either valid for all readers or invalid for all, with any forged Hash."""
     for hashed in compute_possible_hashes(FORMS[name]):
         assert_readers_agree(FORMS[name], hashed)
 
@@ -101,12 +101,12 @@ def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> 
 
 
 def compute_possible_hashes(text: bytes) -> set[str]:
-    """Return the Hashes that a forger could store: of the text's bytes, and of the parsed record."""
+    """Return the Hashes that a forger could store: of the bytes of the text, and of the record parsed from it."""
     return {compute_digest(text), compute_digest(canonicalise_record(text) or b"")}
 
 
 def assert_readers_agree(text: bytes, hashed: str) -> None:
-    """Check that each reader returns the verdict of the published rule."""
+    """Check that each reader returns the verdict that the published hash rule requires."""
     form = canonicalise_record(text)
     is_valid, verdict, shown = read_with_all(text, hashed)
     # The rule: a record is valid if it is stored in canonical form with the digest of that form.
@@ -123,7 +123,7 @@ def assert_readers_agree(text: bytes, hashed: str) -> None:
 
 
 def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
-    """Return the chain's verdict, the second record's verdict, and the export."""
+    """Return the chain's verdict, the second record's verdict, and the text of the export."""
     try:
         fields = project_record(json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError):

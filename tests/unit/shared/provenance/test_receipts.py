@@ -1,4 +1,4 @@
-"""Tests of receipts for records and for growth with the independent library scitt-cose."""
+"""Tests of receipts for records and for the growth of chains, with the independent library scitt-cose."""
 
 import asyncio
 import sqlite3
@@ -35,7 +35,7 @@ class CountingSigner(FileNoteSigner):
     count = 0
 
     async def sign(self, message: bytes) -> bytes:
-        """Sign a message and count it."""
+        """Sign a message and count the call."""
         self.count += 1
         return await super().sign(message)
 
@@ -61,7 +61,7 @@ class Issuer:
         return Receipts(self.ledger.store, self.checkpoints, proofs, self.overview)
 
     def find_signatures(self) -> list[Path]:
-        """Return the files of stored signatures."""
+        """Return the files of all stored receipt signatures."""
         return sorted((self.ledger.folder / "checkpoints").rglob("*.cose"))
 
 
@@ -91,7 +91,7 @@ def to_pem(key: VerifierKey) -> bytes:
 
 
 async def check_error(code: str, receipts: Receipts, sequence: int, size: int | None = None) -> WorkspaceError:
-    """Check that a request for a receipt fails with this error code; return the error."""
+    """Request a receipt and check that it fails with this error code; return the error."""
     with pytest.raises(WorkspaceError) as raised:
         await receipts.prove_inclusion(BATCH, sequence, size)
     assert raised.value.code == code
@@ -115,7 +115,7 @@ async def test_scitt_cose_verifies_every_record_in_every_checkpoint(issuer: Issu
 
 
 async def test_scitt_cose_verifies_growth(issuer: Issuer) -> None:
-    """scitt-cose accepts a consistency receipt as proof that a newer tree extends an older one."""
+    """scitt-cose accepts a consistency receipt as proof that a newer tree extends an older tree."""
     key = to_pem(await issuer.checkpoints.load_verifier_key())
     entries = [record.hash for record in await issuer.ledger.records(BATCH)]
     for old in SIZES[:-1]:
@@ -143,7 +143,7 @@ async def test_a_receipt_has_the_documented_form(issuer: Issuer) -> None:
 
 
 async def test_a_receipt_costs_no_key_operation(issuer: Issuer) -> None:
-    """Issuing a receipt needs no signature, because each checkpoint is signed twice when it is created."""
+    """Issuing a receipt uses no signing key, because both signatures of a checkpoint are made when it is created."""
     assert issuer.signer.count == 2 * (len(SIZES) + 1)
     for receipts in (issuer.receipts, issuer.restart()):
         first = await receipts.prove_inclusion(BATCH, 3, None)
@@ -153,7 +153,7 @@ async def test_a_receipt_costs_no_key_operation(issuer: Issuer) -> None:
 
 
 async def test_checkpoints_of_an_earlier_version_get_signatures(issuer: Issuer) -> None:
-    """Unsigned roots of earlier versions are signed in the background or at the first request, and stored."""
+    """Roots that earlier versions left unsigned are signed in the background or at the first request, and stored."""
     for file in issuer.find_signatures():
         file.unlink()
     issuer = Issuer(issuer.ledger)
@@ -202,7 +202,7 @@ async def test_a_size_between_checkpoints_is_not_found(issuer: Issuer) -> None:
 
 
 async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
-    """After a verification finds a chain broken, no receipts are issued until one finds it valid."""
+    """After a verification finds a chain broken, no receipts are issued until a verification finds it valid."""
     verifier = ChainVerifier(issuer.ledger.store, get_workspace_id, issuer.checkpoints, issuer.overview)
     record = (await issuer.ledger.records(BATCH))[8]
     edit = "UPDATE records SET canonical = ? WHERE hash = ?"
@@ -238,7 +238,7 @@ async def test_an_altered_tree_gets_no_receipts(issuer: Issuer, forged: str) -> 
 
 
 async def test_a_rotation_keeps_the_signatures_of_receipts(issuer: Issuer) -> None:
-    """After a rotation, receipts of earlier checkpoints keep their signature, and new ones have the new key's."""
+    """After a rotation, receipts of earlier checkpoints keep their signature; new checkpoints use the new key."""
     old = await issuer.checkpoints.load_verifier_key()
     before = await issuer.receipts.prove_inclusion(BATCH, 1, 13)
     rotate_key(issuer.ledger.folder / "checkpoint-key.pem")
@@ -279,7 +279,7 @@ async def test_a_damaged_signature_prevents_receipts(issuer: Issuer, content: by
 
 
 async def test_receipts_of_a_page_equal_single_receipts(issuer: Issuer) -> None:
-    """The receipts of a page of records equal those that are requested one by one."""
+    """The receipts for a page of records equal those that are requested one by one."""
     records = await issuer.ledger.records(BATCH)
     found = await issuer.receipts.prove_covered(BATCH, records[3:6])
     assert found == {

@@ -46,7 +46,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def build_chain(length: int) -> list[dict[str, Any]]:
-    """Return a valid chain."""
+    """Return a valid chain of this length."""
     records: list[dict[str, Any]] = []
     for sequence in range(1, length + 1):
         made = draft_event("admin", EVENT | {"Name": f"n{sequence}"})
@@ -56,7 +56,7 @@ def build_chain(length: int) -> list[dict[str, Any]]:
 
 
 def test_a_chain_starts_from_workspace_target_and_scope() -> None:
-    """The genesis hash is the SHA-256 of version, workspace, target and scope, one per line."""
+    """The genesis hash is the SHA-256 of four lines: version, workspace, target and scope."""
     text = b"oi-provenance/v1\nplant-a\nDomainEvents\nbatch 7"
     assert compute_genesis_hash("plant-a", "DomainEvents", "batch 7") == hashlib.sha256(text).hexdigest()
     bare = hashlib.sha256(b"oi-provenance/v1\nplant-a\nDomainEvents\n").hexdigest()
@@ -75,7 +75,7 @@ def test_a_record_is_hashed_over_its_canonical_form() -> None:
 
 
 def test_a_sealed_record_is_canonical() -> None:
-    """A record that is built from serialised parts has the same bytes as with the library rfc8785."""
+    """A record that is assembled from serialised parts has the same bytes as one from the library rfc8785."""
     states = {"BeforeState": {"é": 1, "a": [1e20, None]}, "AfterState": {"\u20ac": {}, "\U0001f600": "\x1f"}}
     record = seal_record(draft_event("u", EVENT | states), 7, AT, "ff", "x")
     whole = build_event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}
@@ -85,7 +85,7 @@ def test_a_sealed_record_is_canonical() -> None:
 @given(TEXT, st.fixed_dictionaries({}, optional=FIELDS), st.integers(1, 10**12 - 1))
 @example("", {}, 1)
 def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequence: int) -> None:
-    """The record of any event has the bytes of rfc8785, their digest, and matching filter fields."""
+    """For any event, the record has the bytes that rfc8785 gives, the digest of these bytes, and its filter fields."""
     made = draft_event(user_id, event)
     record = seal_record(made, sequence, AT, GENESIS, "x")
     whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
@@ -98,7 +98,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
 @pytest.mark.parametrize("time_field", ["AmendedAt", "ApprovedAt", "RejectedAt"])
 @given(STATE)
 def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any]) -> None:
-    """The record of any amendment has the bytes of rfc8785, although its time is in another member."""
+    """For any amendment, the record has the bytes that rfc8785 gives, although its time is in another member."""
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
     made = draft_record(body, time_field)
     record = seal_record(made, 7, AT, GENESIS, "x")
@@ -115,7 +115,7 @@ def test_the_json_text_of_a_record_has_its_hash() -> None:
 
 
 def test_large_floats_keep_their_value() -> None:
-    """A float that canonical JSON writes as a long integer is parsed to the same value."""
+    """A float that canonical JSON writes as a long integer is still a float of the same value after parsing."""
     record = seal_record(draft_event("u", EVENT | {"AfterState": {"n": 1e20, "m": 2.0**60}}), 1, AT, GENESIS, "x")
     state = parse_record(record.canonical, record.hash)["AfterState"]
     assert (state, type(state["n"]), type(state["m"])) == ({"n": 1e20, "m": 2.0**60}, float, float)
@@ -145,7 +145,7 @@ def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
 
 
 def test_a_too_large_record_is_rejected() -> None:
-    """Numbers that become longer in canonical form count towards the size limit of a record."""
+    """The size limit of a record applies to its canonical form, in which numbers may be longer than in the request."""
     with pytest.raises(WorkspaceError) as caught:
         draft_event("u", EVENT | {"AfterState": {"n": [1e20] * (MAX_RECORD_BYTES // 22)}})
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "RECORD_TOO_LARGE")
@@ -159,7 +159,7 @@ def test_filter_fields_have_actor_and_time() -> None:
 
 @pytest.mark.parametrize("text", ["", None, 0, "1", "0" * 11, "0" * 13, "\u0660" * 12, "00000000000a", 12 * "1" + "\n"])
 def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
-    """A text that is not 12 ASCII digits is no RecordID and has no sequence number."""
+    """A text that is not 12 ASCII digits is not a RecordID, and gets no sequence number."""
     assert sequence_from_record_id(text) is None
     assert sequence_from_record_id(format_record_id(42)) == 42
 

@@ -14,7 +14,7 @@ CHECKPOINT = StoredCheckpoint("DomainAmendments/1/000000000002", b"", AT)
 
 
 def render(evidence: ChainEvidence | None, entity_types: tuple[str, ...] = ("Batch",)) -> str:
-    """Render a report's header for this state of the chain."""
+    """Render the header of a report with this evidence about the chain."""
     header = ReportHeader("plant-a", "Plant <A>", AT, "viewer@t", "Auditor", evidence)
     return render_header(header, "line-1", "B-1", entity_types)
 
@@ -42,7 +42,7 @@ def test_a_report_states_the_verdict_and_the_checkpoint() -> None:
 
 
 def test_a_report_of_a_broken_chain_has_a_warning() -> None:
-    """The report of a broken chain has a warning with position and reason; an untrusted checkpoint is named."""
+    """The report of a broken chain has a warning with position and reason; an untrusted checkpoint is reported, too."""
     verdict = StoredVerdict(AT, 4, is_valid=False, broken_at="000000000002", reason="it does not link")
     text = render(ChainEvidence(verdict, CHECKPOINT, None))
     assert text.startswith('<p class="notice">Altered after it was recorded. Do not rely on these values.</p>')

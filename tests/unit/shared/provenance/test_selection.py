@@ -17,7 +17,7 @@ from shared.provenance.selection import (
 
 
 def get_code(target: str | None, scope_key: str | None) -> str:
-    """Return the error code for a target and a scope; empty if they are valid."""
+    """Return the error code for this target and scope, or an empty text if they are valid."""
     faults = ValidationErrors()
     check_chain(faults, target, scope_key)
     try:
@@ -37,7 +37,7 @@ def get_code(target: str | None, scope_key: str | None) -> str:
     ],
 )
 def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: str | None, chain: ChainKey) -> None:
-    """With a scope alone, the scope's DomainEvents chain is selected; without scope and target, PlatformConfig."""
+    """A scope alone selects its DomainEvents chain; neither scope nor target selects the PlatformConfig chain."""
     assert get_code(target, scope_key) == ""
     assert resolve_chain_to_read(target, scope_key) == chain
 
@@ -55,12 +55,12 @@ def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: 
     ],
 )
 def test_target_and_scope_must_match(target: str | None, scope_key: str | None, code: str) -> None:
-    """Targets of the workspace have no scope, all other targets need one; an empty scope has its own error code."""
+    """Targets of the workspace have no scope; all other targets need one. An empty scope has its own error code."""
     assert get_code(target, scope_key) == code
 
 
 def test_amendments_are_written_through_their_own_routes() -> None:
-    """The route for events rejects the target of amendments."""
+    """The route for events rejects the target of amendments, which have routes of their own."""
     assert resolve_chain_to_write("DomainEvents", "s") == ChainKey(Target.DOMAIN_EVENTS, "s")
     with pytest.raises(WorkspaceError) as raised:
         resolve_chain_to_write("DomainAmendments", "s")
@@ -77,7 +77,7 @@ def test_amendments_have_a_scope(scope_key: str | None) -> None:
 
 @pytest.mark.parametrize(("body", "sequence"), [({}, None), ({"RecordID": "000000000007"}, 7)])
 def test_a_record_id_is_optional(body: dict[str, Any], sequence: int | None) -> None:
-    """Without a RecordID, the request concerns the whole chain."""
+    """Without a RecordID, a request for verification concerns the whole chain."""
     assert parse_record_id(body) == sequence
 
 

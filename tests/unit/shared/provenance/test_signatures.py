@@ -13,7 +13,7 @@ SIGNATURE = DecisionSignature(
 
 
 def test_a_signature_names_person_meaning_and_record() -> None:
-    """The record of a decision contains the person, the meaning, the signed record, and the sign-in."""
+    """The record of a decision contains the signer, the meaning, the signed record, and the sign-in."""
     assert SIGNATURE.to_members("ab" * 32) == {
         "UserID": "ann",
         "PrintedName": "Ann Example",
@@ -35,7 +35,7 @@ def test_only_an_object_is_a_signature(content: dict[str, Any], signature: dict[
 
 
 async def test_a_sign_in_is_used_after_the_append() -> None:
-    """A sign-in counts as used only after its decision was appended, so that it can sign again after a failure."""
+    """A sign-in counts as used only after its decision was appended, so that it can be used again after a failure."""
     session = SigningSession(SIGNATURE)
     await session.confirm()
     assert not session.is_decided

@@ -59,7 +59,7 @@ def test_every_list_is_parsed_completely(tags: list[tuple[bool, str]]) -> None:
 
 @given(st.text(max_size=30) | st.text(' \t,"*W/a\x80', max_size=12))
 def test_the_pattern_matches_the_parser(header: str) -> None:
-    """The parser accepts exactly the texts that match the documented pattern."""
+    """The parser of ETag lists accepts exactly the texts that match the documented pattern."""
     described = re.search(HEADER_PATTERN, header) is not None and not header.endswith("\n")
     try:
         condition_from_headers(header, header)
@@ -99,7 +99,7 @@ def test_weak_tags_match_only_in_if_none_match() -> None:
     ],
 )
 def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allowed: set[str | None]) -> None:
-    """A write is allowed only if the stored ETag meets its condition."""
+    """A write is allowed only if the ETag of the stored item meets the condition in the request."""
     assert {state for state in ('"a"', None) if condition.is_satisfied_by(state)} == allowed
     for state in {'"a"', None} - allowed:
         with pytest.raises(WorkspaceError) as caught:
@@ -119,7 +119,7 @@ def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allo
     ],
 )
 def test_a_rejected_write_names_the_reason(condition: Condition, stored: str | None, expected: str) -> None:
-    """The error says whether the item is missing, already exists, or has another version."""
+    """The error says whether the item is missing, exists already, or has another version than required."""
     with pytest.raises(WorkspaceError, match=expected) as caught:
         condition.check_write(stored)
     assert caught.value.code == "PRECONDITION_FAILED"

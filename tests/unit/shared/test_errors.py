@@ -39,7 +39,7 @@ def test_collected_errors_are_raised_together() -> None:
 
 
 def test_codes_that_clients_check_have_priority() -> None:
-    """An error code that clients check has priority: the code for a body that is not JSON comes before others."""
+    """Codes that clients check, such as the code for a body that is not JSON, have priority over other codes."""
     faults = ValidationErrors()
     faults.add(invalid("limit", "is wrong", code="LIMIT"))
     faults.add(invalid("body", "is not JSON", code="BODY_NOT_JSON"))
@@ -49,14 +49,14 @@ def test_codes_that_clients_check_have_priority() -> None:
 
 
 def test_further_rules_are_checked_only_on_valid_fields() -> None:
-    """If a part of a field is invalid, further rules about the field are not checked."""
+    """If any part of a field is invalid, rules about the whole field are not checked."""
     faults = ValidationErrors()
     faults.add(invalid("parameters[0].name", "is missing"))
     assert (faults.has_valid("parameters"), faults.has_valid("limit"), bool(faults)) == (False, True, True)
 
 
 def test_errors_of_the_caller_come_before_failures_of_the_service() -> None:
-    """Errors of the caller are reported before failures of the service, because a retry would not help."""
+    """If both the caller and the service caused an error, the caller's is reported, because a retry would fail."""
     faults = ValidationErrors()
     with pytest.raises(WorkspaceError) as alone, faults.collect():
         raise UNAVAILABLE

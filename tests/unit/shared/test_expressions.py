@@ -32,7 +32,7 @@ def find_broken_rules(pattern: str, *, is_anchored: bool = True) -> list[str]:
 
 
 def test_the_expressions_of_the_service_are_found() -> None:
-    """The regular expressions in modules, functions and model fields are all found."""
+    """The test finds the regular expressions in modules, in functions and in model fields."""
     places = {each.place.partition(":")[0] for each in EVERY}
     assert {
         "shared/catalog/kql_text.py",
@@ -66,7 +66,7 @@ def test_a_restarting_search_is_found(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(?:^|;)\s*+\.", r"\b\w++: ", r"^(/([^/~]|~[01])*)*$", r'"[^"]*"', r"\W+"])
 def test_a_linear_expression_has_no_fault(pattern: str) -> None:
-    """A pattern is accepted if other characters separate its repetitions."""
+    """An expression is accepted if other characters separate its repetitions."""
     assert find_broken_rules(pattern, is_anchored=False) == []
 
 
@@ -77,5 +77,5 @@ def test_the_patterns_of_routes_are_linear() -> None:
 
 
 def test_the_patterns_of_globs_are_atomic() -> None:
-    """Matching a glob with many wildcards never returns to an earlier wildcard."""
+    """Matching a file name pattern with many wildcards never tries an earlier wildcard again."""
     assert find_broken_rules(translate("*a*a*a*b")) == []

@@ -26,7 +26,7 @@ def test_garbage_collection_resumes_after_the_last_pause() -> None:
 
 
 def test_long_overlapping_pauses_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If pauses overlap for too long, garbage collection runs again."""
+    """If pauses overlap for too long, garbage collection runs again before they end."""
     monkeypatch.setattr("shared.interpreter._LONGEST_PAUSE_SECONDS", -1.0)
     with pause_garbage_collection(LARGE_VALUES):
         with pause_garbage_collection(LARGE_VALUES):
@@ -35,7 +35,7 @@ def test_long_overlapping_pauses_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_module_is_imported_outside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module is imported once, in another thread, and garbage collection skips its objects."""
+    """A module is imported once, in another thread, and garbage collection ignores the objects of imported modules."""
     source = tmp_path / "module_of_a_test.py"
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ImportError):
@@ -52,7 +52,7 @@ async def test_module_is_imported_outside_the_event_loop(tmp_path: Path, monkeyp
 
 
 def test_memory_of_arrow_is_released_only_if_arrow_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow releases its unused memory; a process without Arrow does not import it for this."""
+    """Arrow is asked to release unused memory only if the process has imported it."""
     arrow = Mock()
     monkeypatch.setitem(sys.modules, "pyarrow", arrow)
     release_unused_memory()

@@ -16,7 +16,7 @@ from tests.inline_executor import InlineExecutor
 
 
 def test_large_work_runs_in_a_thread() -> None:
-    """Work on a large text runs in another thread, work on a small text in the event loop."""
+    """Work on a large text runs in a worker thread, and work on a small text in the thread of the event loop."""
 
     async def find_threads() -> tuple[int, int]:
         run = SYSTEM_RUNTIME.run_in_worker
@@ -27,7 +27,7 @@ def test_large_work_runs_in_a_thread() -> None:
 
 
 def test_arguments_and_errors_are_passed_through() -> None:
-    """The function gets all arguments, and the caller gets its error."""
+    """A function that runs in a thread gets all arguments, and an error that it raises reaches the caller."""
     assert asyncio.run(SYSTEM_RUNTIME.run_in_worker(LARGE, int, "ff", base=16)) == 255
     assert asyncio.run(SYSTEM_RUNTIME.run_in_thread(int, "ff", base=16)) == 255
     with pytest.raises(ValueError, match="invalid literal"):
@@ -45,14 +45,14 @@ async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
 
 
 async def test_executors_can_run_inline() -> None:
-    """If the executors of a runtime run inline, all work runs in the thread of the event loop."""
+    """If the runtime has inline executors, work for threads runs in the thread of the event loop."""
     runtime = Runtime(threads=InlineExecutor(), open_pool=lambda _count, _name: InlineExecutor())
     assert await runtime.run_in_thread(threading.get_ident) == threading.get_ident()
     assert await runtime.run_in_worker(LARGE, threading.get_ident) == threading.get_ident()
 
 
 def test_ids_and_tokens_come_from_the_random_bytes() -> None:
-    """Ids and tokens depend only on the given random bytes; an id is a UUID of version 4."""
+    """Ids and tokens depend only on the random bytes of the runtime; an id is a UUID of version 4."""
     runtime = Runtime(random_bytes=lambda size: bytes(range(size)))
     assert runtime.new_id() == "000102030405460788090a0b0c0d0e0f"
     assert runtime.new_uuid() == UUID(runtime.new_id())

@@ -11,7 +11,7 @@ from shared.timestamps import from_microseconds, parse_iso8601, parse_rfc3339, r
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_formatted_timestamp_is_parsed_back(instant: datetime) -> None:
-    """A time that is formatted and parsed is unchanged in any year; the texts sort as the times do."""
+    """A time of any year that is formatted and parsed is unchanged, and the texts sort like the times."""
     text = rfc3339(instant)
     assert parse_rfc3339(text) == instant
     assert len(text) == 27
@@ -88,13 +88,13 @@ def test_iso_8601_texts_are_parsed(text: str, instant: str) -> None:
     ],
 )
 def test_invalid_iso_8601_texts_are_rejected(text: str, rule: str) -> None:
-    """A text that is not ISO 8601, or whose offset has over 59 minutes or seconds, is rejected."""
+    """A text that is not ISO 8601, or has an offset with more than 59 minutes or seconds, is rejected."""
     with pytest.raises(ValueError, match=rule):
         parse_iso8601(text)
 
 
 def test_microseconds_are_converted_back() -> None:
-    """A time that is converted to microseconds since 1970 and back is unchanged; earlier times are negative."""
+    """A time that is converted to microseconds since 1970 and back is unchanged; times before 1970 are negative."""
     instant = datetime(2026, 1, 5, 8, 0, 0, 123_457, UTC)
     assert from_microseconds(to_microseconds(instant)) == instant
     assert to_microseconds(instant + timedelta(microseconds=1)) - to_microseconds(instant) == 1

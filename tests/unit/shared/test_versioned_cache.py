@@ -7,7 +7,7 @@ from tests.virtual_time import VirtualTime
 
 
 class Store:
-    """Fake store of one value that counts reads, or raises the test's error."""
+    """Fake store of one value that counts its reads, or raises the error that the test has set."""
 
     def __init__(self) -> None:
         self.version = 1
@@ -29,12 +29,12 @@ class Store:
 
 
 def build_cache(store: Store, time: VirtualTime) -> VersionedCache[str]:
-    """Return a cache that reads the version every 10 seconds and works for 60 seconds without the store."""
+    """Return a cache that reads the version every 10 seconds, and tolerates a failing store for 60 seconds."""
     return VersionedCache(store.read_version, store.load, max_age=10, max_stale=60, runtime=time.runtime)
 
 
 async def test_a_change_is_seen_after_the_maximum_age() -> None:
-    """A recent value is returned without a read; an older one is loaded again only if its version has changed."""
+    """A recent value is returned without a read; for an older one, the version is read, and a new value loaded."""
     store, time = Store(), VirtualTime()
     cache = build_cache(store, time)
     assert await cache.current() == "value 1"
@@ -49,7 +49,7 @@ async def test_a_change_is_seen_after_the_maximum_age() -> None:
 
 
 async def test_an_invalidated_value_is_read_again() -> None:
-    """After an invalidation, the next call reads the version, whatever age the cached value has."""
+    """After an invalidation, the next call reads the version, even if the cached value is recent."""
     store = Store()
     cache = build_cache(store, VirtualTime())
     await cache.current()
@@ -72,7 +72,7 @@ async def test_a_failing_store_is_tolerated_for_a_time() -> None:
 
 
 async def test_a_value_is_never_older_than_the_limit_while_the_store_fails() -> None:
-    """A failed read shortly before the limit does not extend the use of the cached value."""
+    """A failed read shortly before the limit does not lengthen the time for which the cached value is used."""
     store, time = Store(), VirtualTime()
     cache = build_cache(store, time)
     await cache.current()

@@ -256,7 +256,7 @@ async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
 
 
 async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) -> None:
-    """The checkpoint of a broken chain is retried after 1, 2, 4 and finally 64 runs; it is signed after a repair."""
+    """The checkpoint of a broken chain is retried at intervals that double up to 64 runs, until a repair."""
     failures, tried = RetrySchedule(), []
     failures.add(PLATFORM)
     for sweep in range(1, 300):

@@ -1,4 +1,4 @@
-"""Tests that the published test vectors are correct and shown in docs/explanation/audit-trail.md."""
+"""Tests that the published test vectors of the hash rule are correct and shown in docs/explanation/audit-trail.md."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "explanation" / "audit-trail.md").read_text(encoding="ut
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
 def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
-    """Hashes, links and roots of the vectors equal those of hashlib and rfc8785; the engine writes the same bytes."""
+    """The Hashes, links and roots in the vectors follow from the hash rule; the append engine writes the same bytes."""
     lines = ("oi-provenance/v1", chain["workspace"], chain["target"], chain["scopeKey"])
     previous = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     assert chain["genesis"] == previous == compute_genesis_hash(*lines[1:])
@@ -42,7 +42,7 @@ def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
 
 
 def test_the_page_shows_the_vectors() -> None:
-    """The page shows genesis hashes, roots and one complete chain, for authors of other verifiers."""
+    """The page shows the genesis hashes, the roots and one complete chain, for developers of other verifiers."""
     for chain in CHAINS:
         assert chain["genesis"] in PAGE
         assert chain["merkleRoot"] in PAGE

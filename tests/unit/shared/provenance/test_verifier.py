@@ -36,13 +36,13 @@ type Tampering = Callable[[sqlite3.Connection], Any]
     ids=["whole", "by1", "by2", "by4"],
 )
 async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ledger]:
-    """Provide a chain of nine records and another chain, for serial and for parallel verification."""
+    """Provide a chain of nine records and a second chain, once for serial and once for parallel verification."""
     async with open_filled_ledger(tmp_path, COUNT, request.param) as opened:
         yield opened
 
 
 def execute_sql(*statements: str) -> Tampering:
-    """Return a function that changes the file by SQL; ``@`` is replaced with the number of the chain."""
+    """Return a function that runs SQL statements on the database file; ``@`` stands for the number of the chain."""
 
     def work(connection: sqlite3.Connection) -> None:
         for statement in statements:
@@ -74,7 +74,7 @@ def reseal_records(
 def replace_row(
     connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None
 ) -> str:
-    """Replace a row with a record that is valid alone."""
+    """Replace a stored record with one whose Hash and filter fields are correct but whose links may be wrong."""
     # Also deeper than the service's limit.
     text = canonical or rfc8785.dumps(value)
     fields = filter_columns(value)
@@ -93,7 +93,7 @@ def swap_records(one: int, other: int) -> Tampering:
 
 
 def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
-    """Return a function that nests a record to this depth."""
+    """Return a function that adds a member with this depth to a record."""
     state: Any = {}
     for _ in range(depth - 2):
         state = [state]
@@ -106,14 +106,14 @@ def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
 
 
 def copy_over(source: str, sequence: int) -> Tampering:
-    """Return a function that replaces a record's content with that of another row."""
+    """Return a function that replaces the content of a record with that of another stored row."""
     names = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id"
     columns = f"({names}) = (SELECT {names} FROM records WHERE {source})"
     return execute_sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
 
 
 def insert_fork_beside(connection: sqlite3.Connection) -> None:
-    """Insert a second record with the sequence number and predecessor of the fifth record."""
+    """Insert a changed copy of the fifth record beside it, with the same sequence number and predecessor."""
     connection.execute("CREATE TABLE forged AS SELECT * FROM records")
     connection.execute("DROP TABLE records")
     connection.execute("ALTER TABLE forged RENAME TO records")
@@ -126,13 +126,13 @@ def insert_fork_beside(connection: sqlite3.Connection) -> None:
 
 
 def insert_fork_in_place(connection: sqlite3.Connection) -> None:
-    """Link the sixth record to the predecessor of the fifth."""
+    """Replace the sixth record with one that has the same predecessor as the fifth record."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 5").fetchone()
     replace_row(connection, 6, json.loads(text) | {"RecordID": format_record_id(6)})
 
 
 def add_space(connection: sqlite3.Connection) -> None:
-    """Add a space to the text of the last record, and correct its hash and the head item."""
+    """Add a space to the stored JSON of the last record, and correct its Hash and the head item."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 9").fetchone()
     hashed = replace_row(connection, 9, json.loads(text), text.replace(b":", b": ", 1))
     connection.execute("UPDATE chains SET hash = ? WHERE target = 'PlatformConfig'", (hashed,))
@@ -287,9 +287,9 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
 
 @pytest.mark.parametrize("name", MATRIX)
 async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
-    """Verification reports the first invalid record with a reason, for each kind of tampering.
+    """For each kind of tampering, verification reports the first invalid record with a reason.
 
-    The other chain is valid.
+    The other chain is still valid.
     """
     tampering, broken_at, reason = MATRIX[name]
     assert (await ledger.verify(PLATFORM)).chain_valid
@@ -303,7 +303,7 @@ async def test_each_tampering_is_found(ledger: Ledger, name: str) -> None:
 
 
 async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
-    """Verify a chain in steps of two records, as the background does."""
+    """Verify a chain in steps of two records, as the background verification does in larger steps."""
     run = await ledger.verifier.start(PLATFORM)
     while not await ledger.verifier.advance(run, 2):
         pass
@@ -312,7 +312,7 @@ async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
 
 @pytest.mark.parametrize("tampering", [insert_fork_beside, insert_fork_in_place])
 async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
-    """A second record with the same predecessor is reported by its Hash."""
+    """If two records have the same predecessor, the second one is reported by its Hash."""
     before = {record.hash for record in await ledger.records(PLATFORM)}
     ledger.tamper(tampering)
     verdict = await ledger.verify(PLATFORM)
@@ -336,7 +336,7 @@ def insert_fork_past_the_end(connection: sqlite3.Connection) -> None:
 
 
 def count_in_head(connection: sqlite3.Connection) -> None:
-    """Return a function that also counts the record after the end in the head item."""
+    """Change the head item so that it also counts the record after the end of the chain."""
     row = f"FROM records WHERE chain = chains.chain AND sequence = 10) {OF_PLATFORM}"
     connection.execute(f"UPDATE chains SET sequence = 10, hash = (SELECT hash {row}")
 
@@ -349,7 +349,7 @@ OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 async def test_a_copy_is_not_a_fork(
     ledger: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For any head item, both verifiers report a copied record by its RecordID, and a changed copy by its Hash."""
+    """Whatever the head item says, a copied record is reported by its RecordID, and a changed copy by its Hash."""
     await ledger.checkpoints.create(PLATFORM)
     ledger.tamper(tampering)
     ledger.tamper(head)
@@ -365,7 +365,7 @@ async def test_a_copy_is_not_a_fork(
 
 
 async def test_a_broken_record_is_named_before_a_fork(ledger: Ledger) -> None:
-    """If a fork is before an edited record, BrokenAt is the edited record, and ForkDetected is true."""
+    """If an edited record follows a fork, BrokenAt is the edited record, and ForkDetected is true."""
     ledger.tamper(insert_fork_beside)
     ledger.tamper(execute_sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))
     verdict = await ledger.verify(PLATFORM)
@@ -402,7 +402,7 @@ CONSISTENT: dict[str, tuple[Tampering, str | None, str]] = {
 
 @pytest.mark.parametrize("name", CONSISTENT)
 async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, name: str) -> None:
-    """If a chain was rewritten with valid hashes, it contradicts its newest checkpoint and is reported."""
+    """If a chain was rewritten with valid Hashes, it contradicts its newest checkpoint, which verification reports."""
     tampering, broken_at, reason = CONSISTENT[name]
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
@@ -415,7 +415,7 @@ async def test_consistent_rewrites_are_found_by_the_checkpoint(ledger: Ledger, n
 
 
 async def test_a_forged_checkpoint_is_found(ledger: Ledger) -> None:
-    """A checkpoint without a signature of the workspace's key is not trusted."""
+    """A checkpoint that is not signed with the key of the workspace is not trusted."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (file,) = (ledger.folder / "checkpoints").rglob(made.name[-12:])
@@ -430,7 +430,7 @@ async def test_a_forged_checkpoint_is_found(ledger: Ledger) -> None:
 async def test_the_offline_verifier_finds_faults_of_an_export(
     ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The offline verifier finds the same faults in an export; a checkpoint shows that records were removed."""
+    """The offline verifier finds the same faults in an export; with a checkpoint, it also finds removed records."""
     await ledger.checkpoints.create(PLATFORM)
     tampering, broken_at, _ = MATRIX[name]
     ledger.tamper(tampering)

@@ -1,9 +1,9 @@
 """Service instance in a test process, in which one principal sends requests on an accelerated clock.
 
-Arguments: ``sqlite`` or ``cosmos``, the file or the address, the factor of the clock, requests per minute of that
-clock, the budget, and the duration in seconds of that clock. The process prints ``ready`` and reads the start time of
-the real clock from standard input. At the end it prints a JSON object with the times of the admitted requests, the
-number of rejected requests, and the number of store calls.
+Arguments: ``sqlite`` or ``cosmos``, the file or the address, the factor by which the clock is faster, the number of
+requests per minute of that clock, the budget, and the duration in seconds of that clock. The process prints ``ready``
+and reads the start time of the real clock from standard input. At the end it prints a JSON object with the times of the
+admitted requests, the number of rejected requests, and the number of store calls.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from shared.runtime import Runtime
 
 
 class CountingStore:
-    """Store that counts calls."""
+    """Store of budget leases that counts its calls."""
 
     def __init__(self, store: LeaseStore) -> None:
         self._store = store
         self.calls = 0
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
-        """Count the call and lease a slice of the budget."""
+        """Count the call, and lease a slice of the budget from the store."""
         self.calls += 1
         return await self._store.lease(request, at)
 

@@ -23,7 +23,7 @@ from tests.virtual_time import VirtualTime
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteLeaseStore]:
-    """Return a new store."""
+    """Return a new store for the leases of rate limit budgets."""
     database = SqliteDatabase(tmp_path / "limits.sqlite", SCHEMA)
     yield SqliteLeaseStore(database)
     await database.close()
@@ -59,7 +59,7 @@ async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
 async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
     store: SqliteLeaseStore, before: float, pause: float
 ) -> None:
-    """After the stated number of seconds, at most 60, a rejected caller is admitted by each instance."""
+    """A rejected caller that waits for the stated number of seconds, at most 60, is admitted by each instance."""
     clock = VirtualTime()
     first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     assert await is_request_admitted(first)
@@ -82,7 +82,7 @@ async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
 
 
 async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) -> None:
-    """Concurrent requests are counted over all instances; a completed request frees its place."""
+    """Concurrent requests are counted over all instances; when a request completes, another one is admitted."""
     clock = VirtualTime()
     first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     async with AsyncExitStack() as open_requests:
@@ -98,7 +98,7 @@ async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) 
 
 
 async def test_a_failing_store_does_not_stop_the_service() -> None:
-    """While the store fails, requests are admitted, and only a few of them wait for the store."""
+    """While the store fails, each instance admits requests by itself, and only a few of them wait for the store."""
     called_at: list[float] = []
 
     class Down:
@@ -130,7 +130,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 2
 async def test_no_window_exceeds_the_budget(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, float]], requests: int
 ) -> None:
-    """Whatever the load on three instances is, any 60 seconds have at most as many admitted requests as the budget."""
+    """Whatever the load on three instances is, they admit at most the budget in any 60 seconds."""
     database = SqliteDatabase(tmp_path_factory.mktemp("limits") / "limits.sqlite", SCHEMA)
     clock, budget = VirtualTime(), Budget(requests, 1000)
     limiters = [RateLimiter(SqliteLeaseStore(database), runtime=clock.runtime) for _ in range(3)]
@@ -147,7 +147,7 @@ async def test_no_window_exceeds_the_budget(
 
 
 async def test_a_shared_budget_is_used_to_97_percent(store: SqliteLeaseStore) -> None:
-    """At twice the budget's load, four instances together admit 97 to 100 % of the budget."""
+    """If the load is twice the budget, four instances together admit 97 to 100 % of the budget."""
     clock, budget = VirtualTime(), Budget(1000, 1000)
     limiters = [RateLimiter(store, runtime=clock.runtime) for _ in range(4)]
     let_in: list[Any] = []

@@ -21,7 +21,7 @@ OWN = TierLimits.model_validate({"requestsPerMinute": 7, "concurrent": 3})
     ],
 )
 def test_the_tier_determines_the_budget(tier: Tier, limits: TierLimits | None, budget: Budget) -> None:
-    """Only Enterprise workspaces can set rate limits; without own limits they have the budget of Pro."""
+    """Only Enterprise workspaces can set their own rate limits; without a setting, they have the limits of Pro."""
     assert get_budget(Catalog(tier=tier, limits=limits)) == budget
 
 

@@ -23,7 +23,7 @@ PROCESSES, BUDGET, SPEED = 4, 1000, 8.0
 
 @dataclass(frozen=True)
 class ProcessReport:
-    """Times of the admitted requests of an instance, and its number of store calls."""
+    """Report of one instance: times of the admitted requests, number of rejected requests, number of store calls."""
 
     admitted: Sequence[float]
     rejected: int
@@ -57,7 +57,7 @@ async def run_instances(store_address: tuple[str, str], rate: float, seconds: fl
 
 
 async def test_four_processes_use_97_percent_of_the_budget(store_address: tuple[str, str]) -> None:
-    """At twice the budget's load, no minute exceeds the budget by over 3 %, and the first one uses at least 97 %."""
+    """If the load is twice the budget, no minute exceeds the budget by over 3 %, and the first uses at least 97 %."""
     reports = await run_instances(store_address, 2 * BUDGET / PROCESSES, 70)
     admitted = sorted(at for one in reports for at in one.admitted)
     assert len([at for at in admitted if at < 60]) >= 0.97 * BUDGET

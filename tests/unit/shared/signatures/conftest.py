@@ -10,6 +10,6 @@ from tests.unit.shared.signatures.environment import Environment, open_environme
 
 @pytest.fixture
 async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
-    """Provide the signature services with empty stores."""
+    """Provide the signature services with empty stores and a clock that the test sets."""
     async with open_environment(tmp_path) as opened:
         yield opened

@@ -29,7 +29,7 @@ SIGNER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "token-
 
 @dataclass
 class Environment:
-    """Services that sign decisions, with the events that they recorded.
+    """Services that sign decisions, with a record of their events and of the appended decisions.
 
     Attributes:
         store: storage of attempts and sign-ins.
@@ -111,7 +111,7 @@ class Environment:
 
 @asynccontextmanager
 async def open_environment(folder: Path) -> AsyncIterator[Environment]:
-    """Open empty stores."""
+    """Open the signature services with empty stores in a folder."""
     database = SqliteDatabase(folder / "signatures.sqlite", SCHEMA)
     try:
         yield Environment(SqliteSignatureStore(database))

@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def record_attempts(count: int) -> MemberAttempts:
-    """Return the attempts after some rejections, one each minute."""
+    """Return a member's rejected attempts: this number, one per minute."""
     attempts = NONE
     for number in range(count):
         attempts = add_attempt(attempts, START + number * MINUTE, f"e{number}") or attempts
@@ -39,7 +39,7 @@ def test_a_lock_out_is_stored_with_its_event() -> None:
 
 
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
-    """Attempts during a lock-out do not extend it, so that a repeating program cannot lock a member out forever."""
+    """Attempts during a lock-out do not extend it, or a program that repeats them could lock a member out forever."""
     locked = record_attempts(MAX_ATTEMPTS)
     assert add_attempt(locked, START + 10 * MINUTE, "x") is None
 
@@ -57,7 +57,7 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
 
 
 def test_the_first_challenge_of_a_token_does_not_count() -> None:
-    """A token's first rejection because of an old sign-in is no attempt, because its age was unknown to the member."""
+    """The first rejection of a token for an old sign-in is no attempt, because the member did not know the age."""
     challenged = add_challenge(NONE, "t0", START, "e")
     assert challenged is not None
     assert (challenged.times, challenged.challenged) == ((), ("t0",))

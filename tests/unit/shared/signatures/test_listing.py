@@ -29,7 +29,7 @@ QUERY = {"kql": "Telemetry | count", "parameters": []}
 
 @dataclass
 class Lists:
-    """Chains in a folder, with the list of their signatures.
+    """Audit chains in a folder, with the list of their signatures.
 
     Attributes:
         ledger: the chains.
@@ -51,7 +51,7 @@ class Lists:
 
 @pytest.fixture
 async def lists(tmp_path: Path) -> AsyncIterator[Lists]:
-    """Provide empty chains and an empty index."""
+    """Provide empty audit chains and an empty index of signatures."""
     async with AsyncExitStack() as stack:
         database = SqliteDatabase(tmp_path / "signatures.sqlite", SCHEMA)
         stack.push_async_callback(database.close)
@@ -96,7 +96,7 @@ async def test_existing_records_are_listed(lists: Lists) -> None:
 
 @pytest.mark.parametrize("is_forward", [False, True], ids=["back", "back and forward"])
 async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists, *, is_forward: bool) -> None:
-    """A signature in a new chain is listed, even if its time is before the last run of the indexing."""
+    """If clocks were set back, a signature in a new chain is still listed, although its time is before the last run."""
     ahead = SignatureList(lists.index, lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30)))
     assert await ahead.complete(9)
     await append_decisions(lists.ledger, 1)
@@ -105,7 +105,7 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists
 
 
 async def test_signatures_of_queries_are_listed(lists: Lists) -> None:
-    """A signed approval of a query is listed with the property names of records."""
+    """A signed approval of a query is listed, and its signature has the property names of audit records."""
     await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=EVENT_ID)
     [entry] = (await lists.open().list_signatures(ALL, "", 10)).signatures
     assert entry.content == {
@@ -148,7 +148,7 @@ async def test_records_without_a_valid_signature_are_not_listed(lists: Lists) ->
 
 
 async def test_the_list_is_unavailable_until_it_is_indexed(lists: Lists) -> None:
-    """Until the first indexing is complete, the list is unavailable; each run continues the indexing."""
+    """The list is unavailable until all existing records are indexed; each indexing run continues the one before."""
     await append_decisions(lists.ledger, 1)
     listing = lists.open()
     assert await listing.complete(-1) is False

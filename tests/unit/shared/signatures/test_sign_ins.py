@@ -13,7 +13,7 @@ USED = "sign in again for each signature"
 
 
 async def test_a_sign_in_signs_once(environment: Environment) -> None:
-    """After a sign-in has signed a decision, it cannot sign another one, also after its lease has ended."""
+    """After a sign-in has signed a decision, it cannot sign another one, even after its lease has ended."""
     assert await environment.sign(max_age=0) == ""
     environment.at += LEASE + SECOND
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
@@ -27,7 +27,7 @@ async def test_a_used_sign_in_cannot_sign_after_a_policy_change(environment: Env
 
 
 async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> None:
-    """While a decision is being appended, its sign-in can sign a retry of this decision, but no other decision."""
+    """While a decision is being appended, its sign-in can sign a retry of the same decision, but no other decision."""
     await environment.sign_ins.claim("name", "a", CHAIN)
     await environment.sign_ins.claim("name", "a", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):

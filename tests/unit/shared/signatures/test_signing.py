@@ -30,7 +30,7 @@ from tests.unit.shared.signatures.environment import Environment
 async def test_form_sign_in_and_person_are_checked_in_order(
     environment: Environment, sent: Any, changes: dict[str, Any], code: str
 ) -> None:
-    """The form of a signature is checked first, then the sign-in, and then the person."""
+    """The form of a signature is checked first, then the age of the sign-in, and then the person."""
     assert await environment.sign(sent, **changes) == code
 
 
@@ -42,7 +42,7 @@ async def test_form_sign_in_and_person_are_checked_in_order(
 async def test_attempts_of_others_do_not_lock_a_member(
     environment: Environment, changes: dict[str, Any], code: str, age: int
 ) -> None:
-    """Rejected attempts with delegated tokens, or with keys that others created, do not count for the member."""
+    """A rejection of a delegated token, or of a key that another member created, is not an attempt of the member."""
     expected = code if age == 10 else "REAUTHENTICATION_REQUIRED"
     for _ in range(10):
         assert await environment.sign(age=age, **changes) == expected
@@ -58,7 +58,7 @@ async def test_rejections_of_used_sign_ins_count(environment: Environment) -> No
 
 
 async def test_a_sign_in_used_by_another_decision_counts(environment: Environment) -> None:
-    """If another decision uses the sign-in before the append, the rejection counts as an attempt."""
+    """If another decision uses the sign-in between check and append, the rejection counts as an attempt."""
 
     async def take_over_sign_in() -> None:
         environment.at += LEASE + timedelta(seconds=1)
@@ -71,7 +71,7 @@ async def test_a_sign_in_used_by_another_decision_counts(environment: Environmen
 
 
 async def test_other_rejections_do_not_count(environment: Environment) -> None:
-    """If a decision is rejected for a reason other than its signature, no attempt counts and its sign-in is free."""
+    """If a decision is rejected for another reason than its signature, no attempt counts, and the sign-in is unused."""
 
     async def reject() -> None:
         raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", "Another person has decided.")

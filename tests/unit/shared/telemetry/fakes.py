@@ -22,7 +22,7 @@ def build_connection(lookup: str, **members: Any) -> Connection:
 def build_catalog(
     *connections: Connection, surfaces: Mapping[str, Sequence[str]] | None = None, version: int = 1
 ) -> Catalog:
-    """Return a catalog of connections, and of surfaces with their connections."""
+    """Return a catalog that contains these connections, and these surfaces with their connections."""
     return Catalog(
         version=version,
         connections={each.lookup: CatalogEntry(each, MOMENT, MOMENT, "admin") for each in connections},
@@ -43,7 +43,7 @@ def build_catalog_getter(stored_catalog: Catalog) -> CurrentCatalog:
 
 
 def build_event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:
-    """Return an event in partition 0, enqueued a second after the event with the number before."""
+    """Return an event of partition 0; its enqueued time is one second later for each sequence number."""
     enqueued_at = datetime.fromtimestamp(MOMENT.timestamp() + sequence_number, UTC)
     return HubEvent(body, "0", sequence_number, enqueued_at, properties, device)
 
@@ -77,7 +77,7 @@ class States:
         self.statuses: list[tuple[str, str]] = []
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count the messages after the highest sequence number counted so far."""
+        """Count the messages of each connection that have a higher sequence number than all messages counted before."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))
             highest = self.highest.get((each.connection, each.source), -1)
@@ -87,7 +87,7 @@ class States:
             self.mismatches[each.connection] += len(each.mismatched.intersection(new))
 
     async def set_status(self, connection: str, status: str) -> None:
-        """Store the status."""
+        """Store the new status of a connection."""
         self.statuses.append((connection, status))
 
     async def load_states(self) -> Mapping[str, ConnectionState]:

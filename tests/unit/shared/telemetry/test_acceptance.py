@@ -1,4 +1,4 @@
-"""Tests of the telemetry that API callers send: conversion, rules of credential and policy, and traced sending."""
+"""Tests of telemetry over the API: parsing, rules of credential and policy, and sending with a trace."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -42,7 +42,7 @@ GATEWAY = build_connection(
 CURRENT = build_catalog_getter(build_catalog(RIG, OFF))
 
 
-def _catch_fields(body: object, source: Connection = RIG) -> list[str]:
+def _list_invalid_fields(body: object, source: Connection = RIG) -> list[str]:
     with pytest.raises(WorkspaceError) as caught:
         to_hub_messages(source, body, RECEIVED)
     assert caught.value.kind is Kind.INVALID
@@ -52,7 +52,7 @@ def _catch_fields(body: object, source: Connection = RIG) -> list[str]:
 
 
 def test_time_and_ids_become_event_properties() -> None:
-    """Timestamp, message id and device id are removed from the payload and become event properties."""
+    """The values for timestamp, message id and device id are moved from the payload to event properties."""
     (message,) = to_hub_messages(
         RIG,
         {"timestamp": "2026-01-05T09:00:00+02:00", "messageId": "m", "deviceId": "d", "Pressure": 1},
@@ -72,7 +72,7 @@ def test_time_and_ids_become_event_properties() -> None:
 
 
 def test_missing_values_get_defaults() -> None:
-    """A missing time, id or device becomes the time of receipt, a new id and the connection's lookup."""
+    """The time of receipt, a new id and the connection's lookup replace a missing time, message id and device id."""
     first, second = to_hub_messages(RIG, [{}, {}], RECEIVED)
     assert first.properties["timestamp"] == "2026-01-05T08:00:00.000000Z"
     assert first.properties["deviceId"] == "pump-rig"
@@ -88,7 +88,7 @@ def test_missing_values_get_defaults() -> None:
 def test_the_payload_has_no_time_and_ids(
     message: dict[str, Any], timestamp: datetime | None, message_id: str | None, device_id: str | None
 ) -> None:
-    """The payload is the received object without its time and ids."""
+    """The payload of a message is the received object without the members for its time and ids."""
     written = {
         "timestamp": timestamp.isoformat() if timestamp else None,
         "messageId": message_id,
@@ -107,7 +107,7 @@ def test_the_payload_has_no_time_and_ids(
 
 def test_all_invalid_fields_are_listed() -> None:
     """Each invalid field of each message is listed with index and name."""
-    assert _catch_fields([{}, {"timestamp": "2026-01-05T08:00:00", "messageId": 7}, 5, {"deviceId": ""}]) == [
+    assert _list_invalid_fields([{}, {"timestamp": "2026-01-05T08:00:00", "messageId": 7}, 5, {"deviceId": ""}]) == [
         "[1].timestamp",
         "[1].messageId",
         "[2]",
@@ -131,11 +131,11 @@ def test_all_invalid_fields_are_listed() -> None:
 )
 def test_invalid_bodies_are_rejected(body: object, fields: list[str]) -> None:
     """A body that is not a message, or has an invalid member, is rejected with the field's name."""
-    assert _catch_fields(body) == fields
+    assert _list_invalid_fields(body) == fields
 
 
 def test_pointers_select_time_and_ids() -> None:
-    """If the connection has pointers, they select time and ids, and members with the default names are payload."""
+    """If the connection has pointers, these select time and ids; members with the default names stay in the payload."""
     body = {
         "ts": 1767600000250,
         "meta": {"device": "d", "line": 3},
@@ -172,7 +172,7 @@ def test_missing_pointers_give_defaults() -> None:
 def test_invalid_extracted_values_are_reported() -> None:
     """An invalid time or id is reported with index, path and pointer."""
     body = [{}, {"ts": "2026-01-05T08:00:00Z", "meta": {"device": None}, "a/b": ""}]
-    assert _catch_fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
+    assert _list_invalid_fields(body, GATEWAY) == ["[1].ts", "[1].a/b", "[1].meta.device"]
     with pytest.raises(WorkspaceError, match=r"^ts: must be a number .* \(pointer /ts\); a/b: .* \(pointer /a~1b\)$"):
         to_hub_messages(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
 
@@ -196,13 +196,13 @@ def test_a_batch_within_an_object_is_rejected(name: str) -> None:
     ],
 )
 def test_objects_with_other_content_are_messages(body: object) -> None:
-    """An object with further members, or whose array has other elements than objects, is a message."""
+    """An object is one message if it has other members besides an array, or if the array has other elements."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 
 
 def test_a_pointer_into_an_array_makes_a_message() -> None:
-    """If a pointer of the connection leads into the object's array, the object is one message."""
+    """If a pointer of the connection leads into an array of the object, the object is one message, not a batch."""
     source = build_connection("readings", source={"deviceIdPointer": "/readings/0/id"})
     (message,) = to_hub_messages(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"
@@ -234,11 +234,11 @@ def test_a_disabled_connection_accepts_no_telemetry() -> None:
 
 
 async def has_space() -> None:
-    """Return at once, because there is always space."""
+    """Return at once, like a disk check that finds enough space."""
 
 
 async def test_a_full_disk_rejects_valid_telemetry_only() -> None:
-    """If the disk is full, valid telemetry is rejected and not sent; errors of the request have priority."""
+    """On a full disk, valid telemetry is rejected and not sent; for an invalid request, its own errors are reported."""
     disk, hub = DiskGuard(SmallDisk()), Hub()
     service = TelemetryService(CURRENT, hub, require_space=disk.require_space)
     codes = []
@@ -251,7 +251,7 @@ async def test_a_full_disk_rejects_valid_telemetry_only() -> None:
 
 
 class SmallDisk:
-    """Disk with less than a tenth of its space free."""
+    """Fake disk, of which less than a tenth is free."""
 
     async def read_usage(self) -> DiskUsage:
         """Return the disk usage."""
@@ -259,7 +259,7 @@ class SmallDisk:
 
 
 async def test_service_sends_to_the_hub() -> None:
-    """When the call returns, the messages are in the hub ``telemetry``, and it returns their number."""
+    """The service returns the number of messages after they have been sent to the hub ``telemetry``."""
     hub = Hub()
     assert await TelemetryService(CURRENT, hub, require_space=has_space).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
     assert [name for name, _ in hub.sends] == ["telemetry"]
@@ -280,7 +280,7 @@ async def test_service_sends_to_the_hub() -> None:
     ],
 )
 async def test_invalid_bodies_are_reported_before_the_connection(lookup: str, body: object, code: str) -> None:
-    """An invalid body is reported before an unknown connection, and this before a disabled one."""
+    """An invalid body is reported before an unknown connection, and an unknown connection before a disabled one."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
         await TelemetryService(CURRENT, hub, require_space=has_space).accept(lookup, body)
@@ -299,7 +299,7 @@ def build_message(place: str = "", *, ahead: float = 0, device: str | None = Non
 
 
 def test_the_policy_can_require_bound_credentials() -> None:
-    """If the policy requires bound credentials, unbound ones are rejected; a bound one can use its connections."""
+    """If the policy requires bound credentials, unbound ones are rejected; a bound one can use its own connections."""
     strict = TelemetryPolicy.model_validate({"requireBoundKeys": True})
     check_binding(DEFAULT, None, "rig")
     check_binding(strict, TelemetryBinding(("rig",)), "rig")
@@ -332,7 +332,7 @@ def test_the_policy_can_require_declared_devices() -> None:
 
 
 def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
-    """For a message without a device id, the binding's devices must match the connection's lookup."""
+    """If a message has no device id, the credential's list of devices must contain the connection's lookup."""
     check_messages([build_message()], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("rig",)), NOW)
     with pytest.raises(WorkspaceError) as caught:
         check_messages([build_message("line 7")], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("x",)), NOW)
@@ -348,7 +348,7 @@ def test_the_number_of_errors_is_limited() -> None:
 
 
 def test_errors_of_other_messages_are_listed_too() -> None:
-    """One reply lists messages that cannot be parsed and messages that break a rule."""
+    """The reply lists both the messages that cannot be parsed and those that break a rule."""
     with pytest.raises(WorkspaceError) as caught:
         check_messages(
             [build_message("[0]", ahead=1e6)], STRICT_RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")]
@@ -361,17 +361,17 @@ MESSAGES = [HubMessage(b"{}", "rig", {})]
 
 
 class ClosableHub(Hub):
-    """Hub that records that it was closed."""
+    """Fake hub that records whether it was closed."""
 
     is_closed = False
 
     async def close(self) -> None:
-        """Record the call."""
+        """Record that the hub was closed."""
         self.is_closed = True
 
 
 async def test_messages_and_errors_pass_through() -> None:
-    """The traced sender returns the results and raises the errors of the sender that it wraps."""
+    """The traced sender passes on the messages, the errors and the closing of the sender that it wraps."""
     hub = ClosableHub()
     sender = InstrumentedSender(hub, "eventhubs")
     await sender.send("telemetry", MESSAGES)

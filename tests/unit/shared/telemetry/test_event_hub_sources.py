@@ -6,7 +6,7 @@ from shared.telemetry.event_hub_sources import EventHubSource, parse_event_hub_s
 
 
 def test_each_entry_is_a_source() -> None:
-    """Each entry of the setting is a hub with a consumer group; blanks and duplicates are ignored."""
+    """Each entry of the setting is an Event Hub with a consumer group; blanks and duplicates are ignored."""
     sources = parse_event_hub_sources(" plant/$Default, line-1/oi ,,plant/$Default")
     assert sources == (EventHubSource("plant", "$Default"), EventHubSource("line-1", "oi"))
     assert [one.name for one in sources] == ["plant/$Default", "line-1/oi"]
@@ -24,5 +24,5 @@ def test_an_invalid_entry_is_skipped(entry: str) -> None:
 
 
 def test_function_names_are_unique() -> None:
-    """If the function name of an entry is in use, the entry is skipped."""
+    """If the function name that an entry would get is in use, the entry is skipped."""
     assert parse_event_hub_sources("a-b/oi,a.b/oi") == (EventHubSource("a-b", "oi"),)

@@ -1,4 +1,4 @@
-"""Tests of the JSON format of impulses."""
+"""Tests of the JSON format of impulses (stored messages)."""
 
 import json
 from datetime import UTC, datetime
@@ -60,7 +60,7 @@ def test_an_impulse_is_decoded_unchanged(impulse: Impulse) -> None:
 
 @given(IMPULSES)
 def test_a_known_text_of_the_payload_is_copied(impulse: Impulse) -> None:
-    """If the JSON text of a payload is known, it is copied; the encoded impulse is the same."""
+    """If the JSON text of a payload is already known, it is copied into the impulse, with the same result."""
     assert encode_impulse(impulse, serialise(impulse.payload)) == encode_impulse(impulse)
 
 
@@ -77,13 +77,13 @@ def test_the_depth_of_a_known_text_is_checked() -> None:
 
 @given(IMPULSES)
 def test_texts_are_copied_from_an_impulse(impulse: Impulse) -> None:
-    """Texts that are copied from an encoded impulse equal those of the decoded impulse."""
+    """The JSON texts that are copied from an encoded impulse equal those of the decoded impulse."""
     assert read_impulse_texts(encode_impulse(impulse)) == to_impulse_texts(impulse)
 
 
 @given(IMPULSES, st.permutations(["ID", "Timestamp", "Source", "Subject", "Headers", "Metadata", "Payload"]))
 def test_texts_of_other_senders_are_decoded(impulse: Impulse, order: list[str]) -> None:
-    """An impulse with white space or another order of members gives the same texts."""
+    """If another program encoded an impulse, with white space or another order of members, its texts are the same."""
     members = orjson.loads(encode_impulse(impulse))
     text = json.dumps({name: members[name] for name in order}, indent=1).encode()
     assert read_impulse_texts(text) == to_impulse_texts(decode_impulse(text))

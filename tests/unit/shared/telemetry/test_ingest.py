@@ -1,4 +1,4 @@
-"""Tests of the ingestion of batches of hub events, and of the fast conversion of accepted events."""
+"""Tests of ingesting batches of hub events, and of the fast conversion of events that the service accepted."""
 
 import base64
 import threading
@@ -57,7 +57,7 @@ class Plant:
 
 
 async def test_an_event_becomes_an_impulse() -> None:
-    """Pointers select time and ids of an event, the rest is the payload, and properties become headers."""
+    """Pointers select time and ids of an event; the other members are the payload, and properties become headers."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
     (impulse,) = await Plant().ingest(build_event(body, line="3", connectionLookup="rig"))
     assert impulse == Impulse(
@@ -81,7 +81,7 @@ async def test_missing_values_come_from_the_hub() -> None:
 
 
 async def test_properties_take_precedence() -> None:
-    """An event property has priority over the member at a pointer, which then stays in the payload."""
+    """An event property has priority over the member at a pointer; the member then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
     (impulse,) = await Plant().ingest(
         build_event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
@@ -91,7 +91,7 @@ async def test_properties_take_precedence() -> None:
 
 
 async def test_the_timestamp_format_applies_to_messages_only() -> None:
-    """The connection's timestamp format applies to members of messages; event properties are RFC 3339."""
+    """The connection's timestamp format applies to members of messages; times in event properties are RFC 3339."""
     plant = Plant()
     (impulse,) = await plant.ingest(build_event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
     assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})
@@ -153,7 +153,7 @@ async def test_the_payload_is_unchanged(payload: dict[str, Any]) -> None:
     ],
 )
 async def test_unrouted_events_are_stored_completely(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
-    """An event that is invalid or matches no connection is stored completely as ``_unrouted``, with a reason."""
+    """An event that is invalid or belongs to no connection is stored completely as ``_unrouted``, with a reason."""
     (impulse,) = await Plant().ingest(build_event(body, 3, line="7"))
     assert (impulse.connection, impulse.message_id, impulse.surfaces) == ("_unrouted", "0-3", ())
     assert impulse.headers["x-unrouted-reason"].startswith(reason)
@@ -181,7 +181,7 @@ async def test_invalid_events_do_not_block_a_batch() -> None:
 
 @pytest.mark.parametrize("body", [b'{"deviceId":"rig-1","a":"' + b"\\u0001" * 174_000 + b'"}', bytes(1_048_576)])
 async def test_large_events_are_split(body: bytes) -> None:
-    """An event that is too large for one impulse is divided into parts, which together restore it."""
+    """An event that is too large for one impulse is divided into parts, from which it can be restored."""
     plant = Plant()
     impulses = await plant.ingest(build_event(body, 9))
     assert b"".join(base64.b64decode(impulse.payload["raw"]) for impulse in impulses) == body
@@ -192,7 +192,7 @@ async def test_large_events_are_split(body: bytes) -> None:
 
 
 async def test_unavailable_hub_fails_the_batch() -> None:
-    """If the hub is unavailable, the batch fails and is not counted; its next delivery succeeds."""
+    """If the hub is unavailable, the batch fails and its messages are not counted; the next delivery succeeds."""
     plant = Plant()
     plant.hub.down = True
     with pytest.raises(WorkspaceError):
@@ -232,7 +232,7 @@ STREAM = [
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=8))
 async def test_redelivery_changes_no_impulses_and_counts(rewinds: list[tuple[int, int]]) -> None:
-    """Impulses and counts are the same, however events are divided into batches and delivered again."""
+    """However events are divided into batches and delivered again, impulses and counts are the same."""
     plant, reference = Plant(), Plant()
     expected = await reference.ingest(*STREAM)
     seen: list[Impulse] = []
@@ -253,7 +253,7 @@ SIGNALS = [{"name": "pressure", "pointer": "/p", "type": "real"}, {"name": "at",
 
 
 async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message whose value has another type than declared is stored unchanged and counted once."""
+    """A message is stored unchanged even if a value has another type than declared; the mismatch is counted once."""
     counted: list[tuple[str, int]] = []
     monkeypatch.setattr(module, "count", lambda name, amount: counted.append((name, amount)))
     plant = Plant()
@@ -294,7 +294,7 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
 
 
 async def test_long_integers_are_copied() -> None:
-    """Integers with many digits are copied as text, without a conversion to ``int``."""
+    """Integers with many digits are copied as text, because converting them to ``int`` takes long."""
     digits = "9" * 4_300
     (impulse,) = await Plant().ingest(build_event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode()))
     assert [type(value) for value in impulse.payload["v"]] == [LongInteger, LongInteger]
@@ -329,7 +329,7 @@ def encode_quickly(event: HubEvent) -> bytes | None:
 
 @given(PAYLOADS, TIMES, TEXTS, TEXTS)
 def test_both_conversions_agree(payload: dict[str, object], at: datetime, message_id: str, device_id: str) -> None:
-    """If the fast conversion supports an event, both conversions return the same text."""
+    """If the fast conversion supports an event, it gives the same text as the general conversion."""
     properties = build_properties("rig", at, message_id, device_id, HTTP)
     event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")
     text = encode_quickly(event)
@@ -360,5 +360,5 @@ def test_usual_event_is_converted_quickly() -> None:
     ],
 )
 def test_other_events_need_the_general_conversion(event: HubEvent) -> None:
-    """The fast conversion does not support events of others, with invalid values or with deep payloads."""
+    """The fast conversion does not support events of other senders, invalid values, or deep payloads."""
     assert encode_quickly(event) is None

@@ -1,4 +1,4 @@
-"""Tests of the pointers to time and ids in messages."""
+"""Tests of the layout of messages: the pointers to time and ids, and their formats."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from shared.telemetry.layout import DEFAULT_LAYOUT, layout_from_source, validate
 
 
 def test_pointers_are_parsed_once() -> None:
-    """Connections with equal sources share the parsed pointers."""
+    """Connections with equal source definitions share one layout, so that pointers are parsed once."""
     source = Source.model_validate({"timestampPointer": "/meta/ts", "timestampFormat": "epochMilliseconds"})
     layout = layout_from_source(source)
     assert (layout.timestamp, layout.timestamp_format) == (("meta", "ts"), TimestampFormat.EPOCH_MILLISECONDS)
@@ -16,7 +16,7 @@ def test_pointers_are_parsed_once() -> None:
 
 @pytest.mark.parametrize("value", ["a", "ü" * 256])
 def test_a_short_text_is_an_id(value: str) -> None:
-    """An id is a text with a maximum number of characters (not bytes)."""
+    """An id is a text with at most the maximum number of characters (not bytes)."""
     assert validate_id(value) == value
 
 

@@ -18,7 +18,7 @@ from tests.unit.shared.telemetry.fakes import build_connection
 
 
 def list_errors(text: bytes) -> list[Any]:
-    """Return the errors of a body with invalid lines."""
+    """Parse an NDJSON body with invalid lines, and return the list of errors."""
     with pytest.raises(WorkspaceError) as caught:
         parse_lines(text, DEFAULT_LAYOUT)
     assert caught.value.kind is Kind.INVALID
@@ -44,7 +44,7 @@ def test_pointers_apply_to_lines() -> None:
 
 
 def test_errors_name_their_lines() -> None:
-    """An error has the number of its line, counted from 1 with empty lines, and its member."""
+    """An error contains the name of the invalid member and the number of its line, which also counts empty lines."""
     errors = list_errors(b'{"a":1}\n\nnot json\n[1]\n{"timestamp":"yesterday"}\n{"a":1,"a":2}\n')
     assert [error["field"] for error in errors] == ["line 3", "line 4", "line 5.timestamp", "line 6"]
 
@@ -56,7 +56,7 @@ def test_a_wrapped_batch_on_a_line_is_rejected() -> None:
 
 
 def test_the_number_of_messages_is_limited() -> None:
-    """A request has 1 to 5,000 messages and at most 10,000 lines, with empty lines."""
+    """A request may have 1 to 5,000 messages and at most 10,000 lines, of which some may be empty."""
     assert len(parse_lines(b"{}\n" * MAX_LINES, DEFAULT_LAYOUT)) == MAX_LINES
     assert list_errors(b"{}\n" * (MAX_LINES + 1))[0]["field"] == f"line {MAX_LINES + 1}"
     for text in (b"", b"\n\n", b"\n" * (2 * MAX_LINES + 1) + b"{}"):
@@ -109,7 +109,7 @@ def test_the_arrays_of_all_lines_are_limited(lines: int) -> None:
 
 @pytest.mark.parametrize("body", [None, 5])
 def test_a_body_may_be_an_object_or_an_array(body: object) -> None:
-    """The error about a body that is neither object nor array names both."""
+    """The error about a body that is neither an object nor an array names both forms."""
     with pytest.raises(WorkspaceError, match="body: must be a JSON object or an array of 1 to 500 JSON objects"):
         parse_messages(body, DEFAULT_LAYOUT)
 

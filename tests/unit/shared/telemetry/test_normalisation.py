@@ -15,7 +15,7 @@ ROUTE = Route("rig", ("cooling",), enabled=True, layout=layout_from_source(SOURC
 
 
 def test_extracted_values_leave_the_payload() -> None:
-    """Values at the pointers are removed from the payload; other members stay."""
+    """Values at the pointers are moved out of the payload; other members stay in it."""
     message = {"ts": "2026-01-05T08:00:00Z", "id": "m1", "device": "d1", "value": 1}
     impulse = to_impulse("telemetry", build_event(b""), ROUTE, message)
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (MOMENT, "m1", "d1")
@@ -23,7 +23,7 @@ def test_extracted_values_leave_the_payload() -> None:
 
 
 def test_properties_come_before_the_message() -> None:
-    """An event property has priority over the message's member, which then stays in the payload."""
+    """An event property has priority over the member of the message; the member then stays in the payload."""
     sent = build_event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
     impulse = to_impulse("telemetry", sent, ROUTE, {"id": "m1", "device": "d1", "ts": "not a time"})
     assert (impulse.message_id, impulse.device_id, impulse.timestamp) == ("p1", "p2", MOMENT)
@@ -31,7 +31,7 @@ def test_properties_come_before_the_message() -> None:
 
 
 def test_missing_values_come_from_the_event() -> None:
-    """A missing time, id or device becomes the hub's time, the event's position, or the connection."""
+    """A missing time, message id or device id is replaced with the hub's time, the event's position or the lookup."""
     without, with_device = build_event(b"", 3), build_event(b"", 3, device="iot-1")
     impulse = to_impulse("telemetry", without, ROUTE, {})
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (without.enqueued_at, "0-3", "rig")
@@ -43,7 +43,7 @@ def test_missing_values_come_from_the_event() -> None:
     [({"id": 7}, "messageId: must be a string"), ({"device": ""}, "deviceId"), ({"ts": "yesterday"}, "timestamp")],
 )
 def test_an_invalid_value_changes_nothing(message: dict[str, Any], reason: str) -> None:
-    """If a value is invalid, the error names it, and the message is stored as it was sent."""
+    """If a value at a pointer is invalid, the error names it, and the message is stored completely."""
     before = {"ts": "2026-01-05T08:00:00Z", **message}
     sent = dict(before)
     with pytest.raises(ValueError, match=reason):
@@ -53,12 +53,12 @@ def test_an_invalid_value_changes_nothing(message: dict[str, Any], reason: str) 
 
 @pytest.mark.parametrize(("hub", "message_id"), [("telemetry", "0-7"), ("press", "press-0-7"), ("a/b", "a-0-7")])
 def test_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
-    """An id that is derived from an event's position contains the hub, because positions of hubs may be equal."""
+    """A message id that is derived from an event's position also contains the hub, because positions repeat."""
     assert build_event_id(hub, build_event(b"", 7)) == message_id
 
 
 def test_a_derived_id_depends_on_the_content() -> None:
-    """A derived id depends on connection, device, time and all values, not on the order of members."""
+    """A derived message id depends on connection, device, time and all values, but not on the order of members."""
     content: tuple[Any, ...] = ("rig", "d1", MOMENT, {"a": 1, "b": [2]})
     same = derive_message_id("rig", "d1", MOMENT, {"b": [2], "a": 1})
     others = {

@@ -66,7 +66,7 @@ def _escape_token(name: str) -> str:
 
 @given(st.lists(st.text(), min_size=1), st.integers(), st.dictionaries(st.text(), st.integers()))
 def test_any_member_is_found_and_removed(names: list[str], value: int, others: dict[str, int]) -> None:
-    """A pointer finds a member with any name; removing it does not change other members."""
+    """A pointer finds a member with any name; removing this member does not change other members."""
     inner: dict[str, Any] = {**others, names[-1]: value}
     document = inner
     for name in reversed(names[:-1]):

@@ -8,7 +8,7 @@ PROPERTIES = build_properties("rig", datetime(2026, 1, 1, tzinfo=UTC), "m-1", "r
 
 
 def test_properties_name_connection_time_and_ids() -> None:
-    """The properties of an event contain connection, time and ids; its body does not."""
+    """The properties of an event contain the connection, the time and the ids; the body of the event does not."""
     assert PROPERTIES == {
         "connectionLookup": "rig",
         "timestamp": "2026-01-01T00:00:00.000000Z",

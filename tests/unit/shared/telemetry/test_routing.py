@@ -25,7 +25,7 @@ ROUTER = ConnectionRouter(
 )
 
 
-def _find(source: str, given_event: HubEvent, message: Any) -> str | None:
+def _find_connection(source: str, given_event: HubEvent, message: Any) -> str | None:
     route = ROUTER.find_route(source, given_event, message)
     return route.connection if route else None
 
@@ -51,7 +51,7 @@ def test_an_event_belongs_to_a_named_or_matching_connection(
     given_event: HubEvent, message: object, found: str | None
 ) -> None:
     """An event belongs to the connection that it names, or else to one whose pattern matches the device id."""
-    assert _find("telemetry", given_event, message) == found
+    assert _find_connection("telemetry", given_event, message) == found
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_an_event_belongs_to_a_named_or_matching_connection(
     ],
 )
 def test_a_separate_event_hub_determines_the_connection(source: str, device: str, found: str | None) -> None:
-    """A separate Event Hub determines the connection; if it has several, patterns of device ids decide."""
-    assert _find(source, build_event(b""), {"deviceId": device}) == found
+    """Events of a separate Event Hub belong to its connection; if it has several, device id patterns select one."""
+    assert _find_connection(source, build_event(b""), {"deviceId": device}) == found
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_separate_event_hub_determines_the_connection(source: str, device: str
     ],
 )
 def test_a_disabled_connection_gets_accepted_events_only(given_event: HubEvent, found: str | None) -> None:
-    """A disabled connection gets only events that the service accepted before; devices cannot forge this mark."""
-    assert _find("telemetry", given_event, {}) == found
+    """A disabled connection gets only events that the service accepted earlier; devices cannot imitate these."""
+    assert _find_connection("telemetry", given_event, {}) == found
 
 
 def test_a_route_has_the_surfaces_of_its_connection() -> None:
@@ -96,7 +96,7 @@ def test_a_route_has_the_surfaces_of_its_connection() -> None:
 
 @given(st.lists(st.sampled_from(["rig-1", "other", "x", ""]), max_size=30))
 def test_cache_does_not_change_routes(devices: list[str]) -> None:
-    """For any cache size, cached routes equal those without a cache."""
+    """Routes from the cache equal routes that are computed, for any size of the cache."""
     remembered, routing.MAX_CACHED = routing.MAX_CACHED, 2
     try:
         router = ConnectionRouter(

@@ -27,7 +27,7 @@ from tests.unit.shared.telemetry.json_values import JSON
     ],
 )
 def test_a_value_has_or_contradicts_its_type(kind: str, matching: list[Any], contradicting: list[Any]) -> None:
-    """A value has its declared type or contradicts it; a missing or null value contradicts nothing."""
+    """A value either has its declared type or contradicts it; a missing or null value does not contradict it."""
     signal = SignalDefinition.model_validate({"name": "s", "pointer": "/a/0~1b", "type": kind})
     checks = build_signal_checks([signal])
     for value in (*matching, None):
@@ -49,13 +49,13 @@ def test_one_wrong_value_is_sufficient() -> None:
 
 
 def infer_one(*values: Any) -> dict[str, Any]:
-    """Return the signal that is proposed for messages with one member."""
+    """Return the signal that is proposed for messages with these values of one member."""
     [signal] = infer_signals([{"a": value} for value in values])
     return signal
 
 
 def test_each_scalar_value_is_a_signal() -> None:
-    """Each scalar value of the payload is proposed as a signal with a pointer, its share of messages, and limits."""
+    """Each scalar member is proposed as a signal with its pointer, its limits, and the share of messages with it."""
     messages: list[dict[str, Any]] = [
         {"pressure": 3.5, "motor": {"on": True, "a/b~c": "x"}, "list": [1], "none": None},
         {"pressure": 4, "count": 7, "at": "2026-01-05T08:00:00Z"},

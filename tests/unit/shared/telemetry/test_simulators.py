@@ -52,7 +52,7 @@ def _generate_values(
 
 @pytest.mark.parametrize("declared", EVERY_KIND, ids=lambda each: each["kind"])
 def test_equal_seeds_give_equal_values(declared: dict[str, Any]) -> None:
-    """Equal seeds give equal values from any tick on; random values differ between devices and seeds."""
+    """With the same seed, a simulator gives the same values from any tick on; random values differ between seeds."""
     values = _generate_values(declared, range(200))
     assert _generate_values(declared, range(100, 200)) == values[100:]
     random = {"sine", "random-walk", "uniform", "normal", "choice"}
@@ -65,7 +65,7 @@ def test_equal_seeds_give_equal_values(declared: dict[str, Any]) -> None:
 
 @given(st.integers(0, 10**9), st.sampled_from([100, 250, 999, 1000, 60_000, 7_000_000]), st.integers(1, 50))
 def test_values_are_between_min_and_max(number: int, interval: int, device: int) -> None:
-    """Without noise, values are between min and max at each tick of each device."""
+    """Without noise, the values of each device are between min and max at each tick."""
     for kind in ("sine", "ramp", "square", "random-walk", "uniform"):
         declared = {"name": "v", "kind": kind, "min": -3, "max": 5}
         declared |= {"random-walk": {"step": 2}, "uniform": {}}.get(kind, {"periodSec": 10})
@@ -84,7 +84,7 @@ def test_the_first_tick_of_a_day_is_0(number: int, interval: int) -> None:
 
 
 def test_a_sine_passes_between_min_and_max() -> None:
-    """A sine starts in the middle, first rises, and passes between min and max once per period."""
+    """A sine starts in the middle between min and max, rises first, and reaches both once per period."""
     values = _generate_values({"kind": "sine", "min": 0, "max": 10, "periodSec": 4}, range(5))
     assert values == pytest.approx([5, 10, 5, 0, 5])
 
@@ -117,7 +117,7 @@ def test_a_normal_distribution_has_mean_and_deviation() -> None:
 
 
 def test_a_choice_follows_its_weights() -> None:
-    """Values of a choice occur as often as their weights say; a value of weight 0 never occurs."""
+    """Values of a choice occur as often as their weights require; a value with weight 0 never occurs."""
     values = _generate_values({"kind": "choice", "values": ["a", "b", True], "weights": [1, 0, 3]}, range(20_000))
     assert values.count(True) / len(values) == pytest.approx(0.75, abs=0.02)
     assert "b" not in values
@@ -141,7 +141,7 @@ def test_invalid_weights_are_rejected(weights: list[float]) -> None:
     ],
 )
 def test_a_counter_grows_until_its_wrap_value(declared: dict[str, int], values: list[int]) -> None:
-    """A counter grows by its step at each tick, and restarts before it would reach its wrap value."""
+    """A counter grows by its step at each tick, and starts again before it would reach its wrap value."""
     generate = build_generator(ADAPTER.validate_python({"name": "v", "kind": "counter", **declared}), 0, 1)
     assert [generate(Tick(30 + number, 1000)) for number in range(6)] == values
 
@@ -183,7 +183,7 @@ def test_positions_are_independent_of_order(ticks: list[int]) -> None:
 
 
 def test_steps_are_standard_normal() -> None:
-    """The steps of a random walk have mean 0 and deviation 1, and do not depend on each other."""
+    """The steps of a random walk have mean 0 and standard deviation 1."""
     walk = RandomWalk(KEY)
     positions = [walk.compute_position(tick) for tick in range(50_001)]
     steps = [after - before for before, after in pairwise(positions)]
@@ -195,7 +195,7 @@ def test_steps_are_standard_normal() -> None:
 
 @given(st.floats(-1e6, 1e6), st.floats(-1000, 1000), st.floats(0.001, 1000))
 def test_reflected_value_is_within_range(value: float, low: float, span: float) -> None:
-    """A reflected value is in the range; a value in the range is unchanged."""
+    """A value outside the range is reflected into it; a value in the range is unchanged."""
     high = low + span
     assert low <= reflect_into_range(value, low, high) <= high + 1e-9 * max(1.0, abs(high))
     if low <= value <= high:
@@ -222,7 +222,7 @@ def _build_instant(seconds: float) -> datetime:
     return MOMENT + timedelta(seconds=seconds)
 
 
-async def _collect_sent(*seconds: float, of: Catalog) -> list[HubMessage]:
+async def _collect_sent_messages(*seconds: float, of: Catalog) -> list[HubMessage]:
     hub = Hub()
     simulators = Simulators(build_catalog_getter(of), hub)
     for each in seconds:
@@ -232,8 +232,8 @@ async def _collect_sent(*seconds: float, of: Catalog) -> list[HubMessage]:
 
 
 async def test_each_device_sends_a_message_per_tick() -> None:
-    """Each device sends one message per tick, with the tick's time and an id from device and tick."""
-    messages = await _collect_sent(0, 1, of=build_catalog(_build_simulator("sim", devices=2)))
+    """Each device sends one message per tick; the message has the tick's time and an id made of device and tick."""
+    messages = await _collect_sent_messages(0, 1, of=build_catalog(_build_simulator("sim", devices=2)))
     first, second = messages[-2:]
     tick = int(_build_instant(1).timestamp())
     assert first.partition_key == "sim"
@@ -251,8 +251,8 @@ async def test_each_device_sends_a_message_per_tick() -> None:
 async def test_restart_repeats_the_same_messages() -> None:
     """The message of a tick is the same in each run and after a restart."""
     of = build_catalog(_build_simulator("sim", interval=300, devices=3))
-    steady = await _collect_sent(*[number / 10 for number in range(90)], of=of)
-    restarted = await _collect_sent(8.9, of=of)
+    steady = await _collect_sent_messages(*[number / 10 for number in range(90)], of=of)
+    restarted = await _collect_sent_messages(8.9, of=of)
     assert steady[-len(restarted) :] == restarted[-len(steady) :]
     ids = [message.properties["messageId"] for message in steady]
     assert len(set(ids)) == len(ids)
@@ -260,7 +260,7 @@ async def test_restart_repeats_the_same_messages() -> None:
 
 async def test_every_tick_is_sent_once() -> None:
     """If simulators run at irregular times, each tick is still sent once."""
-    messages = await _collect_sent(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=build_catalog(_build_simulator("sim")))
+    messages = await _collect_sent_messages(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=build_catalog(_build_simulator("sim")))
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_build_instant(number) for number in range(-9, 11)]
 
@@ -268,10 +268,10 @@ async def test_every_tick_is_sent_once() -> None:
 @pytest.mark.parametrize("runs", [(0,), (-3600, 0), (3600, 0)])
 async def test_at_most_ten_seconds_are_sent_after_a_gap(runs: tuple[float, ...]) -> None:
     """After a start, a gap or a clock change, only the ticks of the last ten seconds are sent."""
-    messages = (await _collect_sent(*runs, of=build_catalog(_build_simulator("sim"))))[-10:]
+    messages = (await _collect_sent_messages(*runs, of=build_catalog(_build_simulator("sim"))))[-10:]
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_build_instant(number) for number in range(-9, 1)]
-    assert len(await _collect_sent(*runs, of=build_catalog(_build_simulator("sim")))) == 10 * len(runs)
+    assert len(await _collect_sent_messages(*runs, of=build_catalog(_build_simulator("sim")))) == 10 * len(runs)
 
 
 async def test_failed_messages_are_sent_again() -> None:
@@ -290,7 +290,7 @@ async def test_failed_messages_are_sent_again() -> None:
 async def test_only_valid_enabled_simulators_run() -> None:
     """Only enabled and valid simulators run."""
     invalid = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
-    messages = await _collect_sent(
+    messages = await _collect_sent_messages(
         0,
         of=build_catalog(
             _build_simulator("on"),
@@ -303,7 +303,7 @@ async def test_only_valid_enabled_simulators_run() -> None:
 
 
 async def test_a_catalog_change_affects_only_its_simulators() -> None:
-    """A change of the catalog affects only the changed simulators; others neither repeat nor miss ticks."""
+    """If a simulator changes in the catalog, no other simulator repeats or misses ticks."""
     current_catalog = build_catalog(_build_simulator("a"))
 
     async def return_catalog() -> Catalog:

@@ -19,7 +19,7 @@ EXACT_AS_DOUBLE = st.integers(-8_000_000_000_000_000, 2**33 * 1_000_000).map(
 )
 
 
-def _format_instant(instant: datetime, unit: timedelta) -> str:
+def _format_unix_time(instant: datetime, unit: timedelta) -> str:
     microseconds = (instant - EPOCH) // timedelta(microseconds=1)
     return f"{Decimal(microseconds) / (unit // timedelta(microseconds=1)):f}"
 
@@ -27,15 +27,15 @@ def _format_instant(instant: datetime, unit: timedelta) -> str:
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=EXACT_AS_DOUBLE)
 def test_numbers_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
-    """A timestamp that is a JSON number is exact to the microsecond from 1700 to 2242."""
-    assert parse_timestamp(parse(_format_instant(instant, unit).encode()), form) == instant
+    """From 1700 to 2242, a timestamp that is a JSON number is exact to the microsecond."""
+    assert parse_timestamp(parse(_format_unix_time(instant, unit).encode()), form) == instant
 
 
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=INSTANTS)
 def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
-    """A timestamp that is a number in a text is exact to the microsecond in the years 1 to 9999."""
-    assert parse_timestamp(_format_instant(instant, unit), form) == instant
+    """From the year 1 to 9999, a timestamp that is a number in a text is exact to the microsecond."""
+    assert parse_timestamp(_format_unix_time(instant, unit), form) == instant
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_rfc3339_accepts_text_only(value: object) -> None:
 
 @pytest.mark.parametrize("value", [253402300800, 1767600000123, 1767600000123.0, "1767600000123"])
 def test_a_time_out_of_range_is_rejected(value: object) -> None:
-    """A time outside the years 1 to 9999 is rejected, and the error suggests milliseconds."""
+    """A time outside the years 1 to 9999 is rejected, and the error suggests the format for milliseconds."""
     with pytest.raises(ValueError, match="years 1 to 9999; is the format epochMilliseconds"):
         parse_timestamp(value, SECONDS)
 
 
 @pytest.mark.parametrize("value", [-62135596801, 10**4000, -(10**4000), 1.7e300, 1e20, "9" * 20, parse(b"1" * 30)])
 def test_milliseconds_are_suggested_only_if_valid(value: object) -> None:
-    """Milliseconds are suggested only if the number is a valid time in milliseconds."""
+    """The format for milliseconds is suggested only if the number is a valid time in milliseconds."""
     with pytest.raises(ValueError, match=r"years 1 to 9999$"):
         parse_timestamp(value, SECONDS)

@@ -1,4 +1,4 @@
-"""Tests of storing events that match no connection or are invalid."""
+"""Tests of the stored form of events that are invalid or belong to no connection."""
 
 from base64 import b64decode
 from typing import Any
@@ -19,7 +19,7 @@ from tests.unit.shared.telemetry.fakes import build_event
 
 
 def test_an_object_is_stored_unchanged() -> None:
-    """An unrouted JSON object is stored unchanged; headers contain the reason and the connection that it names."""
+    """An unrouted JSON object is stored unchanged; headers contain the reason and the connection in the event."""
     impulse = build_impulse("telemetry", build_event(b"", line="3"), {"a": 1}, "no device", "rig")
     assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
     assert impulse.headers == {"line": "3", REASON: "no device", CLAIMED_BY: "rig"}
@@ -47,7 +47,7 @@ def test_the_device_is_known_if_the_event_names_it(properties: dict[str, str], d
 
 
 def test_a_large_event_is_stored_in_parts() -> None:
-    """A large event is stored in numbered parts with own ids, which together contain it."""
+    """A large event is stored in numbered parts with an id each; the parts together contain the event."""
     body = bytes(range(256)) * (2 * PART_BYTES // 256) + b"end"
     parts = list(build_unrouted_part_impulses("telemetry", build_event(body, 9), "too large", ""))
     assert [part.headers[PART] for part in parts] == ["1/3", "2/3", "3/3"]

@@ -28,7 +28,7 @@ def test_integers_beyond_64_bits_are_found(number: int) -> None:
 
 @pytest.mark.parametrize("text", [b"[1234567890123456789]", b"-123456789012345678", b'"no digits"', b""])
 def test_shorter_integers_are_not_reported(text: bytes) -> None:
-    """If no run of digits is long enough for an integer beyond 64 bits, the fast parser is used."""
+    """A text in which no run of digits is long enough for an integer beyond 64 bits is parsed by the fast parser."""
     assert not may_have_long_integers(text)
 
 
@@ -49,7 +49,7 @@ def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
 
 
 def test_other_values_are_not_copied() -> None:
-    """A value other than a long integer raises an error, because it has no JSON form."""
+    """The conversions of long integers reject any other value, because it has no JSON form."""
     for convert in (copy_long_integer, to_int):
         with pytest.raises(TypeError, match="Decimal"):
             convert(Decimal(1))
@@ -63,7 +63,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.integers(0, 4), st.sampled_from([None, 2]))
 def test_the_result_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
-    """For any number of sliced levels and any white space, the result equals that of the standard library."""
+    """For any number of levels that are sliced, and any white space, the result equals that of the standard library."""
     text = json.dumps(value, indent=indent)
     assert loads_in_slices(text, levels) == value
     with pytest.MonkeyPatch.context() as patch:
@@ -90,14 +90,14 @@ def test_members_parsed_together_equal_the_standard_library(rows: list[object], 
     "text", ["[[1],[2],[3", "[[1],[2],[3]", "[[1],[2],[3],]", "[[1],,[2]]", '[["],["]', "[[1],[2]] x"]
 )
 def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error in a JSON text is reported, even if earlier slices were parsed."""
+    """An error in the last part of a JSON text is reported, although earlier slices were parsed without error."""
     monkeypatch.setattr(large_json, "_SLICE", 2)
     with pytest.raises(ValueError, match="line 1"):
         loads_in_slices(text, 1)
 
 
 def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Integers of any length, and numbers beyond doubles, equal those of the standard library."""
+    """Integers of any length and numbers beyond the range of doubles are parsed as in the standard library."""
     monkeypatch.setattr(large_json, "_SLICE", 2)
     for number in (
         "1234567890123456789",

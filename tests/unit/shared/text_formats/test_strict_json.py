@@ -137,7 +137,7 @@ def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
     "body", [b"", b"[", b"{}", b"[1,2]", b"[1,2}", b"[1,,1e400]", b"\xff", b"[" + b"[]," * 100_001 + b"1e400]"]
 )
 def test_other_errors_belong_to_no_element(body: bytes) -> None:
-    """A syntax error has line and column; an error about the whole text belongs to no element."""
+    """For a syntax error, or an error about the whole text, no array element is named."""
     assert strict_json.find_invalid_element(body) is None
 
 

@@ -42,7 +42,7 @@ def test_ordinary_names_are_accepted(name: str) -> None:
     ],
 )
 def test_look_alike_forms_are_rejected(name: str, rule: str) -> None:
-    """Invisible characters, outer blanks and decomposed letters are rejected with the rule."""
+    """A name with invisible characters, outer blanks or decomposed letters is rejected with the rule that it breaks."""
     message = find_name_error(name)
     assert message is not None
     assert rule in message
@@ -69,11 +69,11 @@ def test_an_accepted_name_is_displayed_unchanged(name: str) -> None:
     ],
 )
 def test_scripts_are_found(text: str, scripts: list[str]) -> None:
-    """The scripts of a text's letters and digits are found; ASCII digits and punctuation have none."""
+    """The scripts of the letters and digits in a text are listed; ASCII digits and punctuation have no script."""
     assert find_scripts(text) == scripts
 
 
 def test_ids_that_differ_in_form_only_share_a_key() -> None:
-    """Ids that differ only in letter case, width or compatibility forms have the same key."""
+    """Ids that differ only in letter case, width or compatibility forms have the same key for comparison."""
     assert len({to_identity_key(text) for text in ("Admin", "admin", "\uff21dmin", "\uff41DMIN")}) == 1
     assert to_identity_key("\u0430dmin") != to_identity_key("admin")

@@ -32,7 +32,7 @@ def test_valid_uris_are_accepted(uri: str) -> None:
     ],
 )
 def test_other_uris_are_rejected(uri: str) -> None:
-    """Another scheme, a user name, a fragment, remote http or an unusual spelling is rejected with a rule."""
+    """Another scheme, a user name, a fragment, remote http or an unusual spelling is rejected with the broken rule."""
     fault = find_redirect_fault(uri)
     assert fault is not None
     assert fault.startswith("must")

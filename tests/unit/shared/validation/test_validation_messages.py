@@ -53,6 +53,6 @@ def test_an_unknown_right_names_the_nearest_one(value: object, rule: str) -> Non
 
 
 def test_the_length_of_a_text_counts_characters() -> None:
-    """The message about a text of wrong length counts characters."""
+    """The message about a text that is too short or too long counts characters."""
     message = "Value should have at most 64 items after validation, not 65"
     assert reword_pydantic_error("too_long", message, "x" * 65) == "must have at most 64 characters"

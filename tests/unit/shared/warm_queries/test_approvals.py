@@ -1,4 +1,4 @@
-"""Tests of entity tags of warm query definitions, and of the catalog changes of a decision."""
+"""Tests of the ETags of stored warm queries, and of the catalog changes that a decision makes."""
 
 import json
 from dataclasses import replace
@@ -31,7 +31,7 @@ DEFINITION: dict[str, Any] = {
 
 
 def build_stored_query(**changes: Any) -> CatalogEntry[WarmQuery]:
-    """Return a stored query with changes."""
+    """Return a stored query whose definition has these changes."""
     return CatalogEntry(WarmQuery.model_validate({**DEFINITION, **changes}), AT, AT, "editor@x")
 
 
@@ -68,13 +68,13 @@ def test_tag_depends_on_stored_state_only() -> None:
 
 
 class NewerQuery(WarmQuery):
-    """Query model of a later release."""
+    """Query model of a later release, which has a new member."""
 
     added: str = "something"
 
 
 def test_new_model_members_do_not_change_tag() -> None:
-    """Members that the stored definition lacks are ignored, so that two releases compute the same ETag."""
+    """A new model member without a stored value is ignored, so that two releases compute the same ETag."""
     newer = NewerQuery.model_validate(DEFINITION)
     assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(build_stored_query())
     assert compute_etag(CatalogEntry(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")) != compute_etag(
@@ -93,7 +93,7 @@ SIGNED = SignedChange(DecisionSignature("bob", "Bob", "approval", "seen", AT, ("
 
 
 def test_a_signature_contains_the_hash_of_the_text() -> None:
-    """A signature contains the hash of the query's text, which links it to this text."""
+    """A signature contains the hash of the query's text, so that it is valid for this text only."""
     signature = build_signature(SIGNED, ITEM, AT + timedelta(seconds=1))
     assert signature is not None
     assert (signature.user_id, signature.printed_name, signature.meaning) == ("bob", "Bob", "approval")
@@ -111,7 +111,7 @@ def test_a_decision_is_not_an_edit() -> None:
 
 
 def test_a_retry_has_the_same_event_unless_the_query_changed() -> None:
-    """A retry with an Idempotency-Key gives the same event, unless the query was edited."""
+    """A retry with the same Idempotency-Key gives the same audit event, unless the query was edited in between."""
     edited = replace(ITEM, updated_at=AT + timedelta(microseconds=1))
     assert derive_event_id("a", ITEM) == derive_event_id("a", replace(ITEM))
     assert derive_event_id("a", ITEM).startswith(SIGNED_EVENT)

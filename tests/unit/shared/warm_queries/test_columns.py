@@ -14,7 +14,7 @@ COLUMNS = (Column("n", "long"),)
 
 
 class Engine:
-    """Fake query engine whose replies a test can delay."""
+    """Fake query engine whose replies the test can delay."""
 
     def __init__(self) -> None:
         self.awake = asyncio.Event()
@@ -23,7 +23,7 @@ class Engine:
         self.request_count = 0
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return a query's columns, after the test's delay."""
+        """Return a query's columns when the test allows it."""
         self.request_count += 1
         await self.awake.wait()
         if self.rejects:
@@ -37,12 +37,12 @@ class Engine:
 
 
 def build_query(kql: str) -> WarmQuery:
-    """Return a query."""
+    """Return a query with this KQL text."""
     return WarmQuery(lookup="q", name="Q", surface="s", kql=kql)
 
 
 async def test_columns_are_requested_once() -> None:
-    """Columns are cached after the first request; for a rejected query, ``find`` returns None."""
+    """Columns are cached after the first request; for a query that the engine rejects, ``find`` returns None."""
     engine = Engine()
     engine.awake.set()
     columns = QueryColumns(engine)
@@ -65,7 +65,7 @@ async def test_approximate_functions_are_cached_with_the_columns() -> None:
 
 
 async def test_wait_for_unresponsive_engine_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the engine is slow, only the first caller waits, for a limited time, and one request is sent."""
+    """If the engine is slow, only one request is sent, and only the first caller waits for it, for a limited time."""
     monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
     engine = Engine()
     columns = QueryColumns(engine)
@@ -94,7 +94,7 @@ async def test_cache_holds_all_queries_of_a_list() -> None:
 
 
 async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long list returns cached columns at once; missing ones are requested later, some at a time."""
+    """For a long list, cached columns are returned at once; the others are requested later, a few at a time."""
     monkeypatch.setattr(module, "MAX_AWAITED", 10)
     engine = Engine()
     columns = QueryColumns(engine)
@@ -126,7 +126,7 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
 
 
 async def test_rejected_queries_of_lists_are_not_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the engine rejected a query, it is not requested again for some time, unless it is saved."""
+    """A query that the engine rejected is not requested again for some time, unless the query is saved."""
     engine = Engine()
     engine.awake.set()
     engine.rejects = True

@@ -1,4 +1,4 @@
-"""Tests of changing queries with If-Match, with the real catalog and audit log."""
+"""Tests of changing warm queries with If-Match, with the real catalog and audit log."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -47,7 +47,7 @@ class Engine:
 
 @dataclass
 class Processes:
-    """Services of two processes with the stores of one workspace."""
+    """Query services of two processes that use the stores of one workspace."""
 
     plants: list[Plant]
     services: list[QueryDefinitions]
@@ -60,7 +60,7 @@ class Processes:
 
 @pytest.fixture
 async def processes(tmp_path: Path) -> AsyncIterator[Processes]:
-    """Return the services after a document was applied."""
+    """Provide the services of two processes, after a workspace document was applied."""
     async with AsyncExitStack() as stack:
         plants = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
         await plants[0].service.apply(load_document(PLANT, "w.yaml"), "apply")
@@ -69,23 +69,23 @@ async def processes(tmp_path: Path) -> AsyncIterator[Processes]:
 
 @pytest.fixture
 def queries(processes: Processes) -> QueryDefinitions:
-    """Return the service of the first process."""
+    """Return the query service of the first process."""
     return processes.services[0]
 
 
 def build_member(name: str) -> Principal:
-    """Return a caller who is this member."""
+    """Return a member with this name as the caller of the API."""
     return Principal(name, name, name, frozenset(), CredentialKind.JWT, "", None)
 
 
 def make_query(kql: str = "Telemetry | count", lookup: str = "mine", **more: Any) -> WarmQuery:
-    """Return a query definition."""
+    """Return the definition of a warm query."""
     definition = {"lookup": lookup, "name": lookup.title(), "surface": "cooling", "kql": kql, **more}
     return WarmQuery.model_validate(definition)
 
 
 def build_condition(*stored: CatalogEntry[WarmQuery] | str) -> Condition:
-    """Return an If-Match condition with the ETags of these definitions."""
+    """Return an If-Match condition with these ETags, or with the ETags of these stored queries."""
     return condition_from_headers(
         ", ".join(each if isinstance(each, str) else compute_etag(each) for each in stored), None
     )
@@ -122,7 +122,7 @@ async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries
 
 
 async def test_a_star_cannot_create_or_replace(queries: QueryDefinitions) -> None:
-    """``If-Match: *`` cannot create a query; ``If-None-Match: *`` cannot replace one."""
+    """``If-Match: *`` cannot create a missing query, and ``If-None-Match: *`` cannot replace an existing one."""
     assert (
         await get_error_code(queries.put(build_member("a"), make_query(), build_condition("*")))
         == "PRECONDITION_FAILED"
@@ -147,7 +147,7 @@ async def test_a_star_cannot_create_or_replace(queries: QueryDefinitions) -> Non
 
 
 async def test_repeated_put_changes_etag(queries: QueryDefinitions) -> None:
-    """Storing the same text again gives a new ETag, because editor, time and approval can change."""
+    """Storing a query with the same text gives a new ETag, because editor, time and approval can change."""
     first, _ = await queries.put(build_member("a"), make_query())
     second, _ = await queries.put(build_member("a"), make_query())
     assert second.value == first.value
@@ -156,7 +156,7 @@ async def test_repeated_put_changes_etag(queries: QueryDefinitions) -> None:
 
 
 async def test_only_first_approval_changes_etag(processes: Processes, queries: QueryDefinitions) -> None:
-    """An approval gives a new ETag; approving again with it changes nothing."""
+    """The first approval of a query gives it a new ETag; a further approval changes nothing."""
     draft, _ = await queries.put(build_member("a"), make_query())
     approved = await queries.approve(ADMIN, "mine", build_condition(draft))
     assert compute_etag(approved) != compute_etag(draft)
@@ -167,7 +167,7 @@ async def test_only_first_approval_changes_etag(processes: Processes, queries: Q
 
 
 async def test_approval_can_be_retried_after_lost_reply(processes: Processes, queries: QueryDefinitions) -> None:
-    """An approval can be repeated with the old ETag by the same approver for the same text."""
+    """The approver can repeat an approval with the ETag from before it, until the query's text changes."""
     draft, _ = await queries.put(build_member("a"), make_query())
     approved = await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
     assert await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True) == approved
@@ -180,7 +180,7 @@ async def test_approval_can_be_retried_after_lost_reply(processes: Processes, qu
 
 
 async def test_condition_is_checked_last(queries: QueryDefinitions) -> None:
-    """An approval by the last editor, or a name conflict, is reported before an unmet condition."""
+    """If the approver is the last editor, or a name is in use, this is reported before an unmet condition."""
     await queries.put(build_member("a"), make_query())
     stale = build_condition('"x"')
     assert await get_error_code(queries.approve("A", "mine", stale)) == "MAKER_CHECKER_VIOLATION"
@@ -193,7 +193,7 @@ async def test_condition_is_checked_last(queries: QueryDefinitions) -> None:
 
 
 async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Processes) -> None:
-    """A stored draft that reads data outside the workspace cannot be approved; the error has the position."""
+    """A stored draft that reads data outside the workspace cannot be approved; the error has the line."""
     [queries, _] = processes.services
     definition = to_definition(make_query('Telemetry\n| union cluster("x").database("y").T'))
     change = ItemChange(ItemKind.WARM_QUERY, "mine", None, definition)
@@ -205,7 +205,7 @@ async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Proc
 
 
 async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
-    """If several processes edit with the same ETag at once, exactly one edit is stored."""
+    """If several processes edit a query with the same ETag at once, exactly one edit is stored."""
     start, _ = await processes.services[0].put(build_member("a"), make_query())
     edits = [
         processes.services[number % 2].put(
@@ -237,7 +237,7 @@ async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Pro
 
 
 async def test_concurrent_edit_and_approval_exclude_each_other(processes: Processes) -> None:
-    """If an edit and an approval are concurrent, one fails, so that only the text that was read is approved."""
+    """If an edit and an approval arrive at once, one of them fails, so that no unread text is approved."""
     editor, approver = processes.services
     for number in range(10):
         seen, _ = await editor.put(build_member("a"), make_query())
@@ -252,7 +252,7 @@ async def test_concurrent_edit_and_approval_exclude_each_other(processes: Proces
 
 
 async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
-    """A PUT returns the ETag of its own edit, so that a later edit with it overwrites no other edit."""
+    """A PUT returns the ETag of its own edit, so that a later edit with this ETag overwrites no other edit."""
     services = processes.services
     edits = [
         services[number % 2].put(build_member(f"e{number}"), make_query(f"Telemetry | take {number}"))
@@ -270,7 +270,7 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
 
 
 async def test_apply_changes_etag_of_changed_query(processes: Processes, queries: QueryDefinitions) -> None:
-    """Applying a document changes the ETags only of queries that it changes."""
+    """Applying a workspace document changes the ETags of only those queries that it changes."""
     draft = await queries.approve(ADMIN, "q2")
     await processes.plants[1].service.apply(load_document(PLANT, "w.yaml"), "apply")
     assert await queries.approve("other@x", "q2", build_condition(draft)) == draft

@@ -30,7 +30,7 @@ class Client:
 
 
 async def run_query() -> None:
-    """Run a query that ends only when it is cancelled."""
+    """Run a query that never returns and can only be cancelled."""
     with cancel_at_disconnect():
         await asyncio.Event().wait()
 
@@ -57,7 +57,7 @@ async def test_a_disconnect_during_a_query_cancels_the_request() -> None:
 
 
 async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
-    """If the client disconnects after the query, the request continues, so that no write is incomplete."""
+    """If the client disconnects after the query has ended, the request continues, so that a write is completed."""
     client = Client()
 
     async def process_request() -> str:
@@ -73,7 +73,7 @@ async def test_a_disconnect_after_a_query_does_not_cancel_the_request() -> None:
 
 
 async def test_a_shared_task_does_not_end_with_a_client() -> None:
-    """If several requests await a query, it continues after one of their clients disconnects."""
+    """If several requests wait for one query, it continues after one of their clients disconnects."""
     client, gate = Client(), asyncio.Event()
 
     async def run_shared() -> str:
@@ -96,7 +96,7 @@ async def test_a_shared_task_does_not_end_with_a_client() -> None:
 
 
 async def test_queries_without_a_watched_client_are_not_cancelled() -> None:
-    """Outside of requests to the local host, a disconnect does not cancel queries."""
+    """Outside of a request that watches its client, queries are never cancelled by a disconnect."""
     before = asyncio.all_tasks()
     with cancel_at_disconnect():
         assert asyncio.all_tasks() == before

@@ -18,7 +18,7 @@ DOWN = WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
 
 
 class Columns:
-    """Fake source of columns that takes a second per query and rejects some queries."""
+    """Fake source of query columns that takes a second per query and rejects some queries."""
 
     def __init__(self, time: VirtualTime, **errors: WorkspaceError) -> None:
         self.time = time
@@ -29,7 +29,7 @@ class Columns:
         """Do nothing, because this fake needs no reservation."""
 
     async def resolve(self, query: WarmQuery) -> tuple[()]:
-        """Return no columns, or raise the error of a query."""
+        """Return no columns, or raise the error that the test has set for the query."""
         self.time.advance(1)
         self.resolved.append(query.lookup)
         await asyncio.sleep(0)
@@ -39,12 +39,12 @@ class Columns:
 
 
 async def check_queries(columns: Columns, **options: object) -> WorkspaceError | None:
-    """Validate the queries of the document."""
+    """Validate the queries of the test's workspace document, and return the error if there is one."""
     return await check_document_queries(DOCUMENT, columns, runtime=columns.time.runtime, **options)  # type: ignore[arg-type]
 
 
 async def test_valid_queries_have_no_error() -> None:
-    """The check validates all queries or only the given ones; valid queries have no error."""
+    """All queries of the document, or only those that are listed, are validated; for valid ones, the result is None."""
     columns = Columns(VirtualTime())
     assert await check_queries(columns) is None
     assert sorted(columns.resolved) == ["q1", "q2"]
@@ -54,7 +54,7 @@ async def test_valid_queries_have_no_error() -> None:
 
 
 async def test_a_rejected_query_is_reported_at_its_text() -> None:
-    """The error for a rejected query has its field and line in the workspace document."""
+    """The error about a rejected query contains the query's field and its line in the workspace document."""
     with pytest.raises(DocumentError) as raised:
         await check_queries(Columns(VirtualTime(), q2=INVALID))
     [problem] = raised.value.problems
@@ -63,12 +63,12 @@ async def test_a_rejected_query_is_reported_at_its_text() -> None:
 
 
 async def test_an_unresponsive_engine_is_a_separate_error() -> None:
-    """If the engine does not respond, a separate error is raised; the caller decides whether to apply."""
+    """If the engine does not respond, the check returns its error, so that the caller can apply the document anyway."""
     assert await check_queries(Columns(VirtualTime(), q1=DOWN)) is DOWN
 
 
 async def test_a_slow_engine_stops_the_check() -> None:
-    """If the engine is slow, the check stops with an error that says how many queries were validated."""
+    """If the engine is slow, the check stops with an error that contains the number of validated queries."""
     error = await check_queries(Columns(VirtualTime()), seconds=1)
     assert error is not None
     assert (error.kind, "validated 1 of 2" in error.detail) == (Kind.TIMEOUT, True)

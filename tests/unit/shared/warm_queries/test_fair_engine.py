@@ -15,7 +15,7 @@ RESULT = EngineResult((), [], 0.0)
 
 
 class GatedEngine:
-    """Fake engine whose queries run until the test opens its gate."""
+    """Fake query engine whose queries run until the test opens its gate."""
 
     def __init__(self) -> None:
         self.started: list[str] = []
@@ -23,7 +23,7 @@ class GatedEngine:
         self.calls: list[str] = []
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Wait for the gate."""
+        """Wait until the test opens the gate, then return a result."""
         self.started.append(query.text)
         await self.gate.wait()
         return RESULT
@@ -38,20 +38,20 @@ class GatedEngine:
 
 
 def start_query(fair: FairEngine, member: str, text: str = "", seconds: int = 60) -> asyncio.Task[EngineResult]:
-    """Start a query in a member's request; by default, its text is the member's id."""
+    """Start a query in a request of this member; by default, the text of the query is the member's id."""
     with act_as(replace(ANONYMOUS, member_id=member)):
         query = replace(QUERY, text=text or member, timeout_seconds=seconds)
         return asyncio.create_task(fair.execute(query))
 
 
 async def run_ready_tasks() -> None:
-    """Run all tasks until each of them waits."""
+    """Run the event loop until every task waits."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
-    """A principal runs at most a number of queries, so that another principal's query starts at once."""
+    """The number of running queries per principal is limited, so that another principal's query starts at once."""
     engine = GatedEngine()
     fair = FairEngine(engine, 2)
     many = [start_query(fair, "many") for _ in range(40)]
@@ -64,7 +64,7 @@ async def test_a_principal_with_many_queries_does_not_delay_another() -> None:
 
 
 async def test_waiting_queries_run_in_the_order_of_their_arrival() -> None:
-    """A principal's waiting queries start in the order of arrival; a cancelled one leaves the queue."""
+    """A principal's waiting queries start in the order of their arrival; a cancelled query leaves the queue."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     queries = [start_query(fair, "many", text) for text in ("first", "cancelled", "second", "third")]
@@ -89,7 +89,7 @@ async def test_a_cancelled_query_frees_its_place() -> None:
 
 
 async def test_a_query_that_waits_too_long_is_throttled() -> None:
-    """A query that waits too long is rejected with THROTTLED and never reaches the engine."""
+    """A query that waits too long is rejected with THROTTLED and is never sent to the engine."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     running = start_query(fair, "many", seconds=0)
@@ -105,7 +105,7 @@ async def test_a_query_that_waits_too_long_is_throttled() -> None:
 
 
 async def test_queries_outside_of_requests_are_not_limited() -> None:
-    """Queries without a caller, such as those of alert rules, start at once."""
+    """Queries that no caller requested, such as those of alert rules, are not limited and start at once."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)
     queries = [asyncio.create_task(fair.execute(QUERY)) for _ in range(3)]
@@ -116,7 +116,7 @@ async def test_queries_outside_of_requests_are_not_limited() -> None:
 
 
 async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
-    """When a principal has no queries, nothing about the principal is stored, so that memory does not grow."""
+    """When all queries of a principal have ended, nothing is stored about it, so that memory does not grow."""
     engine = GatedEngine()
     engine.gate.set()
     fair = FairEngine(engine, 1)

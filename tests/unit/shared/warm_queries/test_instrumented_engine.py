@@ -14,7 +14,7 @@ QUERY = EngineQuery("Telemetry", {}, 10, 5)
 
 
 class Engine:
-    """Fake engine whose queries take two seconds, or raise the test's error."""
+    """Fake query engine whose queries take two seconds, or raise the error that the test has set."""
 
     def __init__(self, time: VirtualTime) -> None:
         self.time = time

@@ -43,7 +43,7 @@ def test_brackets_in_text_do_not_count_as_levels() -> None:
 
 
 def test_cells_are_converted_by_their_type() -> None:
-    """Times have six digits, numbers that are not finite are null, and rows equal the values by column."""
+    """Times get six digits, numbers that are not finite become null, and values by column equal those by row."""
     columns = tuple(Column(kind, kind) for kind in ("datetime", "real", "bool", "dynamic", "string", "long"))
     rows: list[list[Any]] = [
         ["2026-01-05T08:00:00.1234567Z", "NaN", 1, '{"a":[1]}', "x", 2**62],

@@ -34,13 +34,13 @@ class Engine:
 
 
 def build_query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
-    """Return a stored query."""
+    """Return a stored query with this lookup."""
     definition = {"lookup": lookup, "name": lookup.title(), "surface": "s", "kql": "Telemetry | count", **more}
     return CatalogEntry(WarmQuery.model_validate(definition), now(), now(), "editor@x")
 
 
 def build_service(engine: Engine) -> WarmQueries:
-    """Return the service with three queries."""
+    """Return a query service with two approved queries, a draft, and a query that reads other data."""
     parameters = [{"name": "device", "type": "string", "default": ""}, {"name": "n", "type": "long"}]
     queries = {
         "plain": build_query("plain", approval=APPROVAL, apiPath="area/plain"),
@@ -64,7 +64,7 @@ async def execute_query(engine: Engine, lookup: str, arguments: Mapping[str, Any
 
 
 async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> WorkspaceError:
-    """Return the error of an execution, which must not reach the engine."""
+    """Execute a query that is rejected before it reaches the engine, and return the error."""
     engine = Engine(ROWS)
     with pytest.raises(WorkspaceError) as refused:
         await execute_query(engine, lookup, arguments)
@@ -74,7 +74,7 @@ async def get_error(lookup: str, arguments: Mapping[str, Any] | None = None) -> 
 
 @pytest.mark.parametrize("lookup", ["plain", "area/plain"])
 async def test_query_is_found_by_lookup_and_api_path(lookup: str) -> None:
-    """A query has the same result by lookup (id in URLs) and by API path, with its approval."""
+    """A query can be executed by its lookup or by its API path, with the same result, which contains the approval."""
     run = await execute_query(Engine(ROWS), lookup)
     assert (run.query, run.truncated, len(run.rows)) == ("Plain", False, 5)
     assert run.rows[1] == {"t": "2026-01-01T00:00:01.000000Z", "v": 1.0}
@@ -94,7 +94,7 @@ async def test_draft_cannot_be_executed() -> None:
     assert (error.kind, error.code) == (Kind.FORBIDDEN, "QUERY_NOT_APPROVED")
 
 
-async def test_additional_row_sets_truncated() -> None:
+async def test_one_more_row_shows_that_a_result_is_truncated() -> None:
     """The service requests one row more than the limit, to know whether the result is truncated."""
     engine = Engine(ROWS)
     run = await execute_query(engine, "plain", limit=4)
@@ -103,7 +103,7 @@ async def test_additional_row_sets_truncated() -> None:
 
 
 async def test_time_range_is_bound_as_parameters() -> None:
-    """The start and end of a timeRange are bound parameters of a filter before the query."""
+    """The start and end of a timeRange are sent as parameters of a filter that precedes the query."""
     engine = Engine(ROWS)
     run = await execute_query(engine, "plain", time_range=timedelta(hours=2))
     [requests] = engine.requests
@@ -114,7 +114,7 @@ async def test_time_range_is_bound_as_parameters() -> None:
 
 
 async def test_declared_parameters_are_bound_as_literals() -> None:
-    """Each declared parameter is sent as a literal, from the caller or the default, and never as query text."""
+    """Each declared parameter is sent as a literal with the caller's value or the default, never as query text."""
     engine = Engine(ROWS)
     hostile = 'x" or true | project Payload //'
     await execute_query(engine, "typed", {"n": "42", "device": hostile})
@@ -131,7 +131,7 @@ async def test_all_invalid_parameters_are_listed() -> None:
 
 
 async def test_result_is_cached_within_cache_seconds() -> None:
-    """Within ``cacheSeconds``, a call with equal arguments returns the cached result."""
+    """For the duration ``cacheSeconds``, a call with equal arguments returns the cached result."""
     engine = Engine(ROWS)
     queries = {
         "kept": build_query("kept", approval=APPROVAL, cacheSeconds=60, parameters=[{"name": "n", "type": "long"}]),
@@ -155,7 +155,7 @@ async def test_result_is_cached_within_cache_seconds() -> None:
 
 @pytest.mark.parametrize("first_by_column", [False, True])
 async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:  # noqa: FBT001  a case
-    """A cached result serves rows and values by column, so that the engine runs the query once."""
+    """A cached result can be returned both as rows and as values by column, so that the query runs only once."""
     engine = Engine(ROWS)
     queries = {"kept": build_query("kept", approval=APPROVAL, cacheSeconds=60)}
 
@@ -173,7 +173,7 @@ async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:
 
 
 async def test_changed_query_does_not_return_cached_result() -> None:
-    """A cached result is valid only for the approved version of the query."""
+    """A cached result is returned only for the version of the query that was approved when it was cached."""
     engine = Engine(ROWS)
     queries = {"kept": build_query("kept", approval=APPROVAL, cacheSeconds=60)}
 
@@ -206,7 +206,7 @@ def build_result(rows: int, *, by_column: bool = False) -> QueryResult:
 
 
 def test_a_result_expires() -> None:
-    """A result is cached until it is older than its query's cache time."""
+    """A result is cached until it is older than the cache time of its query."""
     cache = ResultCache()
     cache.store("a", build_result(1))
     assert cache.find("a", HOUR, AT + HOUR) is not None
@@ -216,7 +216,7 @@ def test_a_result_expires() -> None:
 
 @pytest.mark.parametrize("by_column", [False, True])
 def test_the_least_recently_used_results_are_evicted(by_column: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001  a case
-    """The cache is limited in rows; larger results are not cached."""
+    """The cache has a maximum number of rows; a result with more rows is not cached."""
     monkeypatch.setattr("shared.warm_queries.service.MAX_ROWS", 10)
     cache = ResultCache()
     for key in ("a", "b"):

@@ -24,7 +24,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.mark.parametrize("value", ["2026-03-01T00:00:00Z", "2026-03-01T01:00:00+01:00", "1772323200000", 1772323200000])
 def test_a_time_is_rfc_3339_or_milliseconds(value: Any) -> None:
-    """RFC 3339 text, digits, and milliseconds since 1970 give the same time."""
+    """A time can be RFC 3339 text, a text of digits, or a number; the latter are milliseconds since 1970."""
     assert parse_time(value) == NOW
 
 
@@ -39,7 +39,7 @@ def test_milliseconds_are_exact(milliseconds: int) -> None:
     "value", ["", "yesterday", "2026-03-01", "-1", "1e3", "253402300800000", -1, 0.5, True, [], {}, "\u0661"]
 )
 def test_other_values_are_not_times(value: Any) -> None:
-    """A value that is not a time is rejected with both accepted forms."""
+    """A value that is not a time is rejected, and the error names both accepted forms."""
     with pytest.raises(ValueError, match="RFC 3339 time or milliseconds"):
         parse_time(value)
 
@@ -61,7 +61,7 @@ def test_a_time_range_spans_at_most_366_days() -> None:
 
 
 def test_contradictions_are_rejected() -> None:
-    """``timeRange`` with other parameters, ``to`` without an earlier ``from``, or over 366 days is rejected."""
+    """Other parameters with ``timeRange``, ``to`` without an earlier ``from``, and over 366 days are rejected."""
     assert list_fields(HOUR, NOW, None) == ["timeRange"]
     assert list_fields(HOUR, None, NOW) == ["timeRange", "to"]
     assert list_fields(None, None, NOW) == ["to"]
@@ -73,7 +73,7 @@ def test_contradictions_are_rejected() -> None:
 
 
 def test_a_duration_includes_both_ends() -> None:
-    """A duration includes both ends of its range; two times exclude the end."""
+    """A range by duration includes both ends; a range between two times excludes its end."""
     assert build_time_condition("T", HOUR) == "T between (_oi_from .. _oi_to)"
     assert build_time_condition("T", TimeInterval(NOW, NOW + HOUR)) == "T >= _oi_from and T < _oi_to"
     assert build_time_condition("T", TimeInterval(NOW)) == "T >= _oi_from"
@@ -84,7 +84,7 @@ def test_a_duration_includes_both_ends() -> None:
 
 
 def test_fixed_ranges_can_be_cached() -> None:
-    """A range of fixed times can be cached, a duration cannot; errors name the parameter that was sent."""
+    """The result of a fixed range can be cached, that of a duration cannot; errors name the parameter that was sent."""
     assert (is_fixed_time_range(None), is_fixed_time_range(TimeInterval(NOW)), is_fixed_time_range(HOUR)) == (
         True,
         True,

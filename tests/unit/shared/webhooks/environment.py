@@ -32,12 +32,12 @@ type Answer = Callable[[OutboundRequest], Awaitable[OutboundReply]]
 
 
 def build_reply(status: int, body: bytes = b"") -> OutboundReply:
-    """Build a webhook endpoint's reply to a delivery."""
+    """Build the reply of a webhook endpoint to a delivery."""
     return OutboundReply(status, {}, body)
 
 
 async def reply_with_failure(request: OutboundRequest) -> OutboundReply:
-    """Reply to a delivery as a failing endpoint does."""
+    """Reply to a delivery with status 500, like a failing endpoint."""
     del request
     return build_reply(500, b"broken \x00\xff")
 
@@ -51,7 +51,7 @@ class ScriptedHttp:
         self.answer: Answer = self.accept
 
     async def accept(self, request: OutboundRequest) -> OutboundReply:
-        """Reply to a delivery as an endpoint that accepts it does."""
+        """Reply to a delivery with a success, like an endpoint that accepts it."""
         del request
         return build_reply(204)
 
@@ -68,11 +68,11 @@ class ScriptedHttp:
         return await self.answer(request)
 
     async def close(self) -> None:
-        """Do nothing: this fake client has no connections."""
+        """Do nothing, because this fake client has no connections."""
 
 
 class RecordingLog:
-    """Audit log that records events."""
+    """Fake audit log that records events."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -90,7 +90,7 @@ class WebhookParts:
 
     Args:
         path: the SQLite file.
-        time: the clock; processes over the same file share it.
+        time: the clock. Processes that use the same file share it.
     """
 
     def __init__(self, path: Path, time: VirtualTime) -> None:
@@ -123,11 +123,11 @@ class WebhookParts:
         return made.endpoint
 
     async def publish(self, key: str = "k1", **changes: Any) -> None:
-        """Publish the event of a completed download."""
+        """Publish the webhook event of a completed download."""
         event = WebhookEvent(key, DOWNLOAD, self.time.now, {"downloadId": key, "status": "completed"})
         await self.outbox.publish([replace(event, **changes)])
 
-    async def work(self) -> None:
+    async def send_due_deliveries(self) -> None:
         """Send all due deliveries, but do not wait for retries that are due later."""
         self.worker.wake()
         for _ in range(1_000):
@@ -138,17 +138,17 @@ class WebhookParts:
         raise AssertionError("the worker did not end")
 
     async def wait_until(self, probe: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until a function returns True."""
+        """Wait until an asynchronous function returns True."""
         for _ in range(2_000):
             if await probe():
                 return
             await asyncio.sleep(0.001)
         raise AssertionError("the probe never returned True")
 
-    async def work_after(self, **span: float) -> None:
+    async def send_due_deliveries_after(self, **span: float) -> None:
         """Advance the clock and send all due deliveries."""
         self.time.advance(timedelta(**span).total_seconds())
-        await self.work()
+        await self.send_due_deliveries()
 
     async def list_all(self, endpoint: WebhookEndpoint) -> list[Delivery]:
         """Return the deliveries of an endpoint, newest first."""
@@ -162,7 +162,7 @@ class WebhookParts:
 
 @asynccontextmanager
 async def open_webhooks(path: Path, time: VirtualTime | None = None) -> AsyncIterator[WebhookParts]:
-    """Open the webhook services over a file."""
+    """Open the webhook services over a SQLite file."""
     parts = WebhookParts(path, time or VirtualTime())
     try:
         yield parts

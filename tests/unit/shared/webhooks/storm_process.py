@@ -114,7 +114,7 @@ class StormParts:
 
 @asynccontextmanager
 async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> AsyncIterator[StormParts]:
-    """Open alerts and webhooks over a folder."""
+    """Open alerts and webhooks over the SQLite files in a folder."""
     parts = StormParts(folder, ChangingValues(devices, period))
     try:
         yield parts
@@ -125,7 +125,7 @@ async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> Asy
 
 
 async def main(folder: Path, devices: int, period: float, mode: str) -> None:
-    """Evaluate and send until the process is killed or, with ``drain``, until all deliveries have ended."""
+    """Evaluate the rule and send events until the process is killed or, with ``drain``, until no delivery waits."""
     for module, name, value in SHORT_TIMES:
         setattr(module, name, value)
     values = ChangingValues(devices, period)

@@ -14,7 +14,7 @@ ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=STA
 
 
 def test_the_url_is_described_without_its_secret() -> None:
-    """The audit event has the URL's origin and hash only, because the path may be secret."""
+    """The audit event contains only the origin and a hash of the URL, because the path may be secret."""
     described = describe_for_audit(ENDPOINT)
     assert "path-with-secret" not in str(described)
     assert (described["urlOrigin"], described["urlSha256"]) == (
@@ -24,7 +24,7 @@ def test_the_url_is_described_without_its_secret() -> None:
 
 
 def test_an_address_that_is_no_longer_allowed_is_omitted() -> None:
-    """If the stored URL breaks a newer rule, the endpoint can be changed, and the event omits the URL."""
+    """If the stored URL breaks a newer rule, the endpoint can be changed; the audit event does not contain the URL."""
     described = describe_for_audit(ENDPOINT.model_copy(update={"url": "ftp://hooks.example/"}))
     assert not {"url", "urlOrigin"} & described.keys()
 
@@ -38,7 +38,7 @@ def test_an_address_that_is_no_longer_allowed_is_omitted() -> None:
     ],
 )
 def test_an_event_has_the_states_that_exist(before: Any, after: Any, states: set[str]) -> None:
-    """A new endpoint's event has no state before, and a removed endpoint's event has no state after."""
+    """The audit event of a new endpoint has no state before, and that of a removed endpoint has no state after."""
     listed = add_audit_event(EndpointList(), "Updated", before, after, user_id="ann", append_id="x1")
     [pending] = listed.audit
     assert (pending.append_id, pending.user_id, pending.event["ActionType"]) == ("x1", "ann", "Webhook.Updated")

@@ -27,19 +27,19 @@ def test_delays_follow_the_documented_schedule() -> None:
 
 
 async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
-    """A manual retry sends an ended delivery once, without further retries, and a waiting one at once."""
+    """A manual retry sends an ended delivery once more, without further retries, and a waiting delivery at once."""
     endpoint = await parts.create()
     await parts.publish()
-    await parts.work()
+    await parts.send_due_deliveries()
     [delivery] = await parts.list_all(endpoint)
     parts.http.answer = reply_with_failure
     await parts.deliveries.retry(endpoint.id, delivery.id)
-    await parts.work()
-    await parts.work_after(days=1)
+    await parts.send_due_deliveries()
+    await parts.send_due_deliveries_after(days=1)
     [ended] = await parts.list_all(endpoint)
     assert (ended.status, len(ended.attempts)) == (DeliveryStatus.FAILED, 2)
     await parts.publish("k2")
-    await parts.work()
+    await parts.send_due_deliveries()
     waiting = (await parts.list_all(endpoint))[0]
     assert waiting.next_attempt_at == parts.time.now + timedelta(seconds=5)
     assert (await parts.deliveries.retry(endpoint.id, waiting.id)).next_attempt_at == parts.time.now

@@ -40,7 +40,7 @@ BROKEN = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 
 
 class FailingEndpoints:
-    """Server with numbered endpoints, most of which fail; it records the messages.
+    """Server of numbered webhook endpoints, most of which fail; it records the messages.
 
     Attributes:
         number: number of endpoints; the last one always fails, and the last but one is gone after three messages.
@@ -114,7 +114,7 @@ LONG = Storm(seconds=60.0, endpoints=50, devices=3, period=3.0, life=5.0)
 
 @asynccontextmanager
 async def serve_endpoints(endpoints: FailingEndpoints) -> AsyncIterator[int]:
-    """Run the endpoints on a free port; yield the port."""
+    """Serve the endpoints on a free port; yield the port."""
     server = await asyncio.start_server(endpoints.handle, "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1]
@@ -123,7 +123,7 @@ async def serve_endpoints(endpoints: FailingEndpoints) -> AsyncIterator[int]:
 
 
 async def start_process(folder: Path, devices: int, period: float, mode: str) -> asyncio.subprocess.Process:
-    """Start a process that evaluates and sends."""
+    """Start a process that evaluates the rule and sends the events, and wait until it is ready."""
     arguments = [str(SCRIPT), str(folder), str(devices), str(period), mode]
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE
@@ -159,7 +159,7 @@ async def send_remaining_deliveries(folder: Path, devices: int) -> None:
 
 
 async def create_endpoints(parts: StormParts, number: int, port: int) -> list[WebhookEndpoint]:
-    """Create endpoints with the numbers as paths."""
+    """Create this number of webhook endpoints, with their numbers as paths of the URLs."""
     types = (FIRING, RESOLVED)
     definitions = [EndpointDefinition(f"http://127.0.0.1:{port}/{each}", types) for each in range(number)]
     return [(await parts.service.create("admin@t", each)).endpoint for each in definitions]
@@ -171,7 +171,7 @@ async def list_alerts(parts: StormParts) -> list[Alert]:
 
 
 def check_endpoint(number: int, found: list[Delivery], wanted: set[str], server: FailingEndpoints) -> None:
-    """Check that an endpoint has one ended delivery per event, with the outcome of its last reply."""
+    """Check that an endpoint has one ended delivery per event, with the status that the server's replies require."""
     assert {each.id for each in found} == wanted
     assert len(found) == len(wanted)
     for delivery in found:
@@ -184,7 +184,7 @@ def check_endpoint(number: int, found: list[Delivery], wanted: set[str], server:
 
 @pytest.mark.parametrize("storm", [SHORT, pytest.param(LONG, marks=pytest.mark.soak)], ids=["short", "long"])
 async def test_no_event_is_lost(tmp_path: Path, storm: Storm) -> None:
-    """Each transition of an alert is one delivery per endpoint, with one id until it ends."""
+    """Each change of an alert's state causes one delivery per endpoint, which has the same id until it ends."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     chance, server = random.Random(seed), FailingEndpoints(storm.endpoints)

@@ -25,7 +25,7 @@ ENDPOINT = WebhookEndpoint(
 
 
 def build_event(**changes: Any) -> WebhookEvent:
-    """Return an event of the type that the endpoint subscribes to."""
+    """Return an event of the type to which the test's endpoint subscribes."""
     return WebhookEvent(**{"key": "k", "type": TEST, "at": START, "data": {}, **changes})
 
 
@@ -46,7 +46,7 @@ def build_event(**changes: Any) -> WebhookEvent:
 def test_a_filter_needs_a_match_in_each_list(
     wanted: dict[str, Any], event: dict[str, Any], *, is_accepted: bool
 ) -> None:
-    """An event matches a filter if it has a listed value for each list."""
+    """An event matches a filter if it has a listed value for each list of the filter."""
     assert EventFilter(**wanted).accepts(build_event(**event)) is is_accepted
 
 
@@ -62,7 +62,7 @@ def test_a_filter_needs_a_match_in_each_list(
 def test_an_endpoint_gets_events_since_its_subscription(
     changes: dict[str, Any], event: dict[str, Any], *, is_wanted: bool
 ) -> None:
-    """An enabled endpoint gets events from its subscription on; a disabled one gets none."""
+    """An enabled endpoint gets the events since its subscription; a disabled endpoint gets none."""
     assert ENDPOINT.model_copy(update=changes).accepts_event(build_event(**event)) is is_wanted
 
 
@@ -92,6 +92,6 @@ def test_the_newest_attempts_are_stored() -> None:
 
 
 def test_a_repeated_event_has_the_same_delivery() -> None:
-    """A repeated event has the same delivery id, so that the receiver recognises it; endpoints have own ids."""
+    """A repeated event has the same delivery id, so that the receiver recognises it; each endpoint has other ids."""
     assert build_delivery_id("e1", "k") == build_delivery_id("e1", "k")
     assert len({build_delivery_id("e1", "k"), build_delivery_id("e2", "k"), build_delivery_id("e1", "j")}) == 3

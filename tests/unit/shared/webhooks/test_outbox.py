@@ -12,7 +12,7 @@ from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, open_webhooks
 
 
 async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Storing thousands of events blocks neither the event loop nor other writers."""
+    """Storing thousands of events does not block the event loop or other writers."""
     async with open_webhooks(tmp_path / "webhooks.sqlite") as parts:
         wanting = [await parts.create(DOWNLOAD) for _ in range(3)]
         other = await parts.create(TEST)

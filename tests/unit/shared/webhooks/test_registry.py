@@ -15,14 +15,14 @@ async def test_an_empty_store_has_no_endpoints(parts: WebhookParts) -> None:
 
 
 async def test_a_change_is_read_back(parts: WebhookParts) -> None:
-    """An endpoint that is stored and read again is equal; if a change returns None, nothing is stored."""
+    """An endpoint is read as it was stored; if a change function returns None, nothing is stored."""
     stored = await parts.registry.change(lambda listed: put_endpoint(listed, ENDPOINT))
     assert stored == await parts.registry.load() == EndpointList(endpoints={"e1": ENDPOINT})
     assert await parts.registry.change(lambda _: None) == stored
 
 
 async def test_appended_events_are_removed(parts: WebhookParts) -> None:
-    """Audit events are removed after they are appended; others stay in order."""
+    """Audit events are removed from the store after they were appended; the others stay in order."""
     for append_id in ("1", "2", "3"):
         await parts.registry.change(
             lambda listed, key=append_id: add_audit_event(  # type: ignore[misc]

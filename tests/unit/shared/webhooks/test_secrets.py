@@ -17,7 +17,7 @@ def _open_vault(material: bytes = b"k" * 32) -> SecretVault:
 
 
 def test_signatures_satisfy_the_official_library() -> None:
-    """During a rotation, the official library verifies a request with either secret."""
+    """During a rotation, the official Standard Webhooks library accepts a request with either secret."""
     vault, body, now = _open_vault(), '{"a": "ü"}', int(datetime.now(UTC).timestamp())
     old, new = vault.create(), vault.create()
     headers = {

@@ -1,4 +1,4 @@
-"""Tests of the bodies of deliveries."""
+"""Tests of the request bodies of deliveries."""
 
 import json
 from typing import Any
@@ -17,21 +17,21 @@ EVENT: dict[str, Any] = {
 
 
 def test_every_event_type_has_a_title() -> None:
-    """Each event type has a title; if the data is incomplete, the title is the type."""
+    """Each event type has a title; if the data of an event is incomplete, its type is the title."""
     assert set(TITLES) == set(WebhookEventType)
     assert build_title(EVENT) == "Alert: <Hot> [x](y)"
     assert build_title({**EVENT, "data": {}}) == "alert.firing"
 
 
 def test_the_standard_body_is_the_event() -> None:
-    """In the format standard, the stored text of the event is sent unchanged."""
+    """In the format ``standard``, the stored text of the event is sent unchanged."""
     text = json.dumps(EVENT)
     assert render_body(text, MessageFormat.STANDARD, "https://plant.example") == text.encode()
 
 
 @pytest.mark.parametrize("base_url", ["https://plant.example", ""])
 def test_cards_escape_markup_and_link_to_the_console(base_url: str) -> None:
-    """Chat messages have title, values and a link; markup is shown as text, and long values are cut."""
+    """A chat message has a title, values and a link to the console; markup is escaped, and long values are cut."""
     teams = json.loads(render_body(json.dumps(EVENT), MessageFormat.TEAMS, base_url))
     card = teams["attachments"][0]["content"]
     assert card["body"][0]["text"] == "Alert: <Hot> \\[x\\](y)"

@@ -17,14 +17,14 @@ from tests.virtual_time import VirtualTime
 
 
 async def get_code(work: object) -> str:
-    """Return the code of the error that a coroutine raises."""
+    """Return the error code with which a call is rejected."""
     with pytest.raises(WorkspaceError) as failure:
         await work  # type: ignore[misc]  # any awaitable
     return failure.value.code
 
 
 async def test_an_endpoint_is_created_with_a_secret(parts: WebhookParts) -> None:
-    """A new endpoint's secret is returned; neither the store nor the audit event contains it."""
+    """The secret of a new endpoint is in the reply, but neither in the store nor in the audit event."""
     made = await parts.service.create("admin@t", EndpointDefinition(URL, (TEST,), description="Shift"))
     assert made.secret.startswith("whsec_")
     assert made.secret.removeprefix("whsec_") not in str(await parts.store.read_document("endpoints"))
@@ -37,12 +37,12 @@ async def test_an_endpoint_is_created_with_a_secret(parts: WebhookParts) -> None
 
 
 async def test_the_official_library_verifies_a_message(tmp_path: Path) -> None:
-    """A message has a valid signature, but not with a changed body or another endpoint's secret."""
+    """The official library accepts a message, but not with a changed body or the secret of another endpoint."""
     async with open_webhooks(tmp_path / "webhooks.sqlite", VirtualTime(now())) as parts:
         made = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
         other = await parts.service.create("admin@t", EndpointDefinition(URL, (TEST,)))
         await parts.publish()
-        await parts.work()
+        await parts.send_due_deliveries()
         [request] = parts.http.requests
         event = Webhook(made.secret).verify(request.body, dict(request.headers))
         assert event["type"] == "download.completed"
@@ -52,29 +52,29 @@ async def test_the_official_library_verifies_a_message(tmp_path: Path) -> None:
 
 
 def is_signed_by(secret: str, request: OutboundRequest) -> bool:
-    """Return whether a request is signed with this secret, whatever its age is."""
+    """Return whether a request is signed with this secret, even if the request is old."""
     at = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), tz=UTC)
     expected = Webhook(secret).sign(request.headers["webhook-id"], at, request.body.decode())
     return expected in request.headers["webhook-signature"].split()
 
 
 async def test_both_secrets_sign_after_a_rotation(parts: WebhookParts) -> None:
-    """After a rotation, the new and the previous secret sign for 24 hours; older ones never sign."""
+    """After a rotation, the new and the previous secret sign requests for 24 hours; older secrets never sign."""
     first = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
     second = await parts.service.rotate_secret("admin@t", first.endpoint.id)
     await parts.publish("k1")
-    await parts.work()
+    await parts.send_due_deliveries()
     request = parts.http.requests[-1]
     assert is_signed_by(first.secret, request)
     assert is_signed_by(second.secret, request)
     third = await parts.service.rotate_secret("admin@t", first.endpoint.id)
     await parts.publish("k2")
-    await parts.work()
+    await parts.send_due_deliveries()
     assert len(parts.http.requests[-1].headers["webhook-signature"].split()) == 2
     assert not is_signed_by(first.secret, parts.http.requests[-1])
     parts.time.advance(OVERLAP.total_seconds())
     await parts.publish("k3")
-    await parts.work()
+    await parts.send_due_deliveries()
     assert len(parts.http.requests[-1].headers["webhook-signature"].split()) == 1
     assert is_signed_by(third.secret, parts.http.requests[-1])
     assert [event["ActionType"] for event in parts.log.events][1:] == ["Webhook.SecretRotated"] * 2
@@ -100,7 +100,7 @@ async def test_the_number_of_endpoints_is_limited(parts: WebhookParts) -> None:
 
 
 async def test_a_forbidden_url_is_rejected(parts: WebhookParts) -> None:
-    """A URL is checked when an endpoint is created and when its URL changes, not at other changes."""
+    """A URL is checked when an endpoint is created or its URL changes, but not when other members change."""
     endpoint = await parts.create()
     parts.http.refused = {"hooks.example", "evil.example"}
     for url in ("https://evil.example/", "ftp://hooks.example/", "https://2130706433/"):
@@ -112,7 +112,7 @@ async def test_a_forbidden_url_is_rejected(parts: WebhookParts) -> None:
 
 
 async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
-    """A wrong ETag is rejected, an equal definition records nothing, and without `enabled` the state stays."""
+    """A wrong ETag is rejected; an equal definition causes no audit event; without ``enabled``, the state stays."""
     endpoint = await parts.create(TEST, enabled=False)
     definition = EndpointDefinition(URL, (TEST,), description="new")
     wrong = condition_from_headers('"wrong"', None)
@@ -135,7 +135,7 @@ async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
 
 
 async def test_enabling_again_removes_the_failure(parts: WebhookParts) -> None:
-    """Enabling a disabled endpoint removes its failure reason; it gets events only from then on."""
+    """Enabling a disabled endpoint deletes the reason of its failure; it gets only events from then on."""
     endpoint = await parts.create()
     await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
     early = parts.time.now
@@ -148,10 +148,10 @@ async def test_enabling_again_removes_the_failure(parts: WebhookParts) -> None:
 
 
 async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
-    """A test event is sent to an enabled endpoint, whatever types it subscribes to."""
+    """A test event is sent to an enabled endpoint, whatever event types it subscribes to."""
     endpoint = await parts.create(DOWNLOAD)
     delivery = await parts.service.send_test("admin@t", endpoint.id)
-    await parts.work()
+    await parts.send_due_deliveries()
     assert [each.headers["webhook-id"] for each in parts.http.requests] == [delivery.id]
     await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
     assert await get_code(parts.service.send_test("admin@t", endpoint.id)) == "WEBHOOK_DISABLED"
@@ -159,7 +159,7 @@ async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
 
 
 async def test_only_wanted_events_are_stored(parts: WebhookParts) -> None:
-    """An event is stored only if it has a listed value for each list of the filter."""
+    """An event is stored for an endpoint only if it has a listed value for each list of the filter."""
     wanted = EventFilter(surfaces=("cooling",), severities=("critical",))
     endpoint = await parts.create(DOWNLOAD, filter=wanted)
     await parts.publish("no dimension")
@@ -179,7 +179,7 @@ async def test_changes_without_provenance_are_not_audited(parts: WebhookParts) -
 
 
 async def test_audit_events_of_a_crash_are_appended_later(parts: WebhookParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the event of a change cannot be appended, the change is stored and the next run appends the event."""
+    """If the audit event of a change cannot be appended, the change is stored, and the next run appends the event."""
 
     async def break_down(*_: object, **__: object) -> None:
         raise WorkspaceError("unavailable", "PROVENANCE_UNAVAILABLE", "down")  # type: ignore[arg-type]  # any kind

@@ -17,11 +17,11 @@ from tests.unit.shared.webhooks.environment import URL, WebhookParts, build_repl
 
 
 async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
-    """A successful reply ends a delivery; the log has the attempt and the beginning of the reply."""
+    """A successful reply ends a delivery; the log shows the attempt and the beginning of the reply."""
     endpoint = await parts.create()
     await parts.publish()
-    await parts.work()
-    await parts.work_after(days=5)
+    await parts.send_due_deliveries()
+    await parts.send_due_deliveries_after(days=5)
     [delivery] = await parts.list_all(endpoint)
     assert delivery.status is DeliveryStatus.DELIVERED
     assert [(each.http_status, each.error) for each in delivery.attempts] == [(204, None)]
@@ -31,15 +31,15 @@ async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
 
 
 async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts) -> None:
-    """A failed delivery is retried nine times with the same id, and then marked as failed."""
+    """A failed delivery is retried nine times with the same id, and is then marked as failed."""
     endpoint = await parts.create()
     await parts.publish()
     parts.http.answer = reply_with_failure
-    await parts.work()
+    await parts.send_due_deliveries()
     for number, delay in enumerate(RETRY_DELAYS, 1):
-        await parts.work_after(seconds=delay.total_seconds() - 0.5)
+        await parts.send_due_deliveries_after(seconds=delay.total_seconds() - 0.5)
         assert len(parts.http.requests) == number
-        await parts.work_after(seconds=0.5)
+        await parts.send_due_deliveries_after(seconds=0.5)
         assert len(parts.http.requests) == number + 1
     [delivery] = await parts.list_all(endpoint)
     assert (delivery.status, delivery.next_attempt_at) == (DeliveryStatus.FAILED, None)
@@ -56,35 +56,35 @@ async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(parts: Webho
     await parts.publish()
     parts.http.answer = reply_with_failure
     for delay in RETRY_DELAYS[:retries]:
-        await parts.work_after(seconds=delay.total_seconds())
+        await parts.send_due_deliveries_after(seconds=delay.total_seconds())
     parts.http.answer = parts.http.accept
     parts.http.requests.clear()
     parts.time.advance(-3000)
-    await parts.work()
+    await parts.send_due_deliveries()
     assert parts.http.requests == []
     await parts.worker.reschedule_after_setback()
-    await parts.work()
+    await parts.send_due_deliveries()
     assert len(parts.http.requests) == 1
 
 
 async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookParts) -> None:
-    """If clocks differ by a minute, the times of retries do not change."""
+    """If a clock is set back by only a minute, the times of the retries do not change."""
     await parts.create()
     await parts.publish()
     parts.http.answer = reply_with_failure
-    await parts.work()
+    await parts.send_due_deliveries()
     parts.time.advance(-60)
     await parts.worker.reschedule_after_setback()
-    await parts.work()
+    await parts.send_due_deliveries()
     assert len(parts.http.requests) == 1
 
 
 async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> None:
-    """The worker waits for a retry after five seconds itself, without the host's timer."""
+    """If a retry is due in five seconds, the worker waits for it without the host's timer."""
     await parts.create()
     await parts.publish()
     parts.http.answer = reply_with_failure
-    await parts.work()
+    await parts.send_due_deliveries()
     parts.time.advance(5)
 
     async def is_repeated() -> bool:
@@ -102,9 +102,9 @@ async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> No
 
     parts.http.answer = raise_timeout
     await parts.publish()
-    await parts.work()
+    await parts.send_due_deliveries()
     parts.http.refused = {"hooks.example"}
-    await parts.work_after(seconds=5)
+    await parts.send_due_deliveries_after(seconds=5)
     [delivery] = await parts.list_all(endpoint)
     assert [each.error for each in delivery.attempts] == [
         "No complete reply within 15 seconds.",
@@ -114,7 +114,7 @@ async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> No
 
 
 async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: WebhookParts) -> None:
-    """A reply after 14.9 seconds is a success, and the worker's claim is still valid when it is stored."""
+    """A reply after 14.9 seconds is a success; the worker's claim on the delivery is still valid then."""
     endpoint = await parts.create()
 
     async def hesitate(request: OutboundRequest) -> OutboundReply:
@@ -124,11 +124,11 @@ async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: Webhook
 
     parts.http.answer = hesitate
     await parts.publish()
-    await parts.work()
+    await parts.send_due_deliveries()
     [delivery] = await parts.list_all(endpoint)
     assert (delivery.status, delivery.attempts[0].duration_ms) == (DeliveryStatus.DELIVERED, 14_900)
     assert timedelta(seconds=15 + BODY_SECONDS) < LEASE
-    await parts.work_after(seconds=LEASE.total_seconds())
+    await parts.send_due_deliveries_after(seconds=LEASE.total_seconds())
     assert len(parts.http.requests) == 1
 
 
@@ -142,13 +142,13 @@ async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
     endpoint = await parts.create()
     parts.http.answer = reply_with_redirect
     await parts.publish()
-    await parts.work()
+    await parts.send_due_deliveries()
     [delivery] = await parts.list_all(endpoint)
     assert (delivery.status, delivery.attempts[0].http_status) == (DeliveryStatus.PENDING, 302)
 
 
 async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
-    """A 410 reply disables the endpoint: its delivery fails, later events are dropped, and this is audited."""
+    """A 410 reply disables the endpoint: the delivery fails, later events are dropped, and this is audited."""
 
     async def reply_with_410(request: OutboundRequest) -> OutboundReply:
         del request
@@ -157,9 +157,9 @@ async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
     endpoint = await parts.create()
     parts.http.answer = reply_with_410
     await parts.publish("k1")
-    await parts.work()
+    await parts.send_due_deliveries()
     await parts.publish("k2")
-    await parts.work()
+    await parts.send_due_deliveries()
     disabled = await parts.service.get(endpoint.id)
     assert (disabled.enabled, disabled.disabled_reason) == (False, "The endpoint replied with status 410 (Gone).")
     assert [each.status for each in await parts.list_all(endpoint)] == [DeliveryStatus.FAILED]
@@ -170,11 +170,11 @@ async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
 
 
 async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) -> None:
-    """After its URL was replaced, a 410 reply or failure of the old URL does not affect the endpoint."""
+    """After the URL of an endpoint was replaced, a 410 reply or a failure of the old URL has no effect on it."""
     endpoint = await parts.create()
     parts.http.answer = reply_with_failure
     await parts.publish("k1")
-    await parts.work()
+    await parts.send_due_deliveries()
     assert (await parts.service.get(endpoint.id)).failing_since is not None
 
     async def replace_url(request: OutboundRequest) -> OutboundReply:
@@ -185,40 +185,40 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) ->
 
     parts.http.answer = replace_url
     await parts.publish("k2")
-    await parts.work()
+    await parts.send_due_deliveries()
     moved = await parts.service.get(endpoint.id)
     assert (moved.url, moved.enabled, moved.failing_since) == ("https://new.example/", True, None)
 
 
 async def test_an_endpoint_that_fails_for_days_is_disabled(parts: WebhookParts) -> None:
-    """An endpoint is disabled at its first failure after five days without a success."""
+    """An endpoint is disabled at a failure if it has failed for five days without a success."""
     endpoint = await parts.create()
     parts.http.answer = reply_with_failure
     await parts.publish("k1")
-    await parts.work()
+    await parts.send_due_deliveries()
     parts.http.answer = parts.http.accept
-    await parts.work_after(seconds=DISABLED_AFTER.total_seconds() - 10)
+    await parts.send_due_deliveries_after(seconds=DISABLED_AFTER.total_seconds() - 10)
     assert (await parts.service.get(endpoint.id)).failing_since is None
     parts.http.answer = reply_with_failure
     await parts.publish("k2")
-    await parts.work()
-    await parts.work_after(seconds=DISABLED_AFTER.total_seconds() - 1)
+    await parts.send_due_deliveries()
+    await parts.send_due_deliveries_after(seconds=DISABLED_AFTER.total_seconds() - 1)
     assert (await parts.service.get(endpoint.id)).enabled
     await parts.publish("k3")
-    await parts.work_after(seconds=1)
+    await parts.send_due_deliveries_after(seconds=1)
     disabled = await parts.service.get(endpoint.id)
     assert not disabled.enabled
     assert "failed since" in str(disabled.disabled_reason)
 
 
 async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(parts: WebhookParts) -> None:
-    """A due delivery of a disabled or removed endpoint is marked as failed with this reason."""
+    """A due delivery of a disabled or removed endpoint is not sent, but marked as failed with this reason."""
     first, second = await parts.create(), await parts.create()
     await parts.publish()
     await parts.registry.change(
         lambda listed: listed.model_copy(update={"endpoints": {first.id: first.model_copy(update={"enabled": False})}})
     )
-    await parts.work()
+    await parts.send_due_deliveries()
     assert parts.http.requests == []
     for endpoint, reason in ((first, "disabled"), (second, "removed")):
         [delivery] = await parts.list_all(endpoint)
@@ -226,7 +226,7 @@ async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(parts: Web
 
 
 async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> None:
-    """While one endpoint does not reply, all deliveries to others are sent."""
+    """While one endpoint does not reply, all deliveries to other endpoints are sent."""
     slow = await parts.create(description="slow")
     released = asyncio.Event()
 
@@ -255,12 +255,12 @@ async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> No
     await parts.wait_until(is_delivered)
     assert {each.status for each in await parts.list_all(slow)} == {DeliveryStatus.PENDING}
     released.set()
-    await parts.work()
+    await parts.send_due_deliveries()
     assert {each.status for each in await parts.list_all(slow)} == {DeliveryStatus.DELIVERED}
 
 
 async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> None:
-    """If a process crashes after sending, another process sends the same id when the claim has expired."""
+    """If a process crashes after sending, another process sends the delivery again when its claim has expired."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as dead:
         await dead.create()
@@ -278,14 +278,14 @@ async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> Non
         await sent.wait()
         lost = dead.http.requests[0].headers["webhook-id"]
     async with open_webhooks(path, dead.time) as other:
-        await other.work()
+        await other.send_due_deliveries()
         assert other.http.requests == []
-        await other.work_after(seconds=LEASE.total_seconds())
+        await other.send_due_deliveries_after(seconds=LEASE.total_seconds())
         assert [each.headers["webhook-id"] for each in other.http.requests] == [lost]
 
 
 async def test_a_failure_of_the_store_loses_nothing(parts: WebhookParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the result of a delivery cannot be stored, it is sent again when its claim has expired."""
+    """If the result of a delivery cannot be stored, the delivery is sent again when its claim has expired."""
     endpoint = await parts.create()
     await parts.publish()
     save = parts.store.save
@@ -294,20 +294,20 @@ async def test_a_failure_of_the_store_loses_nothing(parts: WebhookParts, monkeyp
         raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
 
     monkeypatch.setattr(parts.store, "save", break_down)
-    await parts.work()
+    await parts.send_due_deliveries()
     monkeypatch.setattr(parts.store, "save", save)
-    await parts.work_after(seconds=LEASE.total_seconds())
+    await parts.send_due_deliveries_after(seconds=LEASE.total_seconds())
     [delivery] = await parts.list_all(endpoint)
     assert (delivery.status, len(parts.http.requests)) == (DeliveryStatus.DELIVERED, 2)
 
 
 async def test_two_workers_send_each_delivery_once(tmp_path: Path) -> None:
-    """If workers of two processes run, each delivery is sent once."""
+    """If the workers of two processes run at once, each delivery is sent once."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as first, open_webhooks(path, first.time) as second:
         await first.create()
         for number in range(20):
             await first.publish(f"k{number}")
-        await asyncio.gather(first.work(), second.work())
+        await asyncio.gather(first.send_due_deliveries(), second.send_due_deliveries())
         ids = [each.headers["webhook-id"] for each in (*first.http.requests, *second.http.requests)]
         assert len(ids) == len(set(ids)) == 20

@@ -36,7 +36,7 @@ class Deployment:
     message_service: str = ""
 
     def services(self) -> Services:
-        """Return the services of a new process with STORES=azure; only the sign-in is replaced."""
+        """Return the services of a new process with STORES=azure, which need no sign-in to Azure."""
         given = {"STORES": "azure", "KUSTO_URI": self.kusto_uri}
         given |= {"WEB_PUBSUB_ENDPOINT": self.message_service, "WEB_PUBSUB_ACCESS_KEY": KEY}
         wired = Services(Settings.read(given))
@@ -55,7 +55,7 @@ async def deployment(folder: Path | None = None) -> AsyncIterator[Deployment]:
     """Start the emulators, and create containers and keys.
 
     Args:
-        folder: folder for blobs that must survive their server.
+        folder: folder for blobs; it allows a test to restart the blob service.
     """
     with CosmosServer() as server, KeyVaultDouble() as vault, ExitStack() as ends:
         blobs = Azurite(folder)

@@ -1,4 +1,4 @@
-"""Fixtures with services over embedded stores and over Azure stores, without open connections."""
+"""Fixtures with services over embedded stores and over Azure stores."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -37,8 +37,8 @@ async def uses_azure() -> AsyncIterator[Services]:
 
 
 @pytest.fixture
-def choose(local: Services, uses_azure: Services) -> Choice:
-    """Return a function that returns the class names of a service's stores, local and on Azure."""
+def find_store_classes(local: Services, uses_azure: Services) -> Choice:
+    """Return a function that returns the class names of a store: of the local one and of the one on Azure."""
 
     def find_class_names(get: Callable[[Services], object]) -> tuple[str, str]:
         found, other = get(local), get(uses_azure)

@@ -6,13 +6,13 @@ from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The settings select the stores; credentials and grants are in stores of one kind."""
-    assert choose(lambda services: services.access.credential_store) == (
+def test_the_settings_choose_the_stores(find_store_classes: Choice) -> None:
+    """The setting STORES selects the stores; credentials and grants are in stores of the same kind."""
+    assert find_store_classes(lambda services: services.access.credential_store) == (
         "SqliteCredentialStore",
         "CosmosCredentialStore",
     )
-    assert choose(lambda services: services.access.grant_store) == ("SqliteGrantStore", "CosmosGrantStore")
+    assert find_store_classes(lambda services: services.access.grant_store) == ("SqliteGrantStore", "CosmosGrantStore")
 
 
 async def test_the_local_signing_key_is_a_file(local: Services, tmp_path: Path) -> None:

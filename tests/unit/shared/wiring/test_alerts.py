@@ -3,6 +3,6 @@
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_store(choose: Choice) -> None:
-    """The settings select the store of alerts, of the same kind as other stores."""
-    assert choose(lambda services: services.alerts.store) == ("SqliteAlertStore", "CosmosAlertStore")
+def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
+    """The setting STORES selects the store of alerts, of the same kind as the other stores."""
+    assert find_store_classes(lambda services: services.alerts.store) == ("SqliteAlertStore", "CosmosAlertStore")

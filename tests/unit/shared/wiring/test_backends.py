@@ -4,10 +4,13 @@ from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The settings select the stores; only stores on the local disk have a space limit."""
-    assert choose(lambda services: services.backends.disk) == ("FolderDisk", "UnlimitedDisk")
-    assert choose(lambda services: services.backends.job_leases) == ("SqliteJobLeaseStore", "CosmosJobLeaseStore")
+def test_the_settings_choose_the_stores(find_store_classes: Choice) -> None:
+    """The setting STORES selects the shared stores; only stores on the local disk have a space limit."""
+    assert find_store_classes(lambda services: services.backends.disk) == ("FolderDisk", "UnlimitedDisk")
+    assert find_store_classes(lambda services: services.backends.job_leases) == (
+        "SqliteJobLeaseStore",
+        "CosmosJobLeaseStore",
+    )
 
 
 async def test_blobs_of_different_containers_are_separate(local: Services) -> None:

@@ -9,9 +9,9 @@ from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_store(choose: Choice) -> None:
-    """The settings select the store of the catalog, of the same kind as the other stores."""
-    assert choose(lambda services: services.catalog.store) == ("SqliteCatalogStore", "CosmosCatalogStore")
+def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
+    """The setting STORES selects the store of the catalog, of the same kind as the other stores."""
+    assert find_store_classes(lambda services: services.catalog.store) == ("SqliteCatalogStore", "CosmosCatalogStore")
 
 
 async def test_a_workspace_without_a_document_has_no_id(local: Services) -> None:

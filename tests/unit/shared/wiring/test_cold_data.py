@@ -1,4 +1,4 @@
-"""Tests of the folder for the archive's temporary files."""
+"""Tests of the archive of cold data: the folder for temporary files, and the shared container."""
 
 import tempfile
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 from shared.wiring import Services
 
 
-def test_temporary_files_have_a_folder_of_their_own(local: Services, uses_azure: Services, tmp_path: Path) -> None:
-    """Locally, temporary files are next to the data; on Azure, they are on the instance's disk."""
+def test_temporary_files_are_next_to_the_data_only_locally(
+    local: Services, uses_azure: Services, tmp_path: Path
+) -> None:
+    """On the local host, temporary files are in the data directory; on Azure, they are on the instance's disk."""
     assert local.cold_data.scratch == tmp_path / "scratch"
     assert uses_azure.cold_data.scratch == Path(tempfile.gettempdir()) / "scratch"
 

@@ -3,13 +3,13 @@
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The settings select the stores; containers and documents are in one account."""
-    assert choose(lambda services: services.data_stores.container_store) == (
+def test_the_settings_choose_the_stores(find_store_classes: Choice) -> None:
+    """The setting STORES selects the stores; on Azure, containers and documents are in one account."""
+    assert find_store_classes(lambda services: services.data_stores.container_store) == (
         "SqliteContainerStore",
         "CosmosContainerStore",
     )
-    assert choose(lambda services: services.data_stores.document_store) == (
+    assert find_store_classes(lambda services: services.data_stores.document_store) == (
         "SqliteDocumentStore",
         "CosmosDocumentStore",
     )

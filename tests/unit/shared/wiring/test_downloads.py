@@ -3,10 +3,10 @@
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The settings select the stores; on Azure, the progress of the archive is unknown."""
-    assert choose(lambda services: services.downloads.jobs) == ("SqliteJobStore", "CosmosJobStore")
-    assert choose(lambda services: services.downloads.archive_progress) == (
+def test_the_settings_choose_the_stores(find_store_classes: Choice) -> None:
+    """The setting STORES selects the stores; on Azure, the progress of the archive is unknown."""
+    assert find_store_classes(lambda services: services.downloads.jobs) == ("SqliteJobStore", "CosmosJobStore")
+    assert find_store_classes(lambda services: services.downloads.archive_progress) == (
         "HubArchiveProgress",
         "UnknownArchiveProgress",
     )

@@ -10,7 +10,7 @@ from tests.unit.shared.catalog.documents import PLANT
 
 
 async def test_the_document_declares_provenance(local: Services) -> None:
-    """If the document does not declare provenance, each operation with the audit log fails with the same error."""
+    """If the workspace document does not declare provenance, operations on the audit log fail with one error."""
     assert not await local.features.has(PROVENANCE)
     with pytest.raises(WorkspaceError) as raised:
         await local.features.require(PROVENANCE)
@@ -21,5 +21,5 @@ async def test_the_document_declares_provenance(local: Services) -> None:
 
 
 async def test_an_unknown_feature_is_never_declared(local: Services) -> None:
-    """An unknown feature counts as not declared, so that a misspelt name disables the operation."""
+    """A feature with an unknown name counts as not declared, so that a misspelt name disables the operation."""
     assert not await local.features.has("provenence")

@@ -1,4 +1,4 @@
-"""Tests of authenticating Web PubSub's events, and of the store of the stream quota."""
+"""Tests of authenticating events from Web PubSub, and of the store for the quota of streams."""
 
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ async def test_events_are_signed_or_have_a_token(tmp_path: Path, settings: dict[
     await services.close()
 
 
-def test_places_of_streams_are_shared_by_instances(choose: Choice) -> None:
-    """On Azure, all instances share the quota of streams; locally there is one process."""
-    assert choose(lambda services: services.live_stream._stream_places) == ("SqlitePlaceStore", "CosmosPlaceStore")
+def test_quota_of_streams_is_shared_by_instances(find_store_classes: Choice) -> None:
+    """On Azure, all instances share the quota of streams; locally, the only process has its own."""
+    assert find_store_classes(lambda services: services.live_stream._stream_places) == (
+        "SqlitePlaceStore",
+        "CosmosPlaceStore",
+    )

@@ -1,4 +1,4 @@
-"""Tests of the service's own ports, to which users cannot send requests."""
+"""Tests that users cannot send requests to the ports of the service itself."""
 
 from pathlib import Path
 

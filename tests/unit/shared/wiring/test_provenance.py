@@ -3,10 +3,13 @@
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_stores(choose: Choice) -> None:
-    """The settings select the stores; the summaries of chains are stored with the chains."""
-    assert choose(lambda services: services.provenance.chain_store) == ("SqliteChainStore", "CosmosChainStore")
-    assert choose(lambda services: services.provenance.chain_overview) == (
+def test_the_settings_choose_the_stores(find_store_classes: Choice) -> None:
+    """The setting STORES selects the stores; the summaries of chains are stored with the chains."""
+    assert find_store_classes(lambda services: services.provenance.chain_store) == (
+        "SqliteChainStore",
+        "CosmosChainStore",
+    )
+    assert find_store_classes(lambda services: services.provenance.chain_overview) == (
         "SqliteChainOverview",
         "CosmosChainOverview",
     )

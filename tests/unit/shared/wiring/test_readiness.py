@@ -17,7 +17,7 @@ AUDITED = f"{PLAIN}policies: {{provenance: {{}}}}\n"
 
 
 async def respond() -> None:
-    """Return normally."""
+    """Do nothing, like a readiness check of a store that responds."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def list_failing(log: pytest.LogCaptureFixture) -> set[str]:
 
 
 async def test_ready_while_every_store_responds(services: Services) -> None:
-    """A deployment is ready with and without a workspace, and with and without provenance."""
+    """A deployment is ready with or without a workspace document, and with or without provenance."""
     assert await services.readiness.find_failing_dependencies() == []
     for text in (PLAIN, AUDITED):
         await services.provenance.catalog_service.apply(load_document(text, "test"), "apply")

@@ -9,7 +9,7 @@ CALLER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "t1", N
 
 
 async def test_the_tier_limits_concurrent_requests(local: Services) -> None:
-    """A request counts as concurrent until its reply is complete; each caller has separate limits."""
+    """A request counts as concurrent until its reply is complete; each caller has limits of its own."""
     limited = PLANT + "tier: enterprise\nlimits: {requestsPerMinute: 600, concurrent: 1}\n"
     await local.provenance.catalog_service.apply(load_document(limited, "test"), "apply")
     async with local.rate_limits.admit(CALLER) as first:
@@ -21,12 +21,12 @@ async def test_the_tier_limits_concurrent_requests(local: Services) -> None:
 
 
 def get_stores(services: Services) -> list[str]:
-    """Return the class names of both stores."""
+    """Return the class names of the stores for idempotency keys and for their replies."""
     idempotency = services.idempotency
     return [type(part._store).__name__ for part in (idempotency.keys, idempotency.replies)]
 
 
 def test_the_settings_choose_the_stores(local: Services, uses_azure: Services) -> None:
-    """The settings select the stores; keys and replies are in stores of the same kind."""
+    """The setting STORES selects the stores; idempotency keys and their replies are in stores of the same kind."""
     assert get_stores(local) == ["SqliteIdempotencyStore", "SqliteReplyStore"]
     assert get_stores(uses_azure) == ["CosmosIdempotencyStore", "CosmosReplyStore"]

@@ -41,7 +41,7 @@ BODY = AmendmentBody.model_validate(
 
 @pytest.fixture(params=["embedded", "azure"])
 async def services(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Services]:
-    """Provide the services of a process; both kinds of stores are tested."""
+    """Provide the services of a process, once with embedded stores and once with Azure stores."""
     async with AsyncExitStack() as stack:
         if request.param == "azure":
             built = (await stack.enter_async_context(deployment())).services()

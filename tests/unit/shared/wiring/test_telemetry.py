@@ -5,16 +5,16 @@ from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_store(choose: Choice) -> None:
-    """The settings select the store of message counts, of the same kind as other stores."""
-    assert choose(lambda services: services.telemetry.connection_states) == (
+def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
+    """The setting STORES selects the store of message counts, of the same kind as the other stores."""
+    assert find_store_classes(lambda services: services.telemetry.connection_states) == (
         "SqliteConnectionStates",
         "CosmosConnectionStates",
     )
 
 
 async def test_the_local_hub_is_a_file(local: Services) -> None:
-    """A sent message is in the hub's file, which is created with the first message."""
+    """A sent message is in the file of the local hub, which is created with the first message."""
     hub = local.settings.data_dir / "hub.sqlite"
     assert not hub.exists()
     await local.telemetry.sender.send("telemetry", [HubMessage(b"{}", "rig", {})])

@@ -6,13 +6,13 @@ from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_store(choose: Choice) -> None:
-    """The settings select the store of endpoints and deliveries, of the same kind as the other stores."""
-    assert choose(lambda services: services.webhooks.store) == ("SqliteWebhookStore", "CosmosWebhookStore")
+def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
+    """The setting STORES selects the store of endpoints and deliveries, of the same kind as the other stores."""
+    assert find_store_classes(lambda services: services.webhooks.store) == ("SqliteWebhookStore", "CosmosWebhookStore")
 
 
 def test_a_change_wakes_the_sources(local: Services) -> None:
-    """A change wakes the event sources, so that its event is published before the next timer run."""
+    """A change wakes the sources of webhook events, so that its event is published before the next timer run."""
     calls: list[int] = []
     local.webhooks.set_source_starter(lambda: calls.append(1))
     local.webhooks.run_sources_soon()
@@ -20,6 +20,6 @@ def test_a_change_wakes_the_sources(local: Services) -> None:
 
 
 def test_no_key_is_created_before_its_use(local: Services, tmp_path: Path) -> None:
-    """A key file is created at its first use, so that a workspace without webhooks has none."""
+    """The key file for secrets is created at its first use, so that a workspace without webhooks has none."""
     assert local.webhooks.vault is local.webhooks.vault
     assert not (tmp_path / "webhook-key").exists()

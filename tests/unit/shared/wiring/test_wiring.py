@@ -34,7 +34,7 @@ print(*sorted(sys.modules), sep="\\n")
 
 
 class Part:
-    """Resource of the services that records when it is closed."""
+    """Fake resource of the services that records when it is closed."""
 
     def __init__(self, name: str, closed: list[str], *, fails: bool = False) -> None:
         self._name = name
@@ -42,14 +42,14 @@ class Part:
         self._fails = fails
 
     async def close(self) -> None:
-        """Record the resource's name."""
+        """Record the name of the closed resource."""
         self._closed.append(self._name)
         if self._fails:
             raise OSError(self._name)
 
 
 def build_services(folder: Path) -> Services:
-    """Return new services over a folder."""
+    """Return new services with their stores in a folder."""
     return Services(Settings.read({"DATA_DIR": str(folder)}))
 
 
@@ -65,7 +65,7 @@ async def test_two_services_share_nothing(tmp_path: Path) -> None:
 
 
 async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], list[StoredEvent]]:
-    """Use services with a fixed clock, a seed and no threads; return the stored records and events."""
+    """Use services with a fixed clock, a random seed and no threads; return the stored records and events."""
     random = Random(seed)
     runtime = Runtime(
         now=lambda: NOW,
@@ -91,7 +91,7 @@ async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], 
 
 
 async def test_a_seed_determines_the_stored_data(tmp_path: Path) -> None:
-    """With equal clock and seed, two instances store equal records and events, without starting a thread."""
+    """With an equal clock and seed, two instances store equal records and events, and no thread is started."""
     threads = threading.active_count()
     first, second, other = [
         await run_seeded_plant(tmp_path / name, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))
@@ -103,7 +103,7 @@ async def test_a_seed_determines_the_stored_data(tmp_path: Path) -> None:
 
 
 async def test_unused_services_open_no_file(tmp_path: Path) -> None:
-    """Services that are not used create no file and no job, also when they are closed."""
+    """Services that are not used create no files and no background jobs, even when they are closed."""
     services = build_services(tmp_path / "data")
     await services.close()
     assert not (tmp_path / "data").exists()

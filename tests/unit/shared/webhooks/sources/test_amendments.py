@@ -34,7 +34,7 @@ AMENDMENT = {
 
 
 def build_endpoint(name: str, hours: int, *, enabled: bool = True, kind: WebhookEventType = PENDING) -> WebhookEndpoint:
-    """Return an endpoint that subscribed this number of hours after the start."""
+    """Return an endpoint that was created this number of hours after the start of the test."""
     return WebhookEndpoint(
         id=name,
         url="https://a.example/",
@@ -56,7 +56,7 @@ def build_endpoint(name: str, hours: int, *, enabled: bool = True, kind: Webhook
     ],
 )
 def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEndpoint], hours: int | None) -> None:
-    """Records are read from the first subscription on; without a subscription, none are read."""
+    """Amendments are read from the first subscription to them on; without a subscription, none are read."""
     listed = EndpointList(endpoints={each.id: each for each in endpoints})
     expected = None if hours is None else START + timedelta(hours=hours)
     assert find_first_subscription(listed, (PENDING, DECIDED)) == expected
@@ -64,7 +64,7 @@ def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEnd
 
 @pytest.mark.parametrize(("status", "kind"), [("pending", PENDING), ("approved", DECIDED)])
 def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEventType) -> None:
-    """A new amendment has an event pending or, if no approval is required, decided."""
+    """The event of a new amendment is ``pending``, or ``decided`` if the amendment needs no approval."""
     event = build_amendment_event("line-1", {**AMENDMENT, "Status": status})
     assert event is not None
     assert (event.type, event.key, event.at) == (kind, f"{kind}/000000000001/line-1", START)
@@ -79,7 +79,7 @@ def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEv
     ],
 )
 def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by: str) -> None:
-    """A decision's event has the amendment's RecordID and a key of its own."""
+    """The event of a decision contains the RecordID of the amendment; its key contains that of the decision."""
     event = build_decision_event(
         "line-1", AMENDMENT, {**decision, "RecordID": "000000000002", "AmendmentID": "000000000001"}
     )
@@ -91,7 +91,7 @@ def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by
 
 @pytest.mark.parametrize("at", [None, "yesterday"])
 def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
-    """A record with a damaged time has no event, but other records have theirs."""
+    """An amendment with a damaged time has no event, but the other amendments have one."""
     assert build_amendment_event("s", {**AMENDMENT, "AmendedAt": at}) is None
 
 
@@ -99,7 +99,7 @@ def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
 async def test_amendments_are_announced_after_the_clocks_were_set_back(
     parts: WebhookParts, tmp_path: Path, forward: float
 ) -> None:
-    """If clocks were set back, an amendment in a new scope still has an event."""
+    """If clocks were set back, an amendment in a new scope still causes an event."""
     chains = SqliteChainStore(tmp_path / "chains.sqlite", runtime=parts.runtime)
 
     async def load_workspace() -> str:

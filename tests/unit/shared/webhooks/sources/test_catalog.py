@@ -13,7 +13,7 @@ BEFORE = {"version": "v", "statuses": {"rig": "LIVE", "press": "LIVE"}, "unpubli
 
 
 def build_current(**statuses: str) -> dict[str, dict[str, Any]]:
-    """Return the current status of each connection."""
+    """Return the current status of each connection, as the event source reads it."""
     return {
         lookup: {"status": status, "lastMessage": None, "surfaces": ["cooling"]} for lookup, status in statuses.items()
     }
@@ -25,7 +25,7 @@ def test_without_a_change_nothing_is_stored() -> None:
 
 
 def test_the_first_run_reports_nothing() -> None:
-    """The first run only stores statuses, because earlier changes are before the subscription."""
+    """The first run only stores statuses, because their changes were before the first subscription."""
     assert build_next_statuses({}, build_current(rig="STALE"), AT) == {
         "version": AT,
         "statuses": {"rig": "STALE"},
@@ -42,14 +42,14 @@ def test_the_first_run_reports_nothing() -> None:
     ],
 )
 def test_only_changes_of_known_connections_are_reported(statuses: dict[str, str], changed: list[str]) -> None:
-    """New and removed connections have no event, but the stored statuses are updated."""
+    """A new or removed connection causes no event, but is added to or removed from the stored statuses."""
     after = build_next_statuses(BEFORE, build_current(**statuses), AT)
     assert after is not None
     assert ([each["connection"] for each in after["unpublished"]], after["statuses"]) == (changed, statuses)
 
 
 def test_a_change_of_status_becomes_an_event() -> None:
-    """A status change has one event; if it is published again, it has the same key, so that it is delivered once."""
+    """Each change of a status has one event key, so that an event that is published again is delivered once."""
     after = build_next_statuses(BEFORE, build_current(rig="STALE", press="LIVE"), AT)
     assert after is not None
     event = build_status_event(after["unpublished"][0], after["version"])
@@ -59,7 +59,7 @@ def test_a_change_of_status_becomes_an_event() -> None:
 
 
 def build_pending(action: str = "Catalog.WarmQuery.Updated", **members: Any) -> PendingEvent:
-    """Return the audit event of a change to a query."""
+    """Return the audit event of a change to a warm query."""
     context = {"editedBy": "ann", "changedAt": "2026-03-01T12:00:00Z"}
     after = {"name": "First", "surface": "cooling", "approval": members.pop("approval", None)}
     event = {"ActionType": action, "EntityType": "WarmQuery", "EntityID": "q1", "AfterState": after, CONTEXT: context}
@@ -85,7 +85,7 @@ def test_a_change_of_a_query_becomes_an_event(action: str, approval: Any, kind: 
 
 @pytest.mark.parametrize("members", [{"AfterState": None}, {"EntityType": "Surface"}, {CONTEXT: None}])
 def test_other_changes_are_ignored(members: dict[str, Any]) -> None:
-    """A deletion, a change of another item, and an event of an earlier version have no webhook event."""
+    """A deletion, a change of another item, or an audit event of an earlier version causes no webhook event."""
     assert build_query_event(build_pending(**members)) is None
 
 

@@ -1,4 +1,4 @@
-"""Tests of the runner of event sources, and of the events that services publish."""
+"""Tests of the runner of webhook event sources, and of the events that services publish themselves."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ class Source:
 
     Attributes:
         runs: number of runs.
-        is_failing: whether the next runs fail.
+        is_failing: True if the next runs fail.
         gate: event for which a run waits; None to end at once.
         started: set when a run begins.
     """
@@ -35,7 +35,7 @@ class Source:
         self.started = asyncio.Event()
 
     async def __call__(self) -> None:
-        """Run once."""
+        """Run once: count the run, wait for the gate, and fail if the test requires it."""
         self.runs += 1
         self.started.set()
         if self.is_failing:
@@ -45,7 +45,7 @@ class Source:
 
 
 async def test_a_failure_stops_no_other_source() -> None:
-    """If one event source fails, the others still run, and then the worker is woken."""
+    """If one event source fails, the others still run, and the worker is woken afterwards."""
     broken, working, woken = Source(), Source(), list[int]()
     broken.is_failing = True
     await EventSources({"a": broken, "b": working}, lambda: woken.append(working.runs)).run()
@@ -68,7 +68,7 @@ async def test_changes_during_a_run_cause_one_more_run() -> None:
 
 
 async def test_no_run_starts_after_the_close() -> None:
-    """Closing the runner stops its run and prevents further ones."""
+    """Closing the runner stops the current run and prevents further runs."""
     source = Source()
     source.gate = asyncio.Event()
     sources = EventSources({"a": source}, lambda: None)
@@ -81,7 +81,7 @@ async def test_no_run_starts_after_the_close() -> None:
 
 
 def build_job(**changes: Any) -> Job:
-    """Return a completed download."""
+    """Return a completed download of cold data."""
     values = {"id": "j1", "owner": "ann", "format": DownloadFormat.CSV, "start": START, "end": START}
     times = {"created_at": START, "expires_at": START, "status": JobStatus.COMPLETED, "connections": ("rig",)}
     return Job(**{**values, **times, **changes})
@@ -97,7 +97,7 @@ def test_a_download_concerns_its_connections() -> None:
 
 @pytest.mark.parametrize(("scope", "shown"), [("line-1", "line-1"), ("", None)])
 def test_a_broken_chain_is_reported_once_a_day(scope: str, shown: str | None) -> None:
-    """A broken chain has one event per day and fault, because the event's key contains both."""
+    """A broken chain causes one event per day and fault, because the key of the event contains both."""
     chain = ChainKey(Target.DOMAIN_EVENTS, scope)
     event = build_broken_chain_event(chain, "000000000007", "wrong hash", START)
     assert event.key == f"audit-chain.broken/2026-03-01/DomainEvents/000000000007/{scope}"
@@ -106,7 +106,7 @@ def test_a_broken_chain_is_reported_once_a_day(scope: str, shown: str | None) ->
 
 
 def test_a_lock_out_names_the_member_and_the_attempts() -> None:
-    """The event of a lock-out has the member and the number of rejected attempts."""
+    """The event of a lock-out contains the member and the number of rejected attempts."""
     event = build_lock_out_event("ann", "e1", START, 5, START)
     assert (event.type, event.key) == (WebhookEventType.SIGNATURE_SUSPICIOUS, "signature.suspicious/e1")
     assert event.data == {"userId": "ann", "attempts": 5, "since": "2026-03-01T12:00:00.000000Z"}

@@ -55,7 +55,7 @@ class Instance:
 
 
 class Plant:
-    """Emulators of a deployment, and the Kusto emulator, which reads from the hub's log.
+    """Emulators of all Azure services, with a Kusto emulator that reads telemetry from the log file of the event hub.
 
     Args:
         deployment: emulators of the other Azure services.

@@ -37,7 +37,7 @@ class LoadGenerator:
     """
 
     app: Instance
-    key: str
+    api_key: str
     token: str
     stored: dict[str, tuple[str, str]] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
@@ -70,7 +70,7 @@ class LoadGenerator:
     async def issue_tokens(self) -> None:
         """Issue tokens repeatedly; each one appends an event to the access-control chain."""
         while not self.stopped:
-            await self._send(self.app.request("GET", "/workspace/api/keys/jwt", self.key))
+            await self._send(self.app.request("GET", "/workspace/api/keys/jwt", self.api_key))
             await asyncio.sleep(0.1)
 
     async def create_checkpoints(self) -> None:
@@ -137,9 +137,9 @@ FAILURES: tuple[Callable[[Plant, random.Random], Awaitable[None]], ...] = (
 
 
 @asynccontextmanager
-async def run_load(app: Instance, key: str) -> AsyncIterator[LoadGenerator]:
+async def run_load(app: Instance, api_key: str) -> AsyncIterator[LoadGenerator]:
     """Context manager: run writers, readers and the checkpoint signer for the duration of the block."""
-    load = LoadGenerator(app, key, await app.token(key))
+    load = LoadGenerator(app, api_key, await app.token(api_key))
     async with asyncio.TaskGroup() as tasks:
         for number in range(WRITERS):
             tasks.create_task(load.write(number))
@@ -149,12 +149,12 @@ async def run_load(app: Instance, key: str) -> AsyncIterator[LoadGenerator]:
         load.stopped = True
 
 
-async def check_failures_under_load(plant: Plant, app: Instance, key: str, seconds: float) -> None:
+async def check_failures_under_load(plant: Plant, app: Instance, api_key: str, seconds: float) -> None:
     """Under load, let each dependency fail at least once, then check the chains."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
     chance, ends_at = random.Random(seed), asyncio.get_running_loop().time() + seconds
-    async with run_load(app, key) as load:
+    async with run_load(app, api_key) as load:
         for fail in chance.sample(FAILURES, len(FAILURES)):
             await fail(plant, chance)
         while asyncio.get_running_loop().time() < ends_at:
@@ -182,24 +182,24 @@ async def _read_records(app: Instance, token: str) -> dict[str, tuple[str, str]]
 
 
 @pytest.fixture
-async def key(apply: Callable[[str], str]) -> str:
+async def api_key(apply: Callable[[str], str]) -> str:
     """Return an API key of an administrator."""
     return await asyncio.to_thread(apply, ADMIN)
 
 
 async def test_acknowledged_events_are_stored_exactly_once(
-    plant: Plant, instances: Callable[[], Instance], key: str
+    plant: Plant, instances: Callable[[], Instance], api_key: str
 ) -> None:
     """If dependencies fail under load, each acknowledged event is stored exactly once, and the chains are valid."""
-    await check_failures_under_load(plant, instances(), key, SUITE_SECONDS)
+    await check_failures_under_load(plant, instances(), api_key, SUITE_SECONDS)
 
 
 @pytest.mark.soak
 async def test_acknowledged_events_are_stored_exactly_once_soak(
-    plant: Plant, instances: Callable[[], Instance], key: str
+    plant: Plant, instances: Callable[[], Instance], api_key: str
 ) -> None:
     """If dependencies fail under load for a long time, each acknowledged event is stored exactly once."""
-    await check_failures_under_load(plant, instances(), key, SOAK_SECONDS)
+    await check_failures_under_load(plant, instances(), api_key, SOAK_SECONDS)
 
 
 async def test_a_failed_dependency_affects_only_its_routes(

@@ -24,7 +24,7 @@ def test_a_listed_host_is_accepted(host: str) -> None:
         *("[::1]", "plant.example:80", "x.plant.example", "plant.example.x", "127.0.0.1:1:1", "127.0.0.1:\u0661"),
     ],
 )
-def test_other_hosts_are_rejected(host: str) -> None:
+def test_unlisted_hosts_are_rejected(host: str) -> None:
     """A Host header with a longer or shorter name or an invalid port is rejected."""
     assert not is_allowed_host(host, HOSTS)
 

@@ -29,7 +29,7 @@ TAGS = st.text(
         ('"a,b"', EntityTags(strong=('"a,b"',))),
     ],
 )
-def test_lists_of_tags_are_parsed(header: str, tags: EntityTags) -> None:
+def test_lists_of_etags_are_parsed(header: str, tags: EntityTags) -> None:
     """A header with a star, or with strong and weak ETags and empty elements, is parsed."""
     assert condition_from_headers(header, None) == Condition(match=tags)
     assert condition_from_headers(None, header) == Condition(none_match=tags)

@@ -196,7 +196,7 @@ def test_failed_start_ends_the_query_engine_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_EXPORTER=zipkin"])
-def test_an_exporter_that_is_not_known_ends_the_start(tmp_path: Path, variable: str) -> None:
+def test_an_unsupported_exporter_ends_the_start(tmp_path: Path, variable: str) -> None:
     """An unsupported telemetry exporter ends the start with exit code 1, the variable and its value."""
     name, value = variable.split("=")
     environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", name: value}

@@ -37,7 +37,7 @@ def test_only_local_callers_can_run_a_timer(client: tuple[str, int] | None, allo
 @pytest.mark.parametrize(
     "header", [(b"host", b"evil.example"), (b"host", b"evil.example:7071"), (b"origin", b"http://127.0.0.1:7071")]
 )
-def test_pages_are_refused(header: tuple[bytes, bytes]) -> None:
+def test_web_pages_cannot_run_functions(header: tuple[bytes, bytes]) -> None:
     """A web page cannot run functions, even if its host name resolves to this machine."""
     admin = Admin({"tick": TIMER}, {"tick": pytest.fail})
     scope: dict[str, Any] = {"method": "POST", "headers": [header], "client": ("127.0.0.1", 1)}
@@ -56,7 +56,7 @@ def test_pages_are_refused(header: tuple[bytes, bytes]) -> None:
         ("POST", "/admin/functions/serve", b"", Kind.INVALID),
     ],
 )
-def test_other_calls_are_refused(method: str, path: str, body: bytes, kind: Kind) -> None:
+def test_invalid_administration_requests_are_rejected(method: str, path: str, body: bytes, kind: Kind) -> None:
     """The administration API runs only timers and accepts only an empty body or a JSON object."""
     serve = LoadedFunction("serve", "2", {"type": "httpTrigger", "name": "req"}, None)
     admin = Admin({"tick": TIMER, "serve": serve}, {"tick": pytest.fail})

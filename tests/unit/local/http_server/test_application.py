@@ -112,13 +112,13 @@ def test_chunked_body_is_whole(host: Any, http: httpx.Client) -> None:
     assert answer.content == b"a" * 70_000 + b"b" + b"c" * 70_000
 
 
-def assert_problem(answer: httpx.Response, status: int, code: str, choose_request_id: str) -> None:
+def assert_problem(answer: httpx.Response, status: int, code: str, request_id: str) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
-    assert answer.headers["x-request-id"] == choose_request_id
+    assert answer.headers["x-request-id"] == request_id
     problem = answer.json()
     assert set(problem) >= {"type", "title", "status", "detail", "code", "traceId"}
     assert problem["type"] == "urn:oi:problem:" + code.lower().replace("_", "-")
-    assert (problem["status"], problem["code"], problem["traceId"]) == (status, code, choose_request_id)
+    assert (problem["status"], problem["code"], problem["traceId"]) == (status, code, request_id)
 
 
 @pytest.mark.parametrize("path", ["/none", "/echo/x", "/", "//echo/a/b", "/admin/host/status"])
@@ -171,7 +171,7 @@ def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
 
 
 @pytest.mark.parametrize("line", [b"GET /any HTTP/2.0", b"GET /any HTTP/0.9", b"FOO /any HTTP/9.9", b"PRI * HTTP/2.0"])
-def test_another_version_is_not_supported(host: Any, line: bytes) -> None:
+def test_another_http_version_gets_505(host: Any, line: bytes) -> None:
     """A request with another major HTTP version gets a 505 problem document, and its connection is closed."""
     head, _, body = send_raw(host.url, line + b"\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")

@@ -38,7 +38,7 @@ async def test_an_expired_or_damaged_code_is_unknown(tmp_path: Path, content: st
 
 
 @pytest.mark.parametrize("code", ["", "unknown", "../x", "\ud800"])
-async def test_any_other_text_is_unknown(tmp_path: Path, code: str) -> None:
+async def test_a_text_that_is_not_a_code_is_unknown(tmp_path: Path, code: str) -> None:
     """Any other text is rejected as an unknown code and is never used as a file name."""
     assert await open_sign_in_codes(tmp_path).redeem(code) is None
 

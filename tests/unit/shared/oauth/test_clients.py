@@ -34,14 +34,14 @@ def test_declared_uris_are_accepted(requested: str) -> None:
         "http://127.0.0.1@evil.example/callback",
     ],
 )
-def test_other_uris_are_rejected(requested: str | None) -> None:
+def test_undeclared_redirect_uris_are_rejected(requested: str | None) -> None:
     """A redirect URI that is not declared is rejected; a client with several must state one."""
     with pytest.raises(WorkspaceError) as failed:
         Client("tool", "Tool", DECLARED).find_redirect_uri(requested)
     assert failed.value.code == "REDIRECT_URI_MISMATCH"
 
 
-def test_an_only_uri_may_be_omitted() -> None:
+def test_a_single_redirect_uri_may_be_omitted() -> None:
     """A client with one declared redirect URI may omit it; a client with a URL as id has a metadata document."""
     assert Client("tool", "Tool", DECLARED[:1]).find_redirect_uri(None) == DECLARED[0]
     assert Client("tool", "Tool", ()).is_declared_in_workspace
@@ -111,7 +111,7 @@ async def test_a_document_describes_a_client() -> None:
         {"client_secret": "x"},
     ],
 )
-async def test_wrong_documents_are_refused(members: dict[str, Any]) -> None:
+async def test_invalid_documents_are_rejected(members: dict[str, Any]) -> None:
     """A document is rejected if it is of another client, has no valid redirect URI, or contains a secret."""
     assert "metadata document" in await load_rejected_document(FakeHttp(**members))
 

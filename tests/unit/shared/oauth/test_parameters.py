@@ -47,7 +47,7 @@ def test_a_form_is_parsed() -> None:
         (FORM, b"&" * 101),
     ],
 )
-def test_other_bodies_are_invalid(media_type: str, body: bytes) -> None:
+def test_bodies_that_are_no_valid_form_are_rejected(media_type: str, body: bytes) -> None:
     """A body is rejected for a wrong content type, repeated or too many parameters, or invalid UTF-8."""
     assert catch_code(parse_form, media_type, body) is OAuthErrorCode.INVALID_REQUEST
 

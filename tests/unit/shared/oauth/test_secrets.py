@@ -20,7 +20,7 @@ def test_codes_and_refresh_tokens_are_parsed() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "oic_", "oir_", f"oic_{GRANT}_short", f"oic_{GRANT}_{'ä' * 43}", "x" * 10_000])
-def test_other_texts_are_not_codes(text: str) -> None:
+def test_invalid_codes_are_parsed_to_none(text: str) -> None:
     """A text that is no code or refresh token is parsed to None."""
     assert secrets.parse_code(text) is None
     assert secrets.parse_refresh(text) is None

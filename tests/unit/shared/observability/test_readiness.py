@@ -15,17 +15,17 @@ class Store:
     """Fake dependency of the service with a readiness check that counts its calls.
 
     Args:
-        work: result of the probe.
+        check: function that the readiness check calls.
     """
 
-    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, check: Callable[[], Awaitable[object]]) -> None:
         self.calls = 0
-        self._work = work
+        self._check = check
 
     async def __call__(self) -> None:
         """Run the readiness check."""
         self.calls += 1
-        await self._work()
+        await self._check()
 
 
 async def succeed() -> None:

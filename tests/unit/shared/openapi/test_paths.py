@@ -93,7 +93,7 @@ async def do_something(_: Call[Any, Any]) -> Reply:
     return Reply()
 
 
-def declare(**options: Any) -> Operation:
+def declare_test_operation(**options: Any) -> Operation:
     """Return an operation with these attributes."""
     group = Group("test")
     group.endpoint("POST", "oi-api/test", **options)(do_something)
@@ -112,12 +112,12 @@ def declare(**options: Any) -> Operation:
 )
 def test_the_access_is_described_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
     """An operation's description says in a sentence which right it requires."""
-    assert describe_access(declare(**options)) == sentence
+    assert describe_access(declare_test_operation(**options)) == sentence
 
 
 def test_an_operation_has_the_parameters_of_its_model() -> None:
     """An operation has the parameters of its query model and, if its group has versions, the version header."""
-    built = build_operation(declare(query=Query), SchemaRegistry())
+    built = build_operation(declare_test_operation(query=Query), SchemaRegistry())
     assert (built["operationId"], built["summary"]) == ("doSomething", "Do something.")
     assert [(each["name"], each["in"]) for each in built["parameters"]] == [
         ("limit", "query"),
@@ -131,19 +131,21 @@ def test_an_operation_has_the_parameters_of_its_model() -> None:
 def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: bool) -> None:
     """A body is required only if one of its members is required."""
     schemas = SchemaRegistry()
-    built = build_operation(declare(body=body), schemas)
+    built = build_operation(declare_test_operation(body=body), schemas)
     assert built["requestBody"]["required"] is required
     [schema] = [each for name, each in schemas.named.items() if name.startswith(body.__name__)]
     assert schema["additionalProperties"] is False
 
 
-def test_a_raw_body_has_the_forms_of_its_documentation() -> None:
+def test_a_raw_body_has_the_documented_schema() -> None:
     """If a handler parses the raw body itself, the body has the schema in the operation's documentation."""
     docs = OperationDocs(body_forms={"text/plain": {"type": "string"}})
-    built = build_operation(declare(body=RawBody, unknown=UnknownNames.IGNORE, docs=docs), SchemaRegistry())
+    built = build_operation(
+        declare_test_operation(body=RawBody, unknown=UnknownNames.IGNORE, docs=docs), SchemaRegistry()
+    )
     assert built["requestBody"] == {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
 def test_a_public_operation_needs_no_credential() -> None:
     """In the document, a public operation requires no credential."""
-    assert build_operation(declare(access=Access.PUBLIC), SchemaRegistry())["security"] == []
+    assert build_operation(declare_test_operation(access=Access.PUBLIC), SchemaRegistry())["security"] == []

@@ -38,8 +38,8 @@ class FaultyStore:
 
     Attributes:
         outcomes: outcomes of the next appends; all later appends succeed.
-        gate: each append waits for it first.
-        chains: the records.
+        gate: event for which each append waits first.
+        chains: stored records of each chain.
         provisioned: number of provisionings of each chain.
         batches: sizes of the stored batches.
         max_batch_records: as in the port.

@@ -72,11 +72,11 @@ class Environment:
         self.audited[append_id] = {"UserID": user_id, **event}
         return {}
 
-    async def sign(self, sent: Any = APPROVAL, **changes: Any) -> str:
+    async def sign(self, signature: Any = APPROVAL, **changes: Any) -> str:
         """Sign a decision; return an empty text, or the error code of the rejection.
 
         Args:
-            sent: body property ``signature``.
+            signature: body property ``signature``.
             changes: changed attributes of the caller; ``age`` of the sign-in in seconds, ``max_age`` of the policy;
                 ``meanwhile``, a function to call after the checks and before the decision.
         """
@@ -86,7 +86,7 @@ class Environment:
         signed_in = SignIn(self.at - timedelta(seconds=age), ("key",), sign_in)
         caller = replace(SIGNER, **{"sign_in": signed_in, **changes})
         signing = Signing(self.attempts, self.sign_ins, runtime=self.runtime)
-        signer = signing.build_signer(SigningRequest(caller, "Ann", policy, sent, False))
+        signer = signing.build_signer(SigningRequest(caller, "Ann", policy, signature, False))
         append_id = self.runtime.new_id()
         try:
             async with signer.sign(append_id, CHAIN) as session:

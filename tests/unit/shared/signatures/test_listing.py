@@ -28,7 +28,7 @@ QUERY = {"kql": "Telemetry | count", "parameters": []}
 
 
 @dataclass
-class Lists:
+class SignatureLists:
     """Audit chains in a folder, with the list of their signatures.
 
     Attributes:
@@ -50,13 +50,13 @@ class Lists:
 
 
 @pytest.fixture
-async def lists(tmp_path: Path) -> AsyncIterator[Lists]:
+async def signature_lists(tmp_path: Path) -> AsyncIterator[SignatureLists]:
     """Provide empty audit chains and an empty index of signatures."""
     async with AsyncExitStack() as stack:
         database = SqliteDatabase(tmp_path / "signatures.sqlite", SCHEMA)
         stack.push_async_callback(database.close)
         ledger = await stack.enter_async_context(open_ledger(tmp_path))
-        yield Lists(ledger, SqliteSignatureIndex(database))
+        yield SignatureLists(ledger, SqliteSignatureIndex(database))
 
 
 def build_event(user: str, **changes: Any) -> dict[str, Any]:
@@ -79,14 +79,17 @@ def build_event(user: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-async def test_existing_records_are_listed(lists: Lists) -> None:
+async def test_existing_records_are_listed(signature_lists: SignatureLists) -> None:
     """The list has the signatures of all existing records, and new ones at once, newest first."""
-    await append_decisions(lists.ledger, 2)
+    await append_decisions(signature_lists.ledger, 2)
     target = "DomainAmendments"
-    assert await lists.read() == [(target, CHAIN.scope_key, "000000000004"), (target, CHAIN.scope_key, "000000000002")]
-    listing = lists.open()
+    assert await signature_lists.read() == [
+        (target, CHAIN.scope_key, "000000000004"),
+        (target, CHAIN.scope_key, "000000000002"),
+    ]
+    listing = signature_lists.open()
     assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 2
-    await append_decisions(lists.ledger, 1)
+    await append_decisions(signature_lists.ledger, 1)
     page = await listing.list_signatures(ALL, "", 2)
     assert [one.content["recordID"] for one in page.signatures] == ["000000000006", "000000000004"]
     assert page.has_more
@@ -95,19 +98,23 @@ async def test_existing_records_are_listed(lists: Lists) -> None:
 
 
 @pytest.mark.parametrize("is_forward", [False, True], ids=["back", "back and forward"])
-async def test_signatures_are_listed_after_the_clocks_were_set_back(lists: Lists, *, is_forward: bool) -> None:
+async def test_signatures_are_listed_after_the_clocks_were_set_back(
+    signature_lists: SignatureLists, *, is_forward: bool
+) -> None:
     """If clocks were set back, a signature in a new chain is still listed, although its time is before the last run."""
-    ahead = SignatureList(lists.index, lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30)))
+    ahead = SignatureList(
+        signature_lists.index, signature_lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30))
+    )
     assert await ahead.complete(9)
-    await append_decisions(lists.ledger, 1)
-    listing = ahead if is_forward else lists.open()
+    await append_decisions(signature_lists.ledger, 1)
+    listing = ahead if is_forward else signature_lists.open()
     assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 1
 
 
-async def test_signatures_of_queries_are_listed(lists: Lists) -> None:
+async def test_signatures_of_queries_are_listed(signature_lists: SignatureLists) -> None:
     """A signed approval of a query is listed, and its signature has the property names of audit records."""
-    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=EVENT_ID)
-    [entry] = (await lists.open().list_signatures(ALL, "", 10)).signatures
+    await signature_lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=EVENT_ID)
+    [entry] = (await signature_lists.open().list_signatures(ALL, "", 10)).signatures
     assert entry.content == {
         "UserID": "ann",
         "PrintedName": "Ann",
@@ -126,40 +133,44 @@ async def test_signatures_of_queries_are_listed(lists: Lists) -> None:
 @pytest.mark.parametrize(
     "changes", [{"userId": "bob"}, {"recordHash": "0" * 64}, {"signedAt": "now"}, {"signedAt": 1}, {"extra": 1}]
 )
-async def test_forged_signatures_are_not_listed(lists: Lists, changes: dict[str, Any]) -> None:
+async def test_forged_signatures_are_not_listed(signature_lists: SignatureLists, changes: dict[str, Any]) -> None:
     """An event is not listed if its signature belongs to another member or does not match the query."""
-    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann", **changes), append_id=EVENT_ID)
-    assert await lists.read() == []
+    await signature_lists.ledger.events.write(PLATFORM, "ann", build_event("ann", **changes), append_id=EVENT_ID)
+    assert await signature_lists.read() == []
 
 
 @pytest.mark.parametrize("append_id", ["", "0123456789abcdef0123456789abcdef"])
-async def test_events_of_members_are_not_listed(lists: Lists, append_id: str) -> None:
+async def test_events_of_members_are_not_listed(signature_lists: SignatureLists, append_id: str) -> None:
     """An event that a member wrote over the API is not listed, even if it looks like a signed decision."""
-    await lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=append_id)
-    assert await lists.read() == []
+    await signature_lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=append_id)
+    assert await signature_lists.read() == []
 
 
-async def test_records_without_a_valid_signature_are_not_listed(lists: Lists) -> None:
+async def test_records_without_a_valid_signature_are_not_listed(signature_lists: SignatureLists) -> None:
     """Amendments, damaged records, and decisions without a complete signature are not listed."""
-    await append_decision(lists.ledger, "000000000009", {})
-    await append_decision(lists.ledger, "000000000008", SIGNATURE.to_members("0" * 64))
-    lists.ledger.tamper(lambda connection: connection.execute("UPDATE records SET hash = 'x' WHERE sequence = 2"))
-    assert await lists.read() == []
+    await append_decision(signature_lists.ledger, "000000000009", {})
+    await append_decision(signature_lists.ledger, "000000000008", SIGNATURE.to_members("0" * 64))
+    signature_lists.ledger.tamper(
+        lambda connection: connection.execute("UPDATE records SET hash = 'x' WHERE sequence = 2")
+    )
+    assert await signature_lists.read() == []
 
 
-async def test_the_list_is_unavailable_until_it_is_indexed(lists: Lists) -> None:
+async def test_the_list_is_unavailable_until_it_is_indexed(signature_lists: SignatureLists) -> None:
     """The list is unavailable until all existing records are indexed; each indexing run continues the one before."""
-    await append_decisions(lists.ledger, 1)
-    listing = lists.open()
+    await append_decisions(signature_lists.ledger, 1)
+    listing = signature_lists.open()
     assert await listing.complete(-1) is False
     assert await listing.complete(10) is True
-    assert len(await lists.read()) == 1
+    assert len(await signature_lists.read()) == 1
 
 
-async def test_a_request_that_cannot_complete_the_index_gets_503(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_cannot_complete_the_index_gets_503(
+    signature_lists: SignatureLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a request cannot complete the index within its time limit, it gets 503 with Retry-After."""
-    await append_decisions(lists.ledger, 1)
+    await append_decisions(signature_lists.ledger, 1)
     monkeypatch.setattr("shared.signatures.listing.INDEX_SECONDS", -1.0)
     with pytest.raises(WorkspaceError) as refused:
-        await lists.read()
+        await signature_lists.read()
     assert (refused.value.code, refused.value.members["retryAfter"]) == ("SIGNATURES_UNAVAILABLE", 10)

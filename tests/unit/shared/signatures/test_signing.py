@@ -12,7 +12,7 @@ from tests.unit.shared.signatures.environment import Environment
 
 
 @pytest.mark.parametrize(
-    ("sent", "changes", "code"),
+    ("signature", "changes", "code"),
     [
         ({"meaning": "approval"}, {}, ""),
         ({"meaning": "review", "statement": None}, {}, ""),
@@ -28,10 +28,10 @@ from tests.unit.shared.signatures.environment import Environment
     ],
 )
 async def test_form_sign_in_and_person_are_checked_in_order(
-    environment: Environment, sent: Any, changes: dict[str, Any], code: str
+    environment: Environment, signature: Any, changes: dict[str, Any], code: str
 ) -> None:
     """The form of a signature is checked first, then the age of the sign-in, and then the person."""
-    assert await environment.sign(sent, **changes) == code
+    assert await environment.sign(signature, **changes) == code
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_a_sign_in_used_by_another_decision_counts(environment: Environmen
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
 
 
-async def test_other_rejections_do_not_count(environment: Environment) -> None:
+async def test_rejections_for_other_reasons_do_not_count(environment: Environment) -> None:
     """If a decision is rejected for another reason than its signature, no attempt counts, and the sign-in is unused."""
 
     async def reject() -> None:

@@ -370,7 +370,7 @@ class ClosableHub(Hub):
         self.is_closed = True
 
 
-async def test_messages_and_errors_pass_through() -> None:
+async def test_the_traced_sender_passes_on_messages_and_errors() -> None:
     """The traced sender passes on the messages, the errors and the closing of the sender that it wraps."""
     hub = ClosableHub()
     sender = InstrumentedSender(hub, "eventhubs")

@@ -21,7 +21,7 @@ def test_a_short_text_is_an_id(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "a" * 257, 7, None, ["a"]])
-def test_other_values_are_not_ids(value: object) -> None:
+def test_numbers_are_not_ids(value: object) -> None:
     """Numbers are rejected as ids, because 1 and 1.0 would be the same device."""
     with pytest.raises(ValueError, match="string of 1 to 256 characters"):
         validate_id(value)

@@ -31,7 +31,7 @@ def _find_connection(source: str, given_event: HubEvent, message: Any) -> str | 
 
 
 @pytest.mark.parametrize(
-    ("given_event", "message", "found"),
+    ("given_event", "message", "expected_connection"),
     [
         (build_event(b"", connectionLookup="plain"), {"deviceId": "rig-1"}, "plain"),
         (build_event(b"", connectionLookup="nothing"), {"deviceId": "rig-1"}, "a-rig"),
@@ -48,14 +48,14 @@ def _find_connection(source: str, given_event: HubEvent, message: Any) -> str | 
     ],
 )
 def test_an_event_belongs_to_a_named_or_matching_connection(
-    given_event: HubEvent, message: object, found: str | None
+    given_event: HubEvent, message: object, expected_connection: str | None
 ) -> None:
     """An event belongs to the connection that it names, or else to one whose pattern matches the device id."""
-    assert _find_connection("telemetry", given_event, message) == found
+    assert _find_connection("telemetry", given_event, message) == expected_connection
 
 
 @pytest.mark.parametrize(
-    ("source", "device", "found"),
+    ("source", "device", "expected_connection"),
     [
         ("press/oi", "", "own-hub"),
         ("press/oi", "rig-1", "own-hub"),
@@ -66,13 +66,15 @@ def test_an_event_belongs_to_a_named_or_matching_connection(
         ("telemetry", "left-1", None),
     ],
 )
-def test_a_separate_event_hub_determines_the_connection(source: str, device: str, found: str | None) -> None:
+def test_a_separate_event_hub_determines_the_connection(
+    source: str, device: str, expected_connection: str | None
+) -> None:
     """Events of a separate Event Hub belong to its connection; if it has several, device id patterns select one."""
-    assert _find_connection(source, build_event(b""), {"deviceId": device}) == found
+    assert _find_connection(source, build_event(b""), {"deviceId": device}) == expected_connection
 
 
 @pytest.mark.parametrize(
-    ("given_event", "found"),
+    ("given_event", "expected_connection"),
     [
         (build_event(b"", device="lost-1"), None),
         (build_event(b"", connectionLookup="off"), None),
@@ -82,9 +84,11 @@ def test_a_separate_event_hub_determines_the_connection(source: str, device: str
         (build_event(b"", connectionLookup="off", acceptedBy="http", device="lost-1"), None),
     ],
 )
-def test_a_disabled_connection_gets_accepted_events_only(given_event: HubEvent, found: str | None) -> None:
+def test_a_disabled_connection_gets_accepted_events_only(
+    given_event: HubEvent, expected_connection: str | None
+) -> None:
     """A disabled connection gets only events that the service accepted earlier; devices cannot imitate these."""
-    assert _find_connection("telemetry", given_event, {}) == found
+    assert _find_connection("telemetry", given_event, {}) == expected_connection
 
 
 def test_a_route_has_the_surfaces_of_its_connection() -> None:

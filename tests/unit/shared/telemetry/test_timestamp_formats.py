@@ -79,7 +79,7 @@ def test_digits_beyond_microseconds_are_cut_off(value: object, form: TimestampFo
         {},
     ],
 )
-def test_other_values_are_rejected(form: TimestampFormat, value: object) -> None:
+def test_values_that_are_no_epoch_times_are_rejected(form: TimestampFormat, value: object) -> None:
     """The formats for epoch times accept numbers and decimal texts, but no booleans."""
     with pytest.raises(ValueError, match="must be a number"):
         parse_timestamp(value, form)

@@ -29,7 +29,7 @@ def test_an_object_is_stored_unchanged() -> None:
     ("body", "encoding", "raw"),
     [(b"plain", "utf-8", "plain"), (b"[1]", "utf-8", "[1]"), (b"\xff\x00", "base64", "/wA="), (b"", "utf-8", "")],
 )
-def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) -> None:
+def test_a_body_that_is_not_json_is_stored_as_text(body: bytes, encoding: str, raw: str) -> None:
     """A body that is not JSON is stored without loss, as text or, if it is not UTF-8, as base64."""
     impulse = build_impulse("telemetry", build_event(body), parse_if_json(body), "not an object", "")
     assert (impulse.payload, impulse.headers[ENCODING]) == ({"raw": raw}, encoding)
@@ -40,7 +40,7 @@ def test_another_body_is_stored_as_text(body: bytes, encoding: str, raw: str) ->
     ("properties", "device", "expected"),
     [({}, "", "_unrouted"), ({"deviceId": "p"}, "", "p"), ({"deviceId": "p"}, "iot", "iot")],
 )
-def test_the_device_is_known_if_the_event_names_it(properties: dict[str, str], device: str, expected: str) -> None:
+def test_the_device_id_of_iot_hub_has_priority(properties: dict[str, str], device: str, expected: str) -> None:
     """The device id from IoT Hub, which cannot be forged, has priority over the id in the properties."""
     impulse = build_impulse("telemetry", build_event(b"", 1, device=device, **properties), {}, "x", "")
     assert impulse.device_id == expected

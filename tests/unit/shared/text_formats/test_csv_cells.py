@@ -12,6 +12,6 @@ def test_a_formula_is_escaped(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a=1", " =1", "1-2", "'=1"])
-def test_other_texts_are_unchanged(text: str) -> None:
+def test_texts_that_are_no_formulas_are_unchanged(text: str) -> None:
     """A text that a spreadsheet does not evaluate is unchanged."""
     assert escape_formula(text) == text

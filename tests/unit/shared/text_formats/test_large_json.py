@@ -48,7 +48,7 @@ def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
     assert json.dumps([number], default=to_int) == f"[{digits}]"
 
 
-def test_other_values_are_not_copied() -> None:
+def test_values_that_are_no_long_integers_are_rejected() -> None:
     """The conversions of long integers reject any other value, because it has no JSON form."""
     for convert in (copy_long_integer, to_int):
         with pytest.raises(TypeError, match="Decimal"):

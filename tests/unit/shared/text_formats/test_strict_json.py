@@ -136,7 +136,7 @@ def test_the_invalid_element_of_an_array_is_found(element: bytes) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"[", b"{}", b"[1,2]", b"[1,2}", b"[1,,1e400]", b"\xff", b"[" + b"[]," * 100_001 + b"1e400]"]
 )
-def test_other_errors_belong_to_no_element(body: bytes) -> None:
+def test_errors_outside_of_elements_name_no_element(body: bytes) -> None:
     """For a syntax error, or an error about the whole text, no array element is named."""
     assert strict_json.find_invalid_element(body) is None
 

@@ -31,7 +31,7 @@ def test_valid_uris_are_accepted(uri: str) -> None:
         *("https://app.example/" + "x" * 2048, "http://127.0.0.1:999999/", "https://ä.example/"),
     ],
 )
-def test_other_uris_are_rejected(uri: str) -> None:
+def test_invalid_uris_are_rejected(uri: str) -> None:
     """Another scheme, a user name, a fragment, remote http or an unusual spelling is rejected with the broken rule."""
     fault = find_redirect_fault(uri)
     assert fault is not None
@@ -68,12 +68,12 @@ def test_equal_uris_and_loopback_ports_are_allowed(requested: str, declared: str
         ("http://127.0.0.1:99999/cb x", "http://127.0.0.1/cb x"),
     ],
 )
-def test_other_uris_are_not_allowed(requested: str, declared: str) -> None:
+def test_uris_that_differ_are_not_allowed(requested: str, declared: str) -> None:
     """A redirect URI is rejected if it differs in any part other than a loopback port."""
     assert not is_redirect_allowed(requested, declared)
 
 
-def test_the_destination_is_named() -> None:
+def test_the_consent_page_names_the_destination() -> None:
     """The consent page shows a redirect URI as its host and port, or as the app's scheme."""
     assert describe_redirect_host("https://app.example:8443/cb") == "app.example:8443"
     assert describe_redirect_host("com.example.app:/cb") == "com.example.app:"

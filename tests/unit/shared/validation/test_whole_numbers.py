@@ -12,7 +12,7 @@ def test_digits_are_a_number(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "101", "+1", "-1", " 1", "1_0", "1.0", "1e1", "٣", "9" * 10, "1\n"])
-def test_other_texts_are_rejected(text: str) -> None:
+def test_texts_that_are_no_whole_numbers_are_rejected(text: str) -> None:
     """A text that is not a whole number is rejected with the limits, even if int() accepts it."""
     with pytest.raises(ValueError, match="must be a whole number from 1 to 100"):
         parse_whole_number(text, 100)

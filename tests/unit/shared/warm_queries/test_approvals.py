@@ -49,7 +49,7 @@ def build_stored_query(**changes: Any) -> CatalogEntry[WarmQuery]:
         replace(build_stored_query(), edited_by="other@x"),
     ],
 )
-def test_every_change_gives_another_tag(other: CatalogEntry[WarmQuery]) -> None:
+def test_every_change_gives_a_new_etag(other: CatalogEntry[WarmQuery]) -> None:
     """A change of text, approval, time or last editor changes a query's ETag."""
     assert compute_etag(other) != compute_etag(build_stored_query())
 

@@ -126,7 +126,7 @@ async def test_nothing_remains_after_the_queries_of_a_principal() -> None:
     assert not fair._active
 
 
-async def test_health_check_and_end_reach_the_engine() -> None:
+async def test_ping_and_close_reach_the_wrapped_engine() -> None:
     """``ping`` and ``close`` are passed to the wrapped engine."""
     engine = GatedEngine()
     fair = FairEngine(engine, 1)

@@ -67,7 +67,7 @@ async def test_each_query_is_measured_by_its_outcome(
     assert measured == [("workspace.query.duration", 2.0, {"outcome": outcome})]
 
 
-async def test_other_calls_pass_through() -> None:
+async def test_readiness_checks_and_close_are_passed_on() -> None:
     """Readiness checks and the shutdown are passed to the wrapped engine."""
     engine = Engine(VirtualTime())
     instrumented = InstrumentedEngine(engine, "Telemetry")

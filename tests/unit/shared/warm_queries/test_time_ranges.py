@@ -38,7 +38,7 @@ def test_milliseconds_are_exact(milliseconds: int) -> None:
 @pytest.mark.parametrize(
     "value", ["", "yesterday", "2026-03-01", "-1", "1e3", "253402300800000", -1, 0.5, True, [], {}, "\u0661"]
 )
-def test_other_values_are_not_times(value: Any) -> None:
+def test_values_that_are_no_times_are_rejected(value: Any) -> None:
     """A value that is not a time is rejected, and the error names both accepted forms."""
     with pytest.raises(ValueError, match="RFC 3339 time or milliseconds"):
         parse_time(value)
@@ -60,7 +60,7 @@ def test_a_time_range_spans_at_most_366_days() -> None:
     assert select_time_range(None, NOW, NOW + year, NOW) == TimeInterval(NOW, NOW + year)
 
 
-def test_contradictions_are_rejected() -> None:
+def test_contradictory_parameters_are_rejected() -> None:
     """Other parameters with ``timeRange``, ``to`` without an earlier ``from``, and over 366 days are rejected."""
     assert list_fields(HOUR, NOW, None) == ["timeRange"]
     assert list_fields(HOUR, None, NOW) == ["timeRange", "to"]

@@ -9,7 +9,7 @@ from tests.unit.shared.webhooks.environment import WebhookParts, open_webhooks
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[WebhookParts]:
+async def webhook_services(tmp_path: Path) -> AsyncIterator[WebhookParts]:
     """Provide the webhook services with an empty SQLite file."""
     async with open_webhooks(tmp_path / "webhooks.sqlite") as opened:
         yield opened

@@ -163,8 +163,8 @@ class WebhookParts:
 @asynccontextmanager
 async def open_webhooks(path: Path, time: VirtualTime | None = None) -> AsyncIterator[WebhookParts]:
     """Open the webhook services over a SQLite file."""
-    parts = WebhookParts(path, time or VirtualTime())
+    webhook_services = WebhookParts(path, time or VirtualTime())
     try:
-        yield parts
+        yield webhook_services
     finally:
-        await parts.close()
+        await webhook_services.close()

@@ -115,13 +115,13 @@ class StormParts:
 @asynccontextmanager
 async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> AsyncIterator[StormParts]:
     """Open alerts and webhooks over the SQLite files in a folder."""
-    parts = StormParts(folder, ChangingValues(devices, period))
+    webhook_services = StormParts(folder, ChangingValues(devices, period))
     try:
-        yield parts
+        yield webhook_services
     finally:
-        await parts.worker.close()
-        await parts.http.close()
-        await parts.database.close()
+        await webhook_services.worker.close()
+        await webhook_services.http.close()
+        await webhook_services.database.close()
 
 
 async def main(folder: Path, devices: int, period: float, mode: str) -> None:
@@ -130,13 +130,13 @@ async def main(folder: Path, devices: int, period: float, mode: str) -> None:
         setattr(module, name, value)
     values = ChangingValues(devices, period)
     values.is_calm = mode == "drain"
-    parts = StormParts(folder, values)
+    webhook_services = StormParts(folder, values)
     print("ready", flush=True)  # noqa: T201  the test waits for it
     while True:
-        await parts.scheduler.run()
-        parts.worker.wake()
+        await webhook_services.scheduler.run()
+        webhook_services.worker.wake()
         await asyncio.sleep(0.05)
-        if values.is_calm and await parts.is_drained():
+        if values.is_calm and await webhook_services.is_drained():
             print("drained", flush=True)  # noqa: T201  the test waits for it
             return
 

@@ -26,34 +26,36 @@ def test_delays_follow_the_documented_schedule() -> None:
     assert compute_retry_time(len(expected), AT, SYSTEM_RUNTIME) is None
 
 
-async def test_a_manual_retry_sends_an_ended_delivery_once_more(parts: WebhookParts) -> None:
+async def test_a_manual_retry_sends_an_ended_delivery_once_more(webhook_services: WebhookParts) -> None:
     """A manual retry sends an ended delivery once more, without further retries, and a waiting delivery at once."""
-    endpoint = await parts.create()
-    await parts.publish()
-    await parts.send_due_deliveries()
-    [delivery] = await parts.list_all(endpoint)
-    parts.http.answer = reply_with_failure
-    await parts.deliveries.retry(endpoint.id, delivery.id)
-    await parts.send_due_deliveries()
-    await parts.send_due_deliveries_after(days=1)
-    [ended] = await parts.list_all(endpoint)
+    endpoint = await webhook_services.create()
+    await webhook_services.publish()
+    await webhook_services.send_due_deliveries()
+    [delivery] = await webhook_services.list_all(endpoint)
+    webhook_services.http.answer = reply_with_failure
+    await webhook_services.deliveries.retry(endpoint.id, delivery.id)
+    await webhook_services.send_due_deliveries()
+    await webhook_services.send_due_deliveries_after(days=1)
+    [ended] = await webhook_services.list_all(endpoint)
     assert (ended.status, len(ended.attempts)) == (DeliveryStatus.FAILED, 2)
-    await parts.publish("k2")
-    await parts.send_due_deliveries()
-    waiting = (await parts.list_all(endpoint))[0]
-    assert waiting.next_attempt_at == parts.time.now + timedelta(seconds=5)
-    assert (await parts.deliveries.retry(endpoint.id, waiting.id)).next_attempt_at == parts.time.now
+    await webhook_services.publish("k2")
+    await webhook_services.send_due_deliveries()
+    waiting = (await webhook_services.list_all(endpoint))[0]
+    assert waiting.next_attempt_at == webhook_services.time.now + timedelta(seconds=5)
+    assert (
+        await webhook_services.deliveries.retry(endpoint.id, waiting.id)
+    ).next_attempt_at == webhook_services.time.now
 
 
-async def test_pages_have_all_deliveries_newest_first(parts: WebhookParts) -> None:
+async def test_pages_have_all_deliveries_newest_first(webhook_services: WebhookParts) -> None:
     """All pages together have each delivery once, newest first; the last page has no cursor."""
-    endpoint = await parts.create()
+    endpoint = await webhook_services.create()
     for number in range(3):
-        await parts.publish(f"k{number}")
-        parts.time.advance(1)
-    first, after = await parts.deliveries.list_page(endpoint.id, None, None, 2)
-    second, end = await parts.deliveries.list_page(endpoint.id, None, after, 2)
-    assert [*first, *second] == await parts.list_all(endpoint)
+        await webhook_services.publish(f"k{number}")
+        webhook_services.time.advance(1)
+    first, after = await webhook_services.deliveries.list_page(endpoint.id, None, None, 2)
+    second, end = await webhook_services.deliveries.list_page(endpoint.id, None, after, 2)
+    assert [*first, *second] == await webhook_services.list_all(endpoint)
     assert (len(first), len(second), end) == (2, 1, None)
 
 
@@ -62,10 +64,10 @@ async def test_pages_have_all_deliveries_newest_first(parts: WebhookParts) -> No
     [("none", "none", "WEBHOOK_NOT_FOUND"), (None, "none", "DELIVERY_NOT_FOUND")],
 )
 async def test_a_retry_distinguishes_missing_endpoints_and_deliveries(
-    parts: WebhookParts, endpoint: str | None, delivery: str, code: str
+    webhook_services: WebhookParts, endpoint: str | None, delivery: str, code: str
 ) -> None:
     """An unknown endpoint and an unknown delivery have different error codes."""
-    created = await parts.create()
+    created = await webhook_services.create()
     with pytest.raises(WorkspaceError) as raised:
-        await parts.deliveries.retry(endpoint or created.id, delivery)
+        await webhook_services.deliveries.retry(endpoint or created.id, delivery)
     assert raised.value.code == code

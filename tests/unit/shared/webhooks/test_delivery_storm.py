@@ -158,16 +158,16 @@ async def send_remaining_deliveries(folder: Path, devices: int) -> None:
         await process.wait()
 
 
-async def create_endpoints(parts: StormParts, number: int, port: int) -> list[WebhookEndpoint]:
+async def create_endpoints(webhook_services: StormParts, number: int, port: int) -> list[WebhookEndpoint]:
     """Create this number of webhook endpoints, with their numbers as paths of the URLs."""
     types = (FIRING, RESOLVED)
     definitions = [EndpointDefinition(f"http://127.0.0.1:{port}/{each}", types) for each in range(number)]
-    return [(await parts.service.create("admin@t", each)).endpoint for each in definitions]
+    return [(await webhook_services.service.create("admin@t", each)).endpoint for each in definitions]
 
 
-async def list_alerts(parts: StormParts) -> list[Alert]:
+async def list_alerts(webhook_services: StormParts) -> list[Alert]:
     """Return all alerts; check that each has fired and was resolved."""
-    return list(await parts.alerts.list_alerts(AlertFilter(), None, 100_000))
+    return list(await webhook_services.alerts.list_alerts(AlertFilter(), None, 100_000))
 
 
 def check_endpoint(number: int, found: list[Delivery], wanted: set[str], server: FailingEndpoints) -> None:
@@ -188,12 +188,12 @@ async def test_no_event_is_lost(tmp_path: Path, storm: Storm) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     chance, server = random.Random(seed), FailingEndpoints(storm.endpoints)
-    async with serve_endpoints(server) as port, open_parts(tmp_path) as parts:
-        endpoints = await create_endpoints(parts, storm.endpoints, port)
+    async with serve_endpoints(server) as port, open_parts(tmp_path) as webhook_services:
+        endpoints = await create_endpoints(webhook_services, storm.endpoints, port)
         ends_at = asyncio.get_running_loop().time() + storm.seconds
         await asyncio.gather(*(run_and_kill(storm, tmp_path, ends_at, chance) for _ in range(2)))
         await send_remaining_deliveries(tmp_path, storm.devices)
-        alerts = await list_alerts(parts)
+        alerts = await list_alerts(webhook_services)
         assert alerts
         keys = {(kind.value, alert.id): f"{kind}/{alert.id}" for alert in alerts for kind in (FIRING, RESOLVED)}
         for index, endpoint in enumerate(endpoints):
@@ -201,7 +201,7 @@ async def test_no_event_is_lost(tmp_path: Path, storm: Storm) -> None:
             arrived = {key[1:]: found for key, found in server.ids.items() if key[0] == index}
             assert all(found == {ids[key]} for key, found in arrived.items())
             if index != storm.endpoints - 2:
-                found = list(await parts.store.list_deliveries(endpoint.id, None, None, 100_000))
+                found = list(await webhook_services.store.list_deliveries(endpoint.id, None, None, 100_000))
                 check_endpoint(index, found, set(ids.values()), server)
     sent, different = sum(server.attempts.values()), len(server.attempts)
     print(f"{len(alerts)} alerts, {different} messages, {sent} requests")  # noqa: T201  shown when it fails

@@ -13,34 +13,37 @@ from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, open_webhooks
 
 async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Storing thousands of events does not block the event loop or other writers."""
-    async with open_webhooks(tmp_path / "webhooks.sqlite") as parts:
-        wanting = [await parts.create(DOWNLOAD) for _ in range(3)]
-        other = await parts.create(TEST)
+    async with open_webhooks(tmp_path / "webhooks.sqlite") as webhook_services:
+        wanting = [await webhook_services.create(DOWNLOAD) for _ in range(3)]
+        other = await webhook_services.create(TEST)
         sizes: list[int] = []
-        add = parts.store.add
+        add = webhook_services.store.add
 
         async def count(deliveries: Sequence[Delivery]) -> None:
             sizes.append(len(deliveries))
             await add(deliveries)
 
-        monkeypatch.setattr(parts.store, "add", count)
+        monkeypatch.setattr(webhook_services.store, "add", count)
         number = 2 * MAX_ADDED
-        events = [WebhookEvent(f"k{each}", DOWNLOAD, parts.time.now, {"downloadId": each}) for each in range(number)]
-        await parts.outbox.publish(events)
+        events = [
+            WebhookEvent(f"k{each}", DOWNLOAD, webhook_services.time.now, {"downloadId": each})
+            for each in range(number)
+        ]
+        await webhook_services.outbox.publish(events)
         assert (max(sizes) <= MAX_ADDED, sum(sizes)) == (True, 3 * number)
-        assert [len(await parts.list_all(each)) for each in (*wanting, other)] == [number, number, number, 0]
-        await parts.outbox.publish(events)
-        assert [len(await parts.list_all(each)) for each in wanting] == [number, number, number]
+        assert [len(await webhook_services.list_all(each)) for each in (*wanting, other)] == [number, number, number, 0]
+        await webhook_services.outbox.publish(events)
+        assert [len(await webhook_services.list_all(each)) for each in wanting] == [number, number, number]
 
 
 async def test_nothing_is_stored_without_a_subscriber(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If no enabled endpoint subscribes to an event, nothing is stored."""
-    async with open_webhooks(tmp_path / "webhooks.sqlite") as parts:
-        await parts.create(TEST)
-        await parts.create(DOWNLOAD, enabled=False)
+    async with open_webhooks(tmp_path / "webhooks.sqlite") as webhook_services:
+        await webhook_services.create(TEST)
+        await webhook_services.create(DOWNLOAD, enabled=False)
 
         async def fail(deliveries: Sequence[Delivery]) -> None:
             raise AssertionError(deliveries)
 
-        monkeypatch.setattr(parts.store, "add", fail)
-        await parts.publish()
+        monkeypatch.setattr(webhook_services.store, "add", fail)
+        await webhook_services.publish()

@@ -9,25 +9,25 @@ from tests.virtual_time import START
 ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=START, created_by="ann")
 
 
-async def test_an_empty_store_has_no_endpoints(parts: WebhookParts) -> None:
+async def test_an_empty_store_has_no_endpoints(webhook_services: WebhookParts) -> None:
     """A store without a saved document has no endpoints."""
-    assert await parts.registry.load() == EndpointList()
+    assert await webhook_services.registry.load() == EndpointList()
 
 
-async def test_a_change_is_read_back(parts: WebhookParts) -> None:
+async def test_a_change_is_read_back(webhook_services: WebhookParts) -> None:
     """An endpoint is read as it was stored; if a change function returns None, nothing is stored."""
-    stored = await parts.registry.change(lambda listed: put_endpoint(listed, ENDPOINT))
-    assert stored == await parts.registry.load() == EndpointList(endpoints={"e1": ENDPOINT})
-    assert await parts.registry.change(lambda _: None) == stored
+    stored = await webhook_services.registry.change(lambda listed: put_endpoint(listed, ENDPOINT))
+    assert stored == await webhook_services.registry.load() == EndpointList(endpoints={"e1": ENDPOINT})
+    assert await webhook_services.registry.change(lambda _: None) == stored
 
 
-async def test_appended_events_are_removed(parts: WebhookParts) -> None:
+async def test_appended_events_are_removed(webhook_services: WebhookParts) -> None:
     """Audit events are removed from the store after they were appended; the others stay in order."""
     for append_id in ("1", "2", "3"):
-        await parts.registry.change(
+        await webhook_services.registry.change(
             lambda listed, key=append_id: add_audit_event(  # type: ignore[misc]
                 listed, "Created", None, ENDPOINT, user_id="ann", append_id=key
             )
         )
-    await parts.registry.delete_pending_events(["2", "none"])
-    assert [event.append_id for event in await parts.registry.list_pending_events()] == ["1", "3"]
+    await webhook_services.registry.delete_pending_events(["2", "none"])
+    assert [event.append_id for event in await webhook_services.registry.list_pending_events()] == ["1", "3"]

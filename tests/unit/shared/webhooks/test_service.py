@@ -16,19 +16,19 @@ from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, URL, WebhookP
 from tests.virtual_time import VirtualTime
 
 
-async def get_code(work: object) -> str:
+async def get_code(call: object) -> str:
     """Return the error code with which a call is rejected."""
     with pytest.raises(WorkspaceError) as failure:
-        await work  # type: ignore[misc]  # any awaitable
+        await call  # type: ignore[misc]  # any awaitable
     return failure.value.code
 
 
-async def test_an_endpoint_is_created_with_a_secret(parts: WebhookParts) -> None:
+async def test_an_endpoint_is_created_with_a_secret(webhook_services: WebhookParts) -> None:
     """The secret of a new endpoint is in the reply, but neither in the store nor in the audit event."""
-    made = await parts.service.create("admin@t", EndpointDefinition(URL, (TEST,), description="Shift"))
+    made = await webhook_services.service.create("admin@t", EndpointDefinition(URL, (TEST,), description="Shift"))
     assert made.secret.startswith("whsec_")
-    assert made.secret.removeprefix("whsec_") not in str(await parts.store.read_document("endpoints"))
-    [event] = parts.log.events
+    assert made.secret.removeprefix("whsec_") not in str(await webhook_services.store.read_document("endpoints"))
+    [event] = webhook_services.log.events
     assert event["ActionType"] == "Webhook.Created"
     assert event["AfterState"]["urlOrigin"] == "https://hooks.example:443"
     assert len(event["AfterState"]["urlSha256"]) == 64
@@ -38,12 +38,12 @@ async def test_an_endpoint_is_created_with_a_secret(parts: WebhookParts) -> None
 
 async def test_the_official_library_verifies_a_message(tmp_path: Path) -> None:
     """The official library accepts a message, but not with a changed body or the secret of another endpoint."""
-    async with open_webhooks(tmp_path / "webhooks.sqlite", VirtualTime(now())) as parts:
-        made = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
-        other = await parts.service.create("admin@t", EndpointDefinition(URL, (TEST,)))
-        await parts.publish()
-        await parts.send_due_deliveries()
-        [request] = parts.http.requests
+    async with open_webhooks(tmp_path / "webhooks.sqlite", VirtualTime(now())) as webhook_services:
+        made = await webhook_services.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
+        other = await webhook_services.service.create("admin@t", EndpointDefinition(URL, (TEST,)))
+        await webhook_services.publish()
+        await webhook_services.send_due_deliveries()
+        [request] = webhook_services.http.requests
         event = Webhook(made.secret).verify(request.body, dict(request.headers))
         assert event["type"] == "download.completed"
         for secret, body in ((made.secret, request.body + b" "), (other.secret, request.body)):
@@ -58,75 +58,85 @@ def is_signed_by(secret: str, request: OutboundRequest) -> bool:
     return expected in request.headers["webhook-signature"].split()
 
 
-async def test_both_secrets_sign_after_a_rotation(parts: WebhookParts) -> None:
+async def test_both_secrets_sign_after_a_rotation(webhook_services: WebhookParts) -> None:
     """After a rotation, the new and the previous secret sign requests for 24 hours; older secrets never sign."""
-    first = await parts.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
-    second = await parts.service.rotate_secret("admin@t", first.endpoint.id)
-    await parts.publish("k1")
-    await parts.send_due_deliveries()
-    request = parts.http.requests[-1]
+    first = await webhook_services.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
+    second = await webhook_services.service.rotate_secret("admin@t", first.endpoint.id)
+    await webhook_services.publish("k1")
+    await webhook_services.send_due_deliveries()
+    request = webhook_services.http.requests[-1]
     assert is_signed_by(first.secret, request)
     assert is_signed_by(second.secret, request)
-    third = await parts.service.rotate_secret("admin@t", first.endpoint.id)
-    await parts.publish("k2")
-    await parts.send_due_deliveries()
-    assert len(parts.http.requests[-1].headers["webhook-signature"].split()) == 2
-    assert not is_signed_by(first.secret, parts.http.requests[-1])
-    parts.time.advance(OVERLAP.total_seconds())
-    await parts.publish("k3")
-    await parts.send_due_deliveries()
-    assert len(parts.http.requests[-1].headers["webhook-signature"].split()) == 1
-    assert is_signed_by(third.secret, parts.http.requests[-1])
-    assert [event["ActionType"] for event in parts.log.events][1:] == ["Webhook.SecretRotated"] * 2
-    assert second.secret not in str(parts.log.events)
+    third = await webhook_services.service.rotate_secret("admin@t", first.endpoint.id)
+    await webhook_services.publish("k2")
+    await webhook_services.send_due_deliveries()
+    assert len(webhook_services.http.requests[-1].headers["webhook-signature"].split()) == 2
+    assert not is_signed_by(first.secret, webhook_services.http.requests[-1])
+    webhook_services.time.advance(OVERLAP.total_seconds())
+    await webhook_services.publish("k3")
+    await webhook_services.send_due_deliveries()
+    assert len(webhook_services.http.requests[-1].headers["webhook-signature"].split()) == 1
+    assert is_signed_by(third.secret, webhook_services.http.requests[-1])
+    assert [event["ActionType"] for event in webhook_services.log.events][1:] == ["Webhook.SecretRotated"] * 2
+    assert second.secret not in str(webhook_services.log.events)
 
 
-async def test_a_repeated_request_returns_the_same_secret(parts: WebhookParts) -> None:
+async def test_a_repeated_request_returns_the_same_secret(webhook_services: WebhookParts) -> None:
     """Repeating a creation or rotation with the same append id returns the same secret."""
     definition = EndpointDefinition(URL, (TEST,))
-    made = [await parts.service.create("admin@t", definition, append_id="a1") for _ in range(2)]
+    made = [await webhook_services.service.create("admin@t", definition, append_id="a1") for _ in range(2)]
     assert made[0] == made[1]
-    rotated = [await parts.service.rotate_secret("admin@t", made[0].endpoint.id, append_id="a2") for _ in range(2)]
+    rotated = [
+        await webhook_services.service.rotate_secret("admin@t", made[0].endpoint.id, append_id="a2") for _ in range(2)
+    ]
     assert rotated[0] == rotated[1]
     assert rotated[0].secret != made[0].secret
-    assert len(parts.log.events) == 2
+    assert len(webhook_services.log.events) == 2
 
 
-async def test_the_number_of_endpoints_is_limited(parts: WebhookParts) -> None:
+async def test_the_number_of_endpoints_is_limited(webhook_services: WebhookParts) -> None:
     """A workspace can have 50 endpoints; the 51st is rejected."""
     for _ in range(MAX_ENDPOINTS):
-        await parts.create()
-    assert await get_code(parts.create()) == "TOO_MANY_WEBHOOKS"
+        await webhook_services.create()
+    assert await get_code(webhook_services.create()) == "TOO_MANY_WEBHOOKS"
 
 
-async def test_a_forbidden_url_is_rejected(parts: WebhookParts) -> None:
+async def test_a_forbidden_url_is_rejected(webhook_services: WebhookParts) -> None:
     """A URL is checked when an endpoint is created or its URL changes, but not when other members change."""
-    endpoint = await parts.create()
-    parts.http.refused = {"hooks.example", "evil.example"}
+    endpoint = await webhook_services.create()
+    webhook_services.http.refused = {"hooks.example", "evil.example"}
     for url in ("https://evil.example/", "ftp://hooks.example/", "https://2130706433/"):
         definition = EndpointDefinition(url, (TEST,))
-        assert await get_code(parts.service.create("admin@t", definition)) == "WEBHOOK_URL_REFUSED"
-        assert await get_code(parts.service.replace("admin@t", endpoint.id, definition)) == "WEBHOOK_URL_REFUSED"
-    changed = await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (TEST,), description="x"))
+        assert await get_code(webhook_services.service.create("admin@t", definition)) == "WEBHOOK_URL_REFUSED"
+        assert (
+            await get_code(webhook_services.service.replace("admin@t", endpoint.id, definition))
+            == "WEBHOOK_URL_REFUSED"
+        )
+    changed = await webhook_services.service.replace(
+        "admin@t", endpoint.id, EndpointDefinition(URL, (TEST,), description="x")
+    )
     assert changed.description == "x"
 
 
-async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
+async def test_a_change_is_conditional_and_audited(webhook_services: WebhookParts) -> None:
     """A wrong ETag is rejected; an equal definition causes no audit event; without ``enabled``, the state stays."""
-    endpoint = await parts.create(TEST, enabled=False)
+    endpoint = await webhook_services.create(TEST, enabled=False)
     definition = EndpointDefinition(URL, (TEST,), description="new")
     wrong = condition_from_headers('"wrong"', None)
-    assert await get_code(parts.service.replace("admin@t", endpoint.id, definition, wrong)) == "PRECONDITION_FAILED"
+    assert (
+        await get_code(webhook_services.service.replace("admin@t", endpoint.id, definition, wrong))
+        == "PRECONDITION_FAILED"
+    )
     right = condition_from_headers(endpoint.etag, None)
-    changed = await parts.service.replace("editor@t", endpoint.id, definition, right)
+    changed = await webhook_services.service.replace("editor@t", endpoint.id, definition, right)
     assert (changed.description, changed.enabled) == ("new", False)
-    await parts.service.replace("editor@t", endpoint.id, definition)
-    assert await get_code(parts.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
-    await parts.service.remove("admin@t", endpoint.id, condition_from_headers(changed.etag, None))
-    assert await get_code(parts.service.get(endpoint.id)) == "WEBHOOK_NOT_FOUND"
-    assert await get_code(parts.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
-    assert await get_code(parts.service.remove("admin@t", endpoint.id)) == "WEBHOOK_NOT_FOUND"
-    actions = [(event["ActionType"], event["user"]) for event in parts.log.events]
+    await webhook_services.service.replace("editor@t", endpoint.id, definition)
+    assert await get_code(webhook_services.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
+    await webhook_services.service.remove("admin@t", endpoint.id, condition_from_headers(changed.etag, None))
+    assert await get_code(webhook_services.service.get(endpoint.id)) == "WEBHOOK_NOT_FOUND"
+    assert await get_code(webhook_services.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
+    assert await get_code(webhook_services.service.remove("admin@t", endpoint.id)) == "WEBHOOK_NOT_FOUND"
+    actions = [(event["ActionType"], event["user"]) for event in webhook_services.log.events]
     assert actions == [
         ("Webhook.Created", "admin@t"),
         ("Webhook.Updated", "editor@t"),
@@ -134,59 +144,61 @@ async def test_a_change_is_conditional_and_audited(parts: WebhookParts) -> None:
     ]
 
 
-async def test_enabling_again_removes_the_failure(parts: WebhookParts) -> None:
+async def test_enabling_again_removes_the_failure(webhook_services: WebhookParts) -> None:
     """Enabling a disabled endpoint deletes the reason of its failure; it gets only events from then on."""
-    endpoint = await parts.create()
-    await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
-    early = parts.time.now
-    parts.time.advance(1)
-    await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=True))
-    await parts.publish("early", at=early)
-    await parts.publish("late")
-    assert [each.body for each in await parts.list_all(endpoint) if '"early"' in each.body] == []
-    assert len(await parts.list_all(endpoint)) == 1
+    endpoint = await webhook_services.create()
+    await webhook_services.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
+    early = webhook_services.time.now
+    webhook_services.time.advance(1)
+    await webhook_services.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=True))
+    await webhook_services.publish("early", at=early)
+    await webhook_services.publish("late")
+    assert [each.body for each in await webhook_services.list_all(endpoint) if '"early"' in each.body] == []
+    assert len(await webhook_services.list_all(endpoint)) == 1
 
 
-async def test_a_test_event_ignores_event_types(parts: WebhookParts) -> None:
+async def test_a_test_event_ignores_event_types(webhook_services: WebhookParts) -> None:
     """A test event is sent to an enabled endpoint, whatever event types it subscribes to."""
-    endpoint = await parts.create(DOWNLOAD)
-    delivery = await parts.service.send_test("admin@t", endpoint.id)
-    await parts.send_due_deliveries()
-    assert [each.headers["webhook-id"] for each in parts.http.requests] == [delivery.id]
-    await parts.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
-    assert await get_code(parts.service.send_test("admin@t", endpoint.id)) == "WEBHOOK_DISABLED"
-    assert await get_code(parts.deliveries.retry(endpoint.id, delivery.id)) == "WEBHOOK_DISABLED"
+    endpoint = await webhook_services.create(DOWNLOAD)
+    delivery = await webhook_services.service.send_test("admin@t", endpoint.id)
+    await webhook_services.send_due_deliveries()
+    assert [each.headers["webhook-id"] for each in webhook_services.http.requests] == [delivery.id]
+    await webhook_services.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
+    assert await get_code(webhook_services.service.send_test("admin@t", endpoint.id)) == "WEBHOOK_DISABLED"
+    assert await get_code(webhook_services.deliveries.retry(endpoint.id, delivery.id)) == "WEBHOOK_DISABLED"
 
 
-async def test_only_wanted_events_are_stored(parts: WebhookParts) -> None:
+async def test_only_wanted_events_are_stored(webhook_services: WebhookParts) -> None:
     """An event is stored for an endpoint only if it has a listed value for each list of the filter."""
     wanted = EventFilter(surfaces=("cooling",), severities=("critical",))
-    endpoint = await parts.create(DOWNLOAD, filter=wanted)
-    await parts.publish("no dimension")
-    await parts.publish("other surface", surfaces=frozenset({"hall"}), severity="critical")
-    await parts.publish("no severity", surfaces=frozenset({"cooling"}))
-    await parts.publish("wanted", surfaces=frozenset({"cooling", "hall"}), severity="critical")
-    await parts.publish("wanted", surfaces=frozenset({"cooling"}), severity="critical")
-    assert ["wanted" in each.body for each in await parts.list_all(endpoint)] == [True]
+    endpoint = await webhook_services.create(DOWNLOAD, filter=wanted)
+    await webhook_services.publish("no dimension")
+    await webhook_services.publish("other surface", surfaces=frozenset({"hall"}), severity="critical")
+    await webhook_services.publish("no severity", surfaces=frozenset({"cooling"}))
+    await webhook_services.publish("wanted", surfaces=frozenset({"cooling", "hall"}), severity="critical")
+    await webhook_services.publish("wanted", surfaces=frozenset({"cooling"}), severity="critical")
+    assert ["wanted" in each.body for each in await webhook_services.list_all(endpoint)] == [True]
 
 
-async def test_changes_without_provenance_are_not_audited(parts: WebhookParts) -> None:
+async def test_changes_without_provenance_are_not_audited(webhook_services: WebhookParts) -> None:
     """In a workspace without provenance, a change succeeds without an audit event."""
-    parts.is_audited = False
-    await parts.create()
-    assert parts.log.events == []
-    assert (await parts.registry.load()).audit == ()
+    webhook_services.is_audited = False
+    await webhook_services.create()
+    assert webhook_services.log.events == []
+    assert (await webhook_services.registry.load()).audit == ()
 
 
-async def test_audit_events_of_a_crash_are_appended_later(parts: WebhookParts, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_audit_events_of_a_crash_are_appended_later(
+    webhook_services: WebhookParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the audit event of a change cannot be appended, the change is stored, and the next run appends the event."""
 
     async def break_down(*_: object, **__: object) -> None:
         raise WorkspaceError("unavailable", "PROVENANCE_UNAVAILABLE", "down")  # type: ignore[arg-type]  # any kind
 
-    append = parts.log.append
-    monkeypatch.setattr(parts.log, "append", break_down)
-    endpoint = await parts.create()
-    monkeypatch.setattr(parts.log, "append", append)
-    await parts.service.flush_audit()
-    assert [event["EntityID"] for event in parts.log.events] == [endpoint.id]
+    append = webhook_services.log.append
+    monkeypatch.setattr(webhook_services.log, "append", break_down)
+    endpoint = await webhook_services.create()
+    monkeypatch.setattr(webhook_services.log, "append", append)
+    await webhook_services.service.flush_audit()
+    assert [event["EntityID"] for event in webhook_services.log.events] == [endpoint.id]

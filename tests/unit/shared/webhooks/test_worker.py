@@ -16,96 +16,98 @@ from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
 from tests.unit.shared.webhooks.environment import URL, WebhookParts, build_reply, open_webhooks, reply_with_failure
 
 
-async def test_a_delivery_is_sent_once(parts: WebhookParts) -> None:
+async def test_a_delivery_is_sent_once(webhook_services: WebhookParts) -> None:
     """A successful reply ends a delivery; the log shows the attempt and the beginning of the reply."""
-    endpoint = await parts.create()
-    await parts.publish()
-    await parts.send_due_deliveries()
-    await parts.send_due_deliveries_after(days=5)
-    [delivery] = await parts.list_all(endpoint)
+    endpoint = await webhook_services.create()
+    await webhook_services.publish()
+    await webhook_services.send_due_deliveries()
+    await webhook_services.send_due_deliveries_after(days=5)
+    [delivery] = await webhook_services.list_all(endpoint)
     assert delivery.status is DeliveryStatus.DELIVERED
     assert [(each.http_status, each.error) for each in delivery.attempts] == [(204, None)]
-    [request] = parts.http.requests
+    [request] = webhook_services.http.requests
     assert (request.method, request.url.text, request.headers["webhook-id"]) == ("POST", URL, delivery.id)
     assert request.headers["User-Agent"] == "oi-webhooks/1"
 
 
-async def test_a_failed_delivery_is_retried_by_the_schedule(parts: WebhookParts) -> None:
+async def test_a_failed_delivery_is_retried_by_the_schedule(webhook_services: WebhookParts) -> None:
     """A failed delivery is retried nine times with the same id, and is then marked as failed."""
-    endpoint = await parts.create()
-    await parts.publish()
-    parts.http.answer = reply_with_failure
-    await parts.send_due_deliveries()
+    endpoint = await webhook_services.create()
+    await webhook_services.publish()
+    webhook_services.http.answer = reply_with_failure
+    await webhook_services.send_due_deliveries()
     for number, delay in enumerate(RETRY_DELAYS, 1):
-        await parts.send_due_deliveries_after(seconds=delay.total_seconds() - 0.5)
-        assert len(parts.http.requests) == number
-        await parts.send_due_deliveries_after(seconds=0.5)
-        assert len(parts.http.requests) == number + 1
-    [delivery] = await parts.list_all(endpoint)
+        await webhook_services.send_due_deliveries_after(seconds=delay.total_seconds() - 0.5)
+        assert len(webhook_services.http.requests) == number
+        await webhook_services.send_due_deliveries_after(seconds=0.5)
+        assert len(webhook_services.http.requests) == number + 1
+    [delivery] = await webhook_services.list_all(endpoint)
     assert (delivery.status, delivery.next_attempt_at) == (DeliveryStatus.FAILED, None)
-    assert {each.headers["webhook-id"] for each in parts.http.requests} == {delivery.id}
+    assert {each.headers["webhook-id"] for each in webhook_services.http.requests} == {delivery.id}
     assert delivery.attempts[-1].error == "The endpoint replied with status 500."
     assert delivery.attempts[-1].reply == "broken \ufffd\ufffd"
 
 
 @pytest.mark.parametrize("retries", [0, 2])
-async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(parts: WebhookParts, retries: int) -> None:
+async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(
+    webhook_services: WebhookParts, retries: int
+) -> None:
     """After the clock is set back by 50 minutes, new deliveries and waiting retries are sent at once."""
-    await parts.create()
-    parts.time.advance(3600)
-    await parts.publish()
-    parts.http.answer = reply_with_failure
+    await webhook_services.create()
+    webhook_services.time.advance(3600)
+    await webhook_services.publish()
+    webhook_services.http.answer = reply_with_failure
     for delay in RETRY_DELAYS[:retries]:
-        await parts.send_due_deliveries_after(seconds=delay.total_seconds())
-    parts.http.answer = parts.http.accept
-    parts.http.requests.clear()
-    parts.time.advance(-3000)
-    await parts.send_due_deliveries()
-    assert parts.http.requests == []
-    await parts.worker.reschedule_after_setback()
-    await parts.send_due_deliveries()
-    assert len(parts.http.requests) == 1
+        await webhook_services.send_due_deliveries_after(seconds=delay.total_seconds())
+    webhook_services.http.answer = webhook_services.http.accept
+    webhook_services.http.requests.clear()
+    webhook_services.time.advance(-3000)
+    await webhook_services.send_due_deliveries()
+    assert webhook_services.http.requests == []
+    await webhook_services.worker.reschedule_after_setback()
+    await webhook_services.send_due_deliveries()
+    assert len(webhook_services.http.requests) == 1
 
 
-async def test_a_retry_waits_after_a_small_change_of_the_clock(parts: WebhookParts) -> None:
+async def test_a_retry_waits_after_a_small_change_of_the_clock(webhook_services: WebhookParts) -> None:
     """If a clock is set back by only a minute, the times of the retries do not change."""
-    await parts.create()
-    await parts.publish()
-    parts.http.answer = reply_with_failure
-    await parts.send_due_deliveries()
-    parts.time.advance(-60)
-    await parts.worker.reschedule_after_setback()
-    await parts.send_due_deliveries()
-    assert len(parts.http.requests) == 1
+    await webhook_services.create()
+    await webhook_services.publish()
+    webhook_services.http.answer = reply_with_failure
+    await webhook_services.send_due_deliveries()
+    webhook_services.time.advance(-60)
+    await webhook_services.worker.reschedule_after_setback()
+    await webhook_services.send_due_deliveries()
+    assert len(webhook_services.http.requests) == 1
 
 
-async def test_a_short_delay_needs_no_timer_of_the_host(parts: WebhookParts) -> None:
+async def test_a_short_delay_needs_no_timer_of_the_host(webhook_services: WebhookParts) -> None:
     """If a retry is due in five seconds, the worker waits for it without the host's timer."""
-    await parts.create()
-    await parts.publish()
-    parts.http.answer = reply_with_failure
-    await parts.send_due_deliveries()
-    parts.time.advance(5)
+    await webhook_services.create()
+    await webhook_services.publish()
+    webhook_services.http.answer = reply_with_failure
+    await webhook_services.send_due_deliveries()
+    webhook_services.time.advance(5)
 
     async def is_repeated() -> bool:
-        return len(parts.http.requests) == 2
+        return len(webhook_services.http.requests) == 2
 
-    await parts.wait_until(is_repeated)
+    await webhook_services.wait_until(is_repeated)
 
 
-async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> None:
+async def test_a_request_without_a_reply_is_a_failure(webhook_services: WebhookParts) -> None:
     """A failed or refused connection is a failed attempt, and the log has the reason."""
-    endpoint = await parts.create()
+    endpoint = await webhook_services.create()
 
     async def raise_timeout(request: OutboundRequest) -> OutboundReply:
         raise OutboundFailedError(f"No complete reply within {request.seconds:g} seconds.")
 
-    parts.http.answer = raise_timeout
-    await parts.publish()
-    await parts.send_due_deliveries()
-    parts.http.refused = {"hooks.example"}
-    await parts.send_due_deliveries_after(seconds=5)
-    [delivery] = await parts.list_all(endpoint)
+    webhook_services.http.answer = raise_timeout
+    await webhook_services.publish()
+    await webhook_services.send_due_deliveries()
+    webhook_services.http.refused = {"hooks.example"}
+    await webhook_services.send_due_deliveries_after(seconds=5)
+    [delivery] = await webhook_services.list_all(endpoint)
     assert [each.error for each in delivery.attempts] == [
         "No complete reply within 15 seconds.",
         "The host `hooks.example` resolves to an address that is not public.",
@@ -113,121 +115,121 @@ async def test_a_request_without_a_reply_is_a_failure(parts: WebhookParts) -> No
     assert {each.http_status for each in delivery.attempts} == {None}
 
 
-async def test_a_reply_shortly_before_the_time_limit_is_a_success(parts: WebhookParts) -> None:
+async def test_a_reply_shortly_before_the_time_limit_is_a_success(webhook_services: WebhookParts) -> None:
     """A reply after 14.9 seconds is a success; the worker's claim on the delivery is still valid then."""
-    endpoint = await parts.create()
+    endpoint = await webhook_services.create()
 
     async def hesitate(request: OutboundRequest) -> OutboundReply:
         assert request.seconds == 15
-        parts.time.advance(14.9)
+        webhook_services.time.advance(14.9)
         return build_reply(200)
 
-    parts.http.answer = hesitate
-    await parts.publish()
-    await parts.send_due_deliveries()
-    [delivery] = await parts.list_all(endpoint)
+    webhook_services.http.answer = hesitate
+    await webhook_services.publish()
+    await webhook_services.send_due_deliveries()
+    [delivery] = await webhook_services.list_all(endpoint)
     assert (delivery.status, delivery.attempts[0].duration_ms) == (DeliveryStatus.DELIVERED, 14_900)
     assert timedelta(seconds=15 + BODY_SECONDS) < LEASE
-    await parts.send_due_deliveries_after(seconds=LEASE.total_seconds())
-    assert len(parts.http.requests) == 1
+    await webhook_services.send_due_deliveries_after(seconds=LEASE.total_seconds())
+    assert len(webhook_services.http.requests) == 1
 
 
-async def test_a_redirect_is_a_failure(parts: WebhookParts) -> None:
+async def test_a_redirect_is_a_failure(webhook_services: WebhookParts) -> None:
     """A redirect is not followed and counts as a failed attempt."""
 
     async def reply_with_redirect(request: OutboundRequest) -> OutboundReply:
         del request
         return OutboundReply(302, {"location": "https://hooks.example/other"}, b"")
 
-    endpoint = await parts.create()
-    parts.http.answer = reply_with_redirect
-    await parts.publish()
-    await parts.send_due_deliveries()
-    [delivery] = await parts.list_all(endpoint)
+    endpoint = await webhook_services.create()
+    webhook_services.http.answer = reply_with_redirect
+    await webhook_services.publish()
+    await webhook_services.send_due_deliveries()
+    [delivery] = await webhook_services.list_all(endpoint)
     assert (delivery.status, delivery.attempts[0].http_status) == (DeliveryStatus.PENDING, 302)
 
 
-async def test_status_410_disables_the_endpoint(parts: WebhookParts) -> None:
+async def test_status_410_disables_the_endpoint(webhook_services: WebhookParts) -> None:
     """A 410 reply disables the endpoint: the delivery fails, later events are dropped, and this is audited."""
 
     async def reply_with_410(request: OutboundRequest) -> OutboundReply:
         del request
         return build_reply(410)
 
-    endpoint = await parts.create()
-    parts.http.answer = reply_with_410
-    await parts.publish("k1")
-    await parts.send_due_deliveries()
-    await parts.publish("k2")
-    await parts.send_due_deliveries()
-    disabled = await parts.service.get(endpoint.id)
+    endpoint = await webhook_services.create()
+    webhook_services.http.answer = reply_with_410
+    await webhook_services.publish("k1")
+    await webhook_services.send_due_deliveries()
+    await webhook_services.publish("k2")
+    await webhook_services.send_due_deliveries()
+    disabled = await webhook_services.service.get(endpoint.id)
     assert (disabled.enabled, disabled.disabled_reason) == (False, "The endpoint replied with status 410 (Gone).")
-    assert [each.status for each in await parts.list_all(endpoint)] == [DeliveryStatus.FAILED]
-    await parts.service.flush_audit()
-    event = parts.log.events[-1]
+    assert [each.status for each in await webhook_services.list_all(endpoint)] == [DeliveryStatus.FAILED]
+    await webhook_services.service.flush_audit()
+    event = webhook_services.log.events[-1]
     assert (event["ActionType"], event["user"]) == ("Webhook.Disabled", "system")
-    assert "path-with-secret" not in str(parts.log.events)
+    assert "path-with-secret" not in str(webhook_services.log.events)
 
 
-async def test_a_failure_of_an_earlier_url_has_no_effect(parts: WebhookParts) -> None:
+async def test_a_failure_of_an_earlier_url_has_no_effect(webhook_services: WebhookParts) -> None:
     """After the URL of an endpoint was replaced, a 410 reply or a failure of the old URL has no effect on it."""
-    endpoint = await parts.create()
-    parts.http.answer = reply_with_failure
-    await parts.publish("k1")
-    await parts.send_due_deliveries()
-    assert (await parts.service.get(endpoint.id)).failing_since is not None
+    endpoint = await webhook_services.create()
+    webhook_services.http.answer = reply_with_failure
+    await webhook_services.publish("k1")
+    await webhook_services.send_due_deliveries()
+    assert (await webhook_services.service.get(endpoint.id)).failing_since is not None
 
     async def replace_url(request: OutboundRequest) -> OutboundReply:
         del request
         moved = EndpointDefinition("https://new.example/", endpoint.event_types)
-        await parts.service.replace("admin@t", endpoint.id, moved)
+        await webhook_services.service.replace("admin@t", endpoint.id, moved)
         return build_reply(410)
 
-    parts.http.answer = replace_url
-    await parts.publish("k2")
-    await parts.send_due_deliveries()
-    moved = await parts.service.get(endpoint.id)
+    webhook_services.http.answer = replace_url
+    await webhook_services.publish("k2")
+    await webhook_services.send_due_deliveries()
+    moved = await webhook_services.service.get(endpoint.id)
     assert (moved.url, moved.enabled, moved.failing_since) == ("https://new.example/", True, None)
 
 
-async def test_an_endpoint_that_fails_for_days_is_disabled(parts: WebhookParts) -> None:
+async def test_an_endpoint_that_fails_for_days_is_disabled(webhook_services: WebhookParts) -> None:
     """An endpoint is disabled at a failure if it has failed for five days without a success."""
-    endpoint = await parts.create()
-    parts.http.answer = reply_with_failure
-    await parts.publish("k1")
-    await parts.send_due_deliveries()
-    parts.http.answer = parts.http.accept
-    await parts.send_due_deliveries_after(seconds=DISABLED_AFTER.total_seconds() - 10)
-    assert (await parts.service.get(endpoint.id)).failing_since is None
-    parts.http.answer = reply_with_failure
-    await parts.publish("k2")
-    await parts.send_due_deliveries()
-    await parts.send_due_deliveries_after(seconds=DISABLED_AFTER.total_seconds() - 1)
-    assert (await parts.service.get(endpoint.id)).enabled
-    await parts.publish("k3")
-    await parts.send_due_deliveries_after(seconds=1)
-    disabled = await parts.service.get(endpoint.id)
+    endpoint = await webhook_services.create()
+    webhook_services.http.answer = reply_with_failure
+    await webhook_services.publish("k1")
+    await webhook_services.send_due_deliveries()
+    webhook_services.http.answer = webhook_services.http.accept
+    await webhook_services.send_due_deliveries_after(seconds=DISABLED_AFTER.total_seconds() - 10)
+    assert (await webhook_services.service.get(endpoint.id)).failing_since is None
+    webhook_services.http.answer = reply_with_failure
+    await webhook_services.publish("k2")
+    await webhook_services.send_due_deliveries()
+    await webhook_services.send_due_deliveries_after(seconds=DISABLED_AFTER.total_seconds() - 1)
+    assert (await webhook_services.service.get(endpoint.id)).enabled
+    await webhook_services.publish("k3")
+    await webhook_services.send_due_deliveries_after(seconds=1)
+    disabled = await webhook_services.service.get(endpoint.id)
     assert not disabled.enabled
     assert "failed since" in str(disabled.disabled_reason)
 
 
-async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(parts: WebhookParts) -> None:
+async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_services: WebhookParts) -> None:
     """A due delivery of a disabled or removed endpoint is not sent, but marked as failed with this reason."""
-    first, second = await parts.create(), await parts.create()
-    await parts.publish()
-    await parts.registry.change(
+    first, second = await webhook_services.create(), await webhook_services.create()
+    await webhook_services.publish()
+    await webhook_services.registry.change(
         lambda listed: listed.model_copy(update={"endpoints": {first.id: first.model_copy(update={"enabled": False})}})
     )
-    await parts.send_due_deliveries()
-    assert parts.http.requests == []
+    await webhook_services.send_due_deliveries()
+    assert webhook_services.http.requests == []
     for endpoint, reason in ((first, "disabled"), (second, "removed")):
-        [delivery] = await parts.list_all(endpoint)
+        [delivery] = await webhook_services.list_all(endpoint)
         assert delivery.attempts[0].error == f"Not sent, because the endpoint is {reason}."
 
 
-async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> None:
+async def test_a_slow_endpoint_does_not_delay_another(webhook_services: WebhookParts) -> None:
     """While one endpoint does not reply, all deliveries to other endpoints are sent."""
-    slow = await parts.create(description="slow")
+    slow = await webhook_services.create(description="slow")
     released = asyncio.Event()
 
     async def stay_silent(request: OutboundRequest) -> OutboundReply:
@@ -236,27 +238,29 @@ async def test_a_slow_endpoint_does_not_delay_another(parts: WebhookParts) -> No
         return build_reply(200)
 
     for number in range(MAX_PER_ENDPOINT * 3):
-        await parts.publish(f"k{number}")
-    parts.http.answer = stay_silent
-    parts.worker.wake()
+        await webhook_services.publish(f"k{number}")
+    webhook_services.http.answer = stay_silent
+    webhook_services.worker.wake()
 
     async def is_full() -> bool:
-        return len(parts.http.requests) == MAX_PER_ENDPOINT
+        return len(webhook_services.http.requests) == MAX_PER_ENDPOINT
 
-    await parts.wait_until(is_full)
-    fast = await parts.create(description="fast")
-    parts.http.answer = parts.http.accept
-    await parts.outbox.add([each.model_copy(update={"endpoint": fast.id}) for each in await parts.list_all(slow)])
-    parts.worker.wake()
+    await webhook_services.wait_until(is_full)
+    fast = await webhook_services.create(description="fast")
+    webhook_services.http.answer = webhook_services.http.accept
+    await webhook_services.outbox.add(
+        [each.model_copy(update={"endpoint": fast.id}) for each in await webhook_services.list_all(slow)]
+    )
+    webhook_services.worker.wake()
 
     async def is_delivered() -> bool:
-        return all(each.status is DeliveryStatus.DELIVERED for each in await parts.list_all(fast))
+        return all(each.status is DeliveryStatus.DELIVERED for each in await webhook_services.list_all(fast))
 
-    await parts.wait_until(is_delivered)
-    assert {each.status for each in await parts.list_all(slow)} == {DeliveryStatus.PENDING}
+    await webhook_services.wait_until(is_delivered)
+    assert {each.status for each in await webhook_services.list_all(slow)} == {DeliveryStatus.PENDING}
     released.set()
-    await parts.send_due_deliveries()
-    assert {each.status for each in await parts.list_all(slow)} == {DeliveryStatus.DELIVERED}
+    await webhook_services.send_due_deliveries()
+    assert {each.status for each in await webhook_services.list_all(slow)} == {DeliveryStatus.DELIVERED}
 
 
 async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> None:
@@ -284,21 +288,23 @@ async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> Non
         assert [each.headers["webhook-id"] for each in other.http.requests] == [lost]
 
 
-async def test_a_failure_of_the_store_loses_nothing(parts: WebhookParts, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_of_the_store_loses_nothing(
+    webhook_services: WebhookParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the result of a delivery cannot be stored, the delivery is sent again when its claim has expired."""
-    endpoint = await parts.create()
-    await parts.publish()
-    save = parts.store.save
+    endpoint = await webhook_services.create()
+    await webhook_services.publish()
+    save = webhook_services.store.save
 
     async def break_down(*_: object) -> bool:
         raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
 
-    monkeypatch.setattr(parts.store, "save", break_down)
-    await parts.send_due_deliveries()
-    monkeypatch.setattr(parts.store, "save", save)
-    await parts.send_due_deliveries_after(seconds=LEASE.total_seconds())
-    [delivery] = await parts.list_all(endpoint)
-    assert (delivery.status, len(parts.http.requests)) == (DeliveryStatus.DELIVERED, 2)
+    monkeypatch.setattr(webhook_services.store, "save", break_down)
+    await webhook_services.send_due_deliveries()
+    monkeypatch.setattr(webhook_services.store, "save", save)
+    await webhook_services.send_due_deliveries_after(seconds=LEASE.total_seconds())
+    [delivery] = await webhook_services.list_all(endpoint)
+    assert (delivery.status, len(webhook_services.http.requests)) == (DeliveryStatus.DELIVERED, 2)
 
 
 async def test_two_workers_send_each_delivery_once(tmp_path: Path) -> None:

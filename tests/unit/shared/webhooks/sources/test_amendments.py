@@ -97,23 +97,29 @@ def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
 
 @pytest.mark.parametrize("forward", [0, 1500], ids=["back", "back and forward"])
 async def test_amendments_are_announced_after_the_clocks_were_set_back(
-    parts: WebhookParts, tmp_path: Path, forward: float
+    webhook_services: WebhookParts, tmp_path: Path, forward: float
 ) -> None:
     """If clocks were set back, an amendment in a new scope still causes an event."""
-    chains = SqliteChainStore(tmp_path / "chains.sqlite", runtime=parts.runtime)
+    chains = SqliteChainStore(tmp_path / "chains.sqlite", runtime=webhook_services.runtime)
 
     async def load_workspace() -> str:
         return "plant-1"
 
-    log = ChainLog(chains, load_workspace, runtime=parts.runtime)
-    source = AmendmentEvents(chains, parts.store, parts.registry, parts.outbox, runtime=parts.runtime)
-    endpoint = await parts.create(PENDING)
-    parts.time.advance(1800)
+    log = ChainLog(chains, load_workspace, runtime=webhook_services.runtime)
+    source = AmendmentEvents(
+        chains,
+        webhook_services.store,
+        webhook_services.registry,
+        webhook_services.outbox,
+        runtime=webhook_services.runtime,
+    )
+    endpoint = await webhook_services.create(PENDING)
+    webhook_services.time.advance(1800)
     await source.run()
-    parts.time.advance(-1500)
+    webhook_services.time.advance(-1500)
     members = {name: value for name, value in AMENDMENT.items() if name not in {"RecordID", "AmendedAt"}}
     await log.append(ChainKey(Target.DOMAIN_AMENDMENTS, "line-2"), draft_record(members, "AmendedAt"))
-    parts.time.advance(forward)
+    webhook_services.time.advance(forward)
     await source.run()
-    assert len(await parts.list_all(endpoint)) == 1
+    assert len(await webhook_services.list_all(endpoint)) == 1
     await log.close()

@@ -84,7 +84,7 @@ def test_a_change_of_a_query_becomes_an_event(action: str, approval: Any, kind: 
 
 
 @pytest.mark.parametrize("members", [{"AfterState": None}, {"EntityType": "Surface"}, {CONTEXT: None}])
-def test_other_changes_are_ignored(members: dict[str, Any]) -> None:
+def test_changes_without_a_webhook_event_are_ignored(members: dict[str, Any]) -> None:
     """A deletion, a change of another item, or an audit event of an earlier version causes no webhook event."""
     assert build_query_event(build_pending(**members)) is None
 

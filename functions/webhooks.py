@@ -126,14 +126,14 @@ async def _check_webhook(call: Call[Any, WebhookBody], faults: ValidationErrors)
 async def _check_filter(faults: ValidationErrors, body: FilterBody) -> None:
     catalog = await services().catalog.current()
     errors = [
-        *_find_unknown("surface", body.surfaces or (), catalog.surfaces),
-        *_find_unknown("connection", body.connections or (), catalog.connections),
+        *_list_unknown_lookups("surface", body.surfaces or (), catalog.surfaces),
+        *_list_unknown_lookups("connection", body.connections or (), catalog.connections),
     ]
     if errors:
         faults.add(invalid_fields(errors))
 
 
-def _find_unknown(kind: str, lookups: Sequence[str], known: Collection[str]) -> list[FieldError]:
+def _list_unknown_lookups(kind: str, lookups: Sequence[str], known: Collection[str]) -> list[FieldError]:
     return [
         FieldError(f"filter.{kind}s[{index}]", f"The workspace has no {kind} `{lookup}`.")
         for index, lookup in enumerate(lookups)

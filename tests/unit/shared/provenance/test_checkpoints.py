@@ -179,14 +179,14 @@ async def test_a_time_before_the_checkpoint_is_not_signed(ledger: Ledger) -> Non
     last = (await ledger.records(PLATFORM))[-1]
     value = json.loads(last.canonical) | {"Timestamp": "2026-01-01T00:00:00.000000Z"}
 
-    def rewritten(file: sqlite3.Connection) -> None:
+    def set_earlier_time(file: sqlite3.Connection) -> None:
         text = encode_jcs(value)
         fields = (text, compute_digest(text), value["Timestamp"])
         sql = "UPDATE records SET (canonical, hash, timestamp) = (?, ?, ?) WHERE chain = 1 AND sequence = ?"
         file.execute(sql, (*fields, last.sequence))
         file.execute("UPDATE chains SET (hash, timestamp) = (?, ?) WHERE chain = 1", fields[1:])
 
-    ledger.tamper(rewritten)
+    ledger.tamper(set_earlier_time)
     with pytest.raises(WorkspaceError, match="earlier than the time of") as caught:
         await ledger.checkpoints.create(PLATFORM)
     assert caught.value.code == "CHECKPOINT_REFUSED"

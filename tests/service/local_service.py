@@ -143,7 +143,7 @@ class SharedService:
 
 
 def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
-    """Call ``probe`` until ``good`` accepts its result, and return this result; fail after the timeout."""
+    """Call ``probe`` until ``good`` accepts its result, and return this result; fail at the timeout."""
     deadline = time.monotonic() + seconds
     while not good(value := probe()):
         assert time.monotonic() < deadline, f"still {value!r} after {seconds} s"
@@ -160,7 +160,7 @@ def query_rows(client: httpx.Client, kql: str, limit: int = 10_000) -> list[dict
 
 
 def check_problem(reply: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """Check that a reply is a problem document with this status and error code, and return the document."""
+    """Check that a reply is a problem document with this status and code, and return the document."""
     assert (reply.status_code, reply.json().get("code")) == (status, code), reply.text
     assert reply.headers["content-type"] == "application/problem+json"
     assert set(reply.json()) >= {"type", "title", "status", "detail", "code", "traceId"}
@@ -168,7 +168,7 @@ def check_problem(reply: httpx.Response, status: int, code: str) -> dict[str, An
 
 
 def check_failing_fields(reply: httpx.Response, status: int = 400, code: str = "INVALID_REQUEST") -> list[str]:
-    """Check that an error reply lists its fields with a message each, and return the names of the fields."""
+    """Check that the reply is an error with a message for each failing field, and return the names of these fields."""
     errors = check_problem(reply, status, code)["errors"]
     assert all(error["message"] for error in errors)
     return [error["field"] for error in errors]

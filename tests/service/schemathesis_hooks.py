@@ -1,4 +1,4 @@
-"""Extension of Schemathesis for bodies of newline-delimited JSON; the process of test_described.py loads it."""
+"""Extension of Schemathesis for bodies of newline-delimited JSON; test_described.py runs Schemathesis with it."""
 
 import json
 from typing import Any

@@ -25,7 +25,7 @@ def build_stream_url(service: Service, **query: str) -> str:
 
 
 def request_token(service: Service, member: str, **query: str) -> str:
-    """Return a token of a member."""
+    """Return a token that the service issues to a member."""
     client = service.anonymous(bearer=service.key(member))
     reply = client.get("/workspace/api/keys/jwt", params=query)
     assert reply.status_code == 200, reply.text

@@ -47,7 +47,7 @@ def admin(plant: Service) -> httpx.Client:
 
 
 def build_path(kind: str, key: str) -> str:
-    """Return the URL path of an item."""
+    """Return the URL path of an item of this kind."""
     return f"/oi-api/{kind}/{quote(key, safe='')}"
 
 
@@ -56,7 +56,7 @@ def put_definition(
 ) -> Any:
     """Send the example definition of an item kind by PUT.
 
-    Given members replace those of the example, None removes one.
+    The given members replace members of the example; the value None removes a member.
     """
     body = {name: value for name, value in {**BODIES[kind], **changes}.items() if value is not None}
     return client.put(build_path(kind, key), json=body, headers=headers)
@@ -117,7 +117,7 @@ def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> No
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_unmet_conditions_are_rejected(admin: httpx.Client, kind: str) -> None:
-    """A change is rejected if its ETag is old, if `If-None-Match: *` meets an existing item, or if no item exists."""
+    """A change is rejected if its ETag is old, the item is missing, or `If-None-Match: *` meets an existing item."""
     key = f"conditional-{kind}"
     for method in ("PUT", "DELETE"):
         body = BODIES[kind] if method == "PUT" else None
@@ -311,7 +311,7 @@ def test_a_referenced_item_cannot_be_removed(plant: Service, admin: httpx.Client
 
 
 def test_connections_list_surfaces_and_surfaces_list_queries(admin: httpx.Client) -> None:
-    """A connection lists its surfaces and a surface lists its queries.
+    """The definition of a connection lists its surfaces, and that of a surface lists its queries.
 
     A change of these lists does not change the ETag.
     """
@@ -466,8 +466,8 @@ def create_key(client: httpx.Client, member: str) -> dict[str, Any]:
     return created
 
 
-def count_whoami_requests(client: httpx.Client) -> int:
-    """Request whoami, which needs only a valid credential, and return the status."""
+def request_whoami_status(client: httpx.Client) -> int:
+    """Send a whoami request, which requires only a valid credential, and return the status."""
     return client.get("/workspace/api/keys/whoami").status_code
 
 
@@ -479,15 +479,15 @@ def test_credentials_of_a_disabled_member_are_rejected(plant: Service, admin: ht
     assert put_definition(admin, "team", "paused@t").status_code == 201
     by_key = plant.anonymous(create_key(admin, "paused@t")["apiKey"])
     by_token = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
-    assert (count_whoami_requests(by_key), count_whoami_requests(by_token)) == (200, 200)
+    assert (request_whoami_status(by_key), request_whoami_status(by_token)) == (200, 200)
     assert put_definition(admin, "team", "paused@t", enabled=False).status_code == 200
     for client in (by_key, by_token):
-        wait_until(lambda client=client: count_whoami_requests(client), lambda status: status == 401, 15)  # type: ignore[misc]
+        wait_until(lambda client=client: request_whoami_status(client), lambda status: status == 401, 15)  # type: ignore[misc]
     assert put_definition(admin, "team", "paused@t", enabled=True).status_code == 200
-    wait_until(lambda: count_whoami_requests(by_key), lambda status: status == 200, 15)
-    assert count_whoami_requests(by_token) == 401
+    wait_until(lambda: request_whoami_status(by_key), lambda status: status == 200, 15)
+    assert request_whoami_status(by_token) == 401
     fresh = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
-    assert count_whoami_requests(fresh) == 200
+    assert request_whoami_status(fresh) == 200
 
 
 def test_credentials_of_a_removed_member_are_rejected(plant: Service, admin: httpx.Client) -> None:
@@ -497,7 +497,7 @@ def test_credentials_of_a_removed_member_are_rejected(plant: Service, admin: htt
     by_token = plant.anonymous(plant.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"])
     assert admin.delete("/oi-api/team/former@t").status_code == 204
     for client in (plant.anonymous(key["apiKey"]), by_token):
-        wait_until(lambda client=client: count_whoami_requests(client), lambda status: status == 401, 15)  # type: ignore[misc]
+        wait_until(lambda client=client: request_whoami_status(client), lambda status: status == 401, 15)  # type: ignore[misc]
     for again in ("former@t", "FORMER@t"):
         check_problem(put_definition(admin, "team", again), 409, "MEMBER_ID_RETIRED")
     listed = admin.get("/workspace/api/keys").json()["keys"]

@@ -115,7 +115,7 @@ def test_a_trial_shows_every_group(plant: Service, editor: httpx.Client, firing:
 
 
 def evaluate_disabled_rule(editor: httpx.Client, **changes: Any) -> dict[str, Any]:
-    """Store a disabled rule, evaluate it once, and return the result."""
+    """Store a disabled rule, request one evaluation of it, and return the result."""
     rule = {**RULE, "enabled": False, **changes}
     assert editor.put("/oi-api/alert-rules/tried", json=rule).status_code in {200, 201}
     reply = editor.post("/oi-api/alert-rules/tried/evaluate")
@@ -251,7 +251,7 @@ def test_a_rule_with_for_is_first_pending_and_then_firing(editor: httpx.Client, 
 
 
 def test_a_failing_query_does_not_resolve_alerts(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
-    """If a rule's query becomes a draft or is deleted, the rule is in error.
+    """If the query of an alert rule becomes a draft or is deleted, the rule is in error.
 
     Its alert stays firing under the same id.
     """

@@ -24,7 +24,7 @@ BODY: dict[str, Any] = {
 def create_amendment(client: httpx.Client, scope: str | None, **members: Any) -> httpx.Response:
     """Create the example amendment and return the reply.
 
-    Given members replace those of the example, None removes one.
+    The given members replace members of the example; the value None removes a member.
     """
     body = {name: value for name, value in {**BODY, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(AMENDMENTS, json=body)
@@ -41,7 +41,7 @@ def reject_amendment(client: httpx.Client, scope: str, amendment: str, **members
 
 
 def test_an_amendment_is_created_and_approved(service: Service) -> None:
-    """A new amendment is pending; another principal approves it, every filter finds it, and it stays unchanged."""
+    """A new amendment is pending until another principal approves it; every filter finds it, and it stays unchanged."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = create_amendment(editor, "life", AmendedBy="x", AmendedAt="x", Status="approved", Extra=1)
     assert created.status_code == 201
@@ -164,7 +164,10 @@ def test_authors_cannot_decide_their_amendments(service: Service) -> None:
 
 
 def test_a_decision_is_final(service: Service) -> None:
-    """A second decision about an amendment is rejected with 409 and the current status; decisions cannot be decided."""
+    """A second decision about an amendment is rejected with 409 and the current status.
+
+    A decision itself cannot be approved or rejected.
+    """
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     created = create_amendment(editor, "decided").json()["RecordID"]
     rejected = reject_amendment(admin, "decided", created).json()

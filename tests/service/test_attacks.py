@@ -103,7 +103,7 @@ def send_slow_texts(client: httpx.Client) -> Iterator[httpx.Response]:
 
 
 def send_escapes(client: httpx.Client) -> Iterator[httpx.Response]:
-    """Send KQL that tries to read data outside the workspace."""
+    """Send KQL that tries to read data outside of the workspace."""
     for text in ESCAPES:
         yield client.post("/oi-api/warm-queries", json={"query": text})
 
@@ -129,7 +129,10 @@ REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
 
 
 def run_attack(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
-    """Repeat the requests of an attack; return the number of replies by status, with 0 for lost connections."""
+    """Repeat the requests of an attack, and return the number of replies with each status.
+
+    Status 0 is a lost connection.
+    """
     # Attackers have machines of their own; here their clients must not take the processor from the host.
     os.nice(19)
     headers = {"Authorization": f"Bearer {token}"}
@@ -144,7 +147,7 @@ def run_attack(url: str, token: str, name: str, stop: Event, results: "Queue[Res
 
 
 def repeat_requests(client: httpx.Client, name: str, stop: Event, statuses: "Counter[int]") -> None:
-    """Send all requests of an attack once."""
+    """Send all requests of an attack once, and count the statuses of the replies."""
     try:
         for reply in REQUESTS[name](client):
             statuses[reply.status_code] += 1
@@ -183,7 +186,7 @@ async def open_streams(url: str, headers: dict[str, str], stop: Event, statuses:
 
 
 def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter[int]") -> None:
-    """Request /healthz repeatedly over new connections, and record the latency of each request."""
+    """Request /healthz over new connections until the stop signal, and record the latency of each request."""
     host = url.removeprefix("http://")
     while not stop.wait(HEALTH_PAUSE):
         begun = time.perf_counter()
@@ -198,7 +201,7 @@ def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter
 
 @contextmanager
 def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"]) -> Iterator[None]:
-    """Run each attack in a separate process and return the statuses of all replies."""
+    """Run each attack in a separate process, and collect the statuses of all replies."""
     context = multiprocessing.get_context("spawn")
     results: Queue[Result] = context.Queue()
     tokens = {
@@ -221,7 +224,7 @@ def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"])
 
 
 def run_honest_client(service: Service, folder: Path, until: float) -> Counter[int]:
-    """Run the README's tour once, then repeat its requests until the deadline; return their statuses."""
+    """Run the README's tour once, repeat its requests until the deadline, and return the statuses of the replies."""
     folder.mkdir()
     run_tour(service, folder)
     statuses = Counter[int]()

@@ -176,7 +176,10 @@ def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> N
 
 
 def rewrite_bundle(content: bytes, change: Callable[[dict[str, bytes]], None], *, digests: bool = True) -> bytes:
-    """Return a bundle with changed files; with ``digests``, its README file has the new digests of these files."""
+    """Return a bundle with changed files.
+
+    With ``digests``, its README file contains the new digests of these files.
+    """
     files = read_files(content)
     before = {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
     change(files)
@@ -224,7 +227,7 @@ def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes,
 
 
 def test_a_flipped_byte_of_the_zip_file_changes_no_result(bundle: bytes, tmp_path: Path) -> None:
-    """If any byte of the zip file is flipped, the verifier rejects the bundle or reads the same content as before."""
+    """If one byte of the zip file is flipped, the verifier rejects the bundle or reads the same content as before."""
     places = range(0, len(bundle), max(1, len(bundle) // 120))
     results = [verify_bundle(tmp_path, flip_bit(bundle, place)) for place in places]
     assert set(results) <= {0, 1}
@@ -258,7 +261,7 @@ def test_a_changed_manifest_is_found(bundle: bytes, tmp_path: Path, name: str) -
 
 
 def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
-    """If the last record of a complete chain is removed, its checkpoint does not match, even with a new manifest."""
+    """The verifier finds that the last record of a complete chain was removed, even if the manifest was adjusted."""
 
     def drop_last(files: dict[str, bytes]) -> None:
         files["chains/1.json"] = json.dumps(json.loads(files["chains/1.json"])[:-1]).encode()
@@ -273,7 +276,10 @@ def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Pat
 def test_a_filtered_chain_has_a_proof_for_each_record(
     plant: Service, filtered: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A filtered chain is marked as incomplete; it has an inclusion proof for each record, but no verdict."""
+    """A bundle marks a filtered chain as incomplete.
+
+    The chain has an inclusion proof for each record, but no verdict.
+    """
     files = read_files(filtered)
     [entry] = json.loads(files["manifest.json"])["chains"]
     assert (entry["records"], entry["complete"], entry["verdict"]) == (3, False, None)
@@ -296,7 +302,10 @@ def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service
 
 
 def test_only_creator_and_administrators_can_read_a_bundle(plant: Service) -> None:
-    """Only its creator and administrators can read a bundle; others, and the routes for downloads, get 404."""
+    """Only its creator and administrators can read a bundle.
+
+    Other members get 404, and so do the routes for downloads.
+    """
     editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
     job = build_bundle(admin, scopes=CHAINS[2:3])
     assert check_problem(editor.get(job["statusUrl"]), 404, "BUNDLE_NOT_FOUND")

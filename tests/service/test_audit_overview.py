@@ -127,7 +127,10 @@ def verifying_service(tmp_path: Path) -> Iterator[Service]:
 
 
 def test_chains_are_verified_in_the_background(verifying_service: Service) -> None:
-    """The background verification marks chains as valid, or as broken after a record was changed; also after a kill."""
+    """The background verification marks a chain as valid.
+
+    After a restart it finds a record that was changed in the file, and marks the chain as broken.
+    """
     admin = verifying_service.start().caller("admin@t")
     event = {"ScopeKey": "verified", "ActionType": "A", "EntityType": "T", "EntityID": "1"}
     for _ in range(3):

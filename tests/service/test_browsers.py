@@ -40,7 +40,10 @@ def test_other_origins_are_rejected_by_default(service: Service) -> None:
 
 
 def test_an_allowed_origin_can_call(cors_service: Service) -> None:
-    """Scripts of an allowed origin can call the service and read its replies and errors; scripts of others cannot."""
+    """Scripts of an allowed origin can call the service and read its replies and errors.
+
+    Scripts of other origins cannot.
+    """
     caller = cors_service.anonymous()
     preflight = caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT)
     assert preflight.status_code == 204
@@ -98,7 +101,7 @@ def test_documented_headers_are_exposed(cors_service: Service) -> None:
 
 
 def test_every_reply_has_security_headers(service: Service) -> None:
-    """Every reply, also of the host itself, forbids content sniffing, framing, caching and referrers."""
+    """Every reply, including those of the host itself, forbids content sniffing, framing, caching and referrers."""
     client = service.anonymous()
     replies = [client.get(path) for path in ("/healthz", "/oi-api/warm-queries", "/nothing", "/files/none/none")]
     replies.append(client.get("/healthz?" + "a" * 60_000))

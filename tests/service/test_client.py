@@ -42,7 +42,7 @@ def test_sent_telemetry_can_be_queried(workspace: Workspace) -> None:
 
 
 def test_a_chain_is_appended_queried_exported_and_verified(workspace: Workspace) -> None:
-    """An appended record is in the results of query and export, and its chain is valid."""
+    """An appended record is in the results of a query and in the export, and its chain is valid."""
     record = workspace.audit.append("Tested", "Client", "c-1", scope="client", AfterState={"x": 1})
     page = workspace.audit.query(scope="client", entity_type="Client")
     assert (page.records, page.has_more, page.target) == ([record], False, "DomainEvents")
@@ -141,7 +141,10 @@ def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) 
 def test_a_chain_is_fetched_with_the_login(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`oi audit fetch` uses the stored login; for a rejected key or an unknown address, the error states the reason."""
+    """`oi audit fetch` uses the stored login.
+
+    If the key is rejected or the address is unknown, the error states the reason.
+    """
     out = tmp_path / "access.json"
     fetch = ["audit", "fetch", "--target", "AccessControl", "--out", str(out)]
     assert execute(fetch) == execute([*fetch, service.url]) == 0
@@ -221,7 +224,7 @@ def test_exit_codes_distinguish_the_kinds_of_failure(
 async def test_a_decision_is_signed_with_the_key_typed_again(
     service: Service, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If the sign-in is too old to sign a decision, the user types the API key again, and the signature is stored."""
+    """If the sign-in is too old for a signature, the user types the API key again, and the signature is stored."""
     made = workspace.amendments.create(
         "client-signed",
         entity_type="Batch",

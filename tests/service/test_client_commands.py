@@ -51,9 +51,9 @@ def write_json(path: Path, value: Any) -> str:
 
 
 def test_a_query_is_written_approved_and_executed(run: Run, tmp_path: Path) -> None:
-    """An editor can neither run nor approve the own draft query.
+    """Editors can neither run nor approve their own draft query.
 
-    After another person's approval it runs in each format.
+    After another person's approval, it runs in each output format.
     """
     file = write_json(
         tmp_path / "query.json", {"name": "Three", "surface": "hall", "kql": "range n from 1 to 3 step 1"}
@@ -136,7 +136,7 @@ def test_a_document_is_exported_planned_and_applied(run: Run, tmp_path: Path) ->
 
 
 def test_keys_are_created_and_revoked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`oi` prints a new API key alone, so that scripts can store it; a revoked key is rejected."""
+    """`oi` prints a new API key and nothing else, so that scripts can store it; a revoked key is rejected."""
     key = run("keys", "create", "bound", "--connection", "press", "--device", "p-*").strip()
     assert key.startswith("oik_")
     assert key.split("_")[1] in run("keys", "list")

@@ -26,7 +26,7 @@ def admin(plant: Service) -> httpx.Client:
 
 
 def list_containers(caller: httpx.Client, path: str = ORDERS) -> dict[str, dict[str, Any]]:
-    """Return the containers of a database by name."""
+    """Return the containers of a database in a dictionary by name."""
     reply = caller.get(path)
     assert reply.status_code == 200, reply.text
     assert [one["name"] for one in reply.json()] == sorted(one["name"] for one in reply.json())
@@ -139,7 +139,7 @@ def test_only_declarations_without_container_are_deleted(plant: Service, admin: 
     ],
 )
 def test_invalid_containers_list_every_field(admin: httpx.Client, changes: dict[str, Any], fields: list[str]) -> None:
-    """The reply lists each invalid field, and no container is created."""
+    """The reply lists each invalid field of a container definition, and no container is created."""
     body = {name: value for name, value in {**NEW, "name": "bad", **changes}.items() if value is not None}
     assert sorted(check_failing_fields(admin.post(ORDERS, json=body))) == sorted(fields)
     assert "bad" not in list_containers(admin)

@@ -87,7 +87,7 @@ def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, edit
 
 
 def change_filter_fields(service: Service, scope: str, sequence: int, change: str) -> None:
-    """Change fields in the row of a stored amendment record that queries use and the Hash does not cover."""
+    """Change fields of a stored amendment that queries use as filters and that the Hash does not cover."""
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         sql = f"UPDATE records SET {change} WHERE sequence = ? AND chain = "
         sql += "(SELECT chain FROM chains WHERE target = 'DomainAmendments' AND scope = ?)"

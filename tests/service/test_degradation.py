@@ -49,7 +49,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 class Probe:
-    """Set of named requests that show which parts of the service work."""
+    """Set of named requests, each of which shows whether one part of the service works."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -157,7 +157,7 @@ def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
 
 
 def test_an_invalid_rule_is_rejected_while_the_engine_hangs(plant: Service) -> None:
-    """While the query engine hangs, an alert rule is still rejected for errors that do not concern query columns."""
+    """While the query engine hangs, an alert rule is still rejected for errors that do not concern its columns."""
     rule = {
         "name": "Wrong",
         "severity": "info",

@@ -42,7 +42,10 @@ type Make = Callable[[dict[str, str]], Service]
 
 @pytest.fixture
 def make_service(tmp_path: Path) -> Iterator[Make]:
-    """Return a function that creates a service with given settings; after the test, all its services are stopped."""
+    """Return a function that creates a service with given settings.
+
+    After the test, all services that it created stop.
+    """
     created: list[Service] = []
 
     def create(environment: dict[str, str]) -> Service:
@@ -154,7 +157,7 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make
 
 
 def read_numbers(files: Sequence[Path], form: str) -> list[int]:
-    """Return the numbers of the messages in the order of the downloaded files."""
+    """Return the message numbers in the order of the downloaded files."""
     found: list[int] = []
     for path in files:
         if form == "parquet":
@@ -169,7 +172,7 @@ def read_numbers(files: Sequence[Path], form: str) -> list[int]:
 
 @pytest.mark.soak
 def test_a_permanent_failure_fails_the_download(own_service: Service) -> None:
-    """If the conversion of a download always fails, the download ends as failed, without files and internal details."""
+    """If the conversion of a download fails on each attempt, the download fails, without files and internal details."""
     service = own_service.start()
     blob = (
         service.data_dir

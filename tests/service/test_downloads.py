@@ -168,7 +168,10 @@ def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> N
 
 
 def test_only_the_range_is_downloaded(plant: Service) -> None:
-    """A range includes its start and excludes its end, in any time zone; its ends may also be named `from` and `to`."""
+    """A download includes the start of its range and excludes the end, in any time zone.
+
+    The ends may also be named `from` and `to`.
+    """
     hour = {"from": "2026-03-01T02:00:00+01:00", "to": "2026-03-01T02:05:00Z"}
     job = download_connection(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
     assert job["dateRange"] == {"start": "2026-03-01T01:00:00.000000Z", "end": "2026-03-01T02:05:00.000000Z"}
@@ -254,9 +257,9 @@ def test_a_range_of_366_days_is_accepted(plant: Service) -> None:
 
 
 def test_prefer_wait_delays_the_reply(plant: Service) -> None:
-    """With `Prefer: wait` the reply arrives up to a minute later and confirms the preference.
+    """With `Prefer: wait` the service delays the reply up to a minute and confirms the preference.
 
-    Invalid values are ignored.
+    It ignores invalid values.
     """
     editor = plant.caller("editor@t")
     reply = start_download(editor, "press", 'respond-async, Wait="600"; x=y')
@@ -340,7 +343,7 @@ def test_expired_downloads_are_removed(own_service: Service) -> None:
 
 
 def test_downloads_continue_after_a_restart(own_service: Service) -> None:
-    """After a stop or a kill, the restarted service completes unfinished downloads; each row is in them once."""
+    """After a stop or a kill, the restarted service completes unfinished downloads, which contain each row once."""
     service = own_service.start()
     rows = 2_000
     send_messages(service, "pump-rig", "ts", rows)

@@ -128,7 +128,10 @@ def test_an_entra_token_is_exchanged_for_a_token_of_the_service(entra_service: S
 def test_the_audit_event_of_a_token_names_the_account(
     entra_service: Service, provider: Provider, claims: dict[str, str], credential: str
 ) -> None:
-    """The audit event of an issued token has the id of the Entra ID token or, if this has none, the account."""
+    """The audit event of an issued token has the id of the Entra ID token.
+
+    If this has no id, the event has the account.
+    """
     account = {"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims}
     issued = entra_service.anonymous(provider.create_token(**account)).get("/workspace/api/keys/jwt").json()["Token"]
     expected = {"target": "AccessControl", "actionType": "Token.Issued", "limit": "1"}
@@ -212,7 +215,7 @@ def test_forged_entra_tokens_are_rejected(
 
 
 def test_entra_tokens_are_rejected_by_data_routes(entra_service: Service, provider: Provider) -> None:
-    """Data routes reject Entra ID tokens, which a client must first exchange for a token of the service."""
+    """Data routes reject Entra ID tokens; a client must first exchange them for a token of the service."""
     token = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
     check_problem(entra_service.anonymous(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
 
@@ -234,7 +237,7 @@ OID = "aaaaaaaa-0000-0000-0000-000000000001"
 
 
 def read_sign_in(service: Service, token: str) -> dict[str, Any]:
-    """Exchange an Entra ID token for a token of the service, and return the sign-in claims of the latter."""
+    """Exchange an Entra ID token, and return the sign-in claims of the token that the service issues."""
     issued = service.anonymous(token).get("/workspace/api/keys/jwt")
     assert issued.status_code == 200, issued.text
     claims = jwt.decode(issued.json()["Token"], options={"verify_signature": False})
@@ -265,7 +268,7 @@ def test_tokens_have_the_sign_in_of_the_account(
 
 
 def test_a_personal_key_needs_a_recent_sign_in(entra_service: Service, provider: Provider) -> None:
-    """If signatures are required, a member needs a recent sign-in to create an API key for the member itself."""
+    """If signatures are required, members need a recent sign-in to create API keys for themselves."""
 
     def create_key(bearer: str, **headers: str) -> Any:
         return entra_service.anonymous(bearer).post("/workspace/api/keys", json={"name": "mine"}, headers=headers)

@@ -129,7 +129,7 @@ def test_an_invalid_body_does_not_hide_parameters(service: Service) -> None:
 
 
 def test_allowed_reason_categories_are_returned_with_other_errors(service: Service) -> None:
-    """If one of several errors is an unknown reason category, the reply contains the allowed categories."""
+    """If one of several errors is an unknown reason category, the reply lists the allowed categories."""
     reply = service.caller("editor@t").post(AMENDMENTS, json={"ReasonCategory": "whim"}).json()
     assert reply["sent"] == "whim"
     assert (

@@ -42,7 +42,10 @@ def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
 
 
 async def open_stream(stack: AsyncExitStack, url: str, bearer: str | None = None) -> ClientConnection | int:
-    """Open a live stream until the end of the stack; return the stream, or the status if the service rejects it."""
+    """Open a live stream that closes with the stack.
+
+    Return the stream or, if the service rejects it, the status.
+    """
     try:
         return await stack.enter_async_context(connect_stream(url, bearer))
     except InvalidStatus as refused:
@@ -58,7 +61,7 @@ async def request_stream_url(service: Service, bearer: str) -> str:
 
 @pytest.mark.parametrize("member", ["viewer@t", "historian"])
 async def test_streams_of_a_principal_are_limited(limited_service: Service, member: str) -> None:
-    """The quota of live streams counts all tokens and URLs of a principal together, but not those of others."""
+    """The quota of live streams counts all tokens and URLs of a principal together, and not the streams of others."""
     url = build_stream_url(limited_service)
     async with AsyncExitStack() as stack:
         for number in range(STREAMS):
@@ -76,10 +79,10 @@ async def test_streams_of_a_principal_are_limited(limited_service: Service, memb
         check_problem(refused, 429, "TOO_MANY_STREAMS")
         assert isinstance(await open_stream(stack, url, request_token(limited_service, "admin@t")), ClientConnection)
         assert limited_service.caller(member).get("/workspace/api/keys/whoami").status_code == 200
-    await wait_until_all_are_free(limited_service, member)
+    await wait_until_all_streams_are_free(limited_service, member)
 
 
-async def wait_until_all_are_free(service: Service, member: str) -> None:
+async def wait_until_all_streams_are_free(service: Service, member: str) -> None:
     """Wait until a principal can open as many live streams as the quota allows; close them again."""
     bearer = request_token(service, member)
     async with asyncio.timeout(30):
@@ -91,7 +94,7 @@ async def wait_until_all_are_free(service: Service, member: str) -> None:
 
 
 async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -> None:
-    """If clients open too many live streams at once, exactly the quota succeeds; closing one allows another."""
+    """If clients open too many live streams at once, only as many as the quota succeed; closing one allows another."""
     bearer = request_token(limited_service, "editor@t")
     async with AsyncExitStack() as stack:
         found = await asyncio.gather(
@@ -99,7 +102,7 @@ async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -
         )
         assert sum(isinstance(each, ClientConnection) for each in found) == STREAMS
         assert {each for each in found if isinstance(each, int)} == {429}
-    await wait_until_all_are_free(limited_service, "editor@t")
+    await wait_until_all_streams_are_free(limited_service, "editor@t")
 
 
 async def test_streams_from_before_a_kill_are_not_counted(tmp_path: Path) -> None:
@@ -118,7 +121,10 @@ async def test_streams_from_before_a_kill_are_not_counted(tmp_path: Path) -> Non
 
 
 async def test_unfinished_downloads_are_limited(limited_service: Service) -> None:
-    """If downloads start at the same time, only the quota succeeds; when one completes, another can start."""
+    """If more downloads start at once than the quota allows, the rest are rejected.
+
+    When one completes, another can start.
+    """
     headers = {"Authorization": f"Bearer {request_token(limited_service, 'editor@t')}"}
     async with httpx.AsyncClient(base_url=limited_service.url, headers=headers, trust_env=False, timeout=60) as http:
         replies = await asyncio.gather(*(http.post(LATHE, json=BODY) for _ in range(8)))

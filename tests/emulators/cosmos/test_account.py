@@ -37,7 +37,10 @@ class _Credential:
 
 
 async def _open_client(client: CosmosClient) -> None:
-    """Return an SDK client and close it after the block; `async with` leaks connections if the start fails."""
+    """Yield an SDK client and close it after the block.
+
+    `async with` on the client itself leaks connections if the start fails.
+    """
     try:
         await client.__aenter__()
     finally:
@@ -149,7 +152,7 @@ async def test_a_stronger_consistency_is_rejected() -> None:
 
 
 async def test_session_tokens_are_returned() -> None:
-    """With session consistency, the SDK sends the token of its last write with each read."""
+    """With session consistency, the SDK sends the session token of its last write with each read."""
     options = AccountOptions(consistency=Consistency.SESSION)
     async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:
         database = await client.create_database("plant")
@@ -182,7 +185,7 @@ async def test_slow_reads_are_hedged() -> None:
 
 
 def test_an_exhausted_budget_rejects_requests() -> None:
-    """If no request units are left, requests are rejected with the time until the next one is accepted."""
+    """If no request units are left, a request gets 429 with the time until the next request is accepted."""
     budget = ThroughputBudget(10)
     budget.check(100.0)
     budget.spend(25)
@@ -193,7 +196,7 @@ def test_an_exhausted_budget_rejects_requests() -> None:
 
 
 def test_a_budget_saves_at_most_the_units_of_one_second() -> None:
-    """While a container is idle, it saves at most the request units of one second."""
+    """An idle container saves at most the unused request units of one second."""
     budget = ThroughputBudget(10)
     budget.check(0.0)
     budget.check(1000.0)

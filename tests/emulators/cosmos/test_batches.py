@@ -12,7 +12,7 @@ def _build_create(name: str, **more: Any) -> tuple[str, tuple[dict[str, Any]]]:
 
 
 async def test_a_batch_executes_all_operations_in_order(container: ContainerProxy) -> None:
-    """A batch executes its operations in order, and an operation reads the results of earlier ones."""
+    """A batch executes its operations in order; each operation sees the changes of the earlier ones."""
     await container.create_item({"id": "old", "pk": "p"})
     results = await container.execute_item_batch(
         [
@@ -40,7 +40,7 @@ async def test_a_batch_executes_all_operations_in_order(container: ContainerProx
     ],
 )
 async def test_one_failed_operation_undoes_the_batch(container: ContainerProxy, operation: Any, status: int) -> None:
-    """If one operation fails, the whole batch is undone, and the other operations have the status 424."""
+    """If one operation fails, the whole batch is undone; all other operations have the status 424."""
     await container.create_item({"id": "head", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
         await container.execute_item_batch([_build_create("a"), operation, _build_create("b")], "p")

@@ -42,7 +42,7 @@ async def test_fifty_writers_lose_no_update(container: ContainerProxy) -> None:
 
 
 async def test_batches_of_many_writers_make_one_chain(container: ContainerProxy) -> None:
-    """If many writers append batches with the ETag of a head document, each number is written once, without gaps."""
+    """If many writers append batches on condition of the head document's ETag, the record numbers have no gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
 
     async def append() -> None:

@@ -79,7 +79,10 @@ async def test_unsupported_properties_are_rejected(database: DatabaseProxy) -> N
 
 
 async def test_items_expire() -> None:
-    """An item expires after its own time to live, or else after its container's; -1 means never."""
+    """An item expires after its own time to live or, if it has none, after that of its container.
+
+    The value -1 means never.
+    """
     ticks = [1_000_000.0]
     async with CosmosServer(clock=lambda: ticks[0]) as server, CosmosClient(server.endpoint, server.key) as client:
         database = await client.create_database("plant")

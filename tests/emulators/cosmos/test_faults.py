@@ -27,17 +27,17 @@ NO_RETRIES: dict[str, Any] = {"retry_total": 0, "retry_throttle_total": -1, "ena
 """The options under which the aio SDK sends every write once."""
 
 
-def _is_affected(request: CosmosRequest) -> bool:
+def _is_batch_create_or_read(request: CosmosRequest) -> bool:
     return request.operation in ("batch", "create_item", "read_item")
 
 
 def _build_status_fault(status: int, substatus: int = 0, *, after: bool = False) -> InjectedFault:
     kind = FaultKind.STATUS_AFTER_COMMIT if after else FaultKind.STATUS
-    return InjectedFault(kind, _is_affected, times=1, status=status, substatus=substatus, retry_after_ms=1)
+    return InjectedFault(kind, _is_batch_create_or_read, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
 def _build_fault(kind: FaultKind, **more: Any) -> InjectedFault:
-    return InjectedFault(kind, _is_affected, times=1, **more)
+    return InjectedFault(kind, _is_batch_create_or_read, times=1, **more)
 
 
 async def _append_record(container: ContainerProxy) -> object:
@@ -100,7 +100,10 @@ MEASURED: dict[str, tuple[tuple[str, bool], int, tuple[str, bool]]] = {
 
 @pytest.mark.parametrize("name", MEASURED)
 async def test_a_batch_is_repeated_by_default(server: CosmosServer, container: ContainerProxy, name: str) -> None:
-    """By default, the asynchronous SDK repeats a batch after a lost connection, 429 or 503, even if committed."""
+    """By default, the asynchronous SDK repeats a batch after a lost connection, 429 or 503.
+
+    It does so even if the batch was committed.
+    """
     server.faults.add(_build_faults()[name])
     ended, sent, _ = MEASURED[name]
     assert await _find_outcome(container) == ended
@@ -119,7 +122,7 @@ async def test_a_batch_without_retries_is_sent_once(server: CosmosServer, contai
 
 @pytest.mark.parametrize("write_retries", [1, 3])
 async def test_write_retries_hide_a_commit(server: CosmosServer, write_retries: int) -> None:
-    """With write retries, a batch that was committed but got 408 is repeated and then gets 412."""
+    """With write retries, a committed batch whose reply was 408 is repeated, and the second attempt gets 412."""
     async with CosmosClient(server.endpoint, server.key, retry_write=write_retries) as client:
         database = await client.create_database("plant")
         container = await database.create_container("records", PartitionKey("/pk"))
@@ -168,7 +171,7 @@ async def test_status_410_is_raised(server: CosmosServer, container: ContainerPr
 
 async def test_throttling_states_the_delay(server: CosmosServer, container: ContainerProxy) -> None:
     """If each retry gets 429, the exception contains the delay that the server requests."""
-    fault = InjectedFault(FaultKind.STATUS, _is_affected, status=429, substatus=3200, retry_after_ms=1)
+    fault = InjectedFault(FaultKind.STATUS, _is_batch_create_or_read, status=429, substatus=3200, retry_after_ms=1)
     server.faults.add(fault)
     with pytest.raises(CosmosHttpResponseError) as caught:
         await container.create_item({"id": "a", "pk": "p"})
@@ -213,8 +216,8 @@ async def test_writes_are_committed_after_a_timeout(
 
 
 async def test_faults_are_counted_and_cleared(server: CosmosServer, container: ContainerProxy) -> None:
-    """A fault is injected up to its limit, and not after it is cleared."""
-    fault = server.faults.add(InjectedFault(FaultKind.STATUS, _is_affected, status=449))
+    """A fault is injected at most as often as its limit allows, and not after it is cleared."""
+    fault = server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch_create_or_read, status=449))
     for _ in range(2):
         with pytest.raises(CosmosHttpResponseError):
             await container.create_item({"id": "a", "pk": "p"})
@@ -235,7 +238,7 @@ async def test_random_faults_have_the_requested_probability() -> None:
 
 
 async def test_a_lost_connection_and_a_truncated_reply_differ(server: CosmosServer, container: ContainerProxy) -> None:
-    """Without retries, a lost connection and a truncated reply raise two different exceptions."""
+    """Without retries, a lost connection and a truncated reply raise different exceptions."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
         for kind, error in (

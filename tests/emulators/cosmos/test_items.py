@@ -75,7 +75,7 @@ WRITES: dict[str, Write] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 async def test_a_write_with_an_old_etag_is_rejected(container: ContainerProxy, write: Write) -> None:
-    """A write with If-Match is rejected if the item has changed since."""
+    """A write with If-Match is rejected if the item has changed since the ETag was read."""
     old = await container.create_item({"id": "a", "pk": "p"})
     new = await container.upsert_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosAccessConditionFailedError) as caught:
@@ -152,7 +152,7 @@ async def test_the_sdk_cannot_address_dots(container: ContainerProxy, item_id: s
 
 
 async def test_partition_value_must_match_the_document(container: ContainerProxy) -> None:
-    """A document gets 400/1001 if the request names another partition than the document."""
+    """A write gets 400/1001 if the request's partition key differs from the document's."""
     await container.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
         await container.execute_item_batch([("create", ({"id": "b", "pk": "q"},))], "p")

@@ -23,7 +23,7 @@ INDEXES: Any = {
 
 @pytest.fixture
 async def filled(database: DatabaseProxy) -> ContainerProxy:
-    """Return a container with forty items in three logical and three physical partitions."""
+    """Return a container with forty items in three logical partitions, which are spread over three physical ones."""
     container = await database.create_container("filled", PartitionKey("/pk"), indexing_policy=INDEXES)
     for item in ITEMS:
         await container.create_item(item)
@@ -105,14 +105,14 @@ async def test_aggregates_combine_all_partitions(filled: ContainerProxy, partiti
 
 
 async def test_fields_are_projected(filled: ContainerProxy) -> None:
-    """A query with a list of fields returns those of the fields that exist."""
+    """A query with a list of fields returns only these fields; fields that an item lacks are left out."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
     assert await _read_all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
 async def test_the_next_page_continues_after_the_last_item(filled: ContainerProxy, partition: dict[str, Any]) -> None:
-    """The next page starts after the last item, even if items were added or removed meanwhile."""
+    """The next page starts after the last item of the previous page, even if items were added or removed meanwhile."""
     seen: list[str] = []
     token = None
     while True:
@@ -142,13 +142,13 @@ async def test_whole_container_is_read(filled: ContainerProxy) -> None:
 
 
 async def test_many_items_are_read_at_once(filled: ContainerProxy) -> None:
-    """read_items returns existing items in the requested order."""
+    """read_items returns the existing items among the requested ones, in the requested order."""
     found = await filled.read_items([("i07", "p1"), ("i00", "p0"), ("nothing", "p1"), ("i08", "p2")])
     assert [item["id"] for item in found] == ["i07", "i00", "i08"]
 
 
 async def test_order_needs_an_index(filled: ContainerProxy) -> None:
-    """ORDER BY requires an index, or a composite index for two paths."""
+    """ORDER BY requires an index on its path; ORDER BY with two paths requires a composite index."""
     for clause, message in (("c.id, c.n", "composite index"), ("c.tags", "is excluded"), ("c.n, c.even", "composite")):
         with pytest.raises(CosmosHttpResponseError, match=message):
             await _read_all(filled, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")

@@ -49,7 +49,7 @@ def test_the_oldest_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_requests_may_arrive_during_iteration() -> None:
-    """Iterating over the log returns the entries at its start, even if other threads add entries meanwhile."""
+    """Iterating over the log returns the entries that existed when it began, even if other threads add entries."""
     log = RequestLog()
     log.add(_build_request("query"), 200, 0, None)
     for _ in log:

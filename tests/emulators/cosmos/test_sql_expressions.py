@@ -59,7 +59,7 @@ def test_and_binds_closer_than_or(text: str, expected: object) -> None:
     ],
 )
 def test_paths_find_nested_values(text: str, expected: object) -> None:
-    """A path selects nested properties and array elements; the value of a missing step is undefined."""
+    """A path selects nested properties and array elements; a path to a missing one is undefined."""
     assert _evaluate_expression(text) == expected
 
 
@@ -113,7 +113,7 @@ def test_parameters_have_the_values_of_the_request() -> None:
 
 
 def test_aggregate_calls_are_collected_in_order() -> None:
-    """Calls of aggregates are collected with their arguments, and each call has its own total."""
+    """Calls of aggregates are collected with their arguments; each call has its own total."""
     reader = ExpressionReader("[SUM(c.a), COUNT(1)]", {})
     expression = reader.parse_expression()
     assert [(name, argument(SqlRow({"a": 5}))) for name, argument in reader.aggregates] == [("SUM", 5), ("COUNT", 1)]

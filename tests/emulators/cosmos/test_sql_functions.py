@@ -83,7 +83,10 @@ def test_functions_of_one_argument_return_their_result() -> None:
 
 
 def test_an_array_contains_whole_elements_unless_partial() -> None:
-    """ARRAY_CONTAINS compares whole elements; with ``partial`` an element may have more members than the object."""
+    """ARRAY_CONTAINS compares whole elements.
+
+    With ``partial``, an element may have more members than the object that is searched for.
+    """
     elements = [{"a": 1, "b": {"c": 2, "d": 3}}, True]
     assert _call_function("ARRAY_CONTAINS", elements, {"a": 1}) is False
     assert _call_function("ARRAY_CONTAINS", elements, {"a": 1}, True) is True

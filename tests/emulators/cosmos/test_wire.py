@@ -58,7 +58,7 @@ def test_writes_change_data(operation: str, *, expected: bool) -> None:
 
 
 def test_flags_ignore_the_case() -> None:
-    """A header is a set flag if it is ``true`` in any letter case; a missing header is not set."""
+    """A header with a flag is set if its value is ``true`` in any letter case; a missing header is not set."""
     request = _build_request(one="True", two="1")
     assert [request.has_flag(name) for name in ("one", "two", "three")] == [True, False, False]
     assert request.read_header("three", "default") == "default"

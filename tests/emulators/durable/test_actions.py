@@ -6,7 +6,7 @@ from emulators.durable.actions import ActionType, flatten_actions, read_action_t
 
 
 def test_single_actions_keep_their_order() -> None:
-    """Actions in WhenAll and WhenAny, also nested ones, are listed in the order of the SDK."""
+    """Actions in WhenAll and WhenAny, including nested ones, are listed in the order in which the SDK lists them."""
     first, second, third = ({"actionType": ActionType.CALL_ACTIVITY, "functionName": name} for name in "abc")
     any_of = {"actionType": ActionType.WHEN_ANY, "compoundActions": [second, third]}
     all_of = {"actionType": ActionType.WHEN_ALL, "compoundActions": [first, any_of]}

@@ -15,7 +15,7 @@ type Steps = Generator[Any, Any, Any]
 
 
 async def test_activities_run_in_sequence(world: World, functions: SdkFunctions) -> None:
-    """Activities run one after another, each once, and each gets the result of the one before."""
+    """Activities run one after another, each once; each gets the result of the previous one."""
 
     @functions.orchestrator
     def chain(context: Any) -> Steps:
@@ -138,7 +138,7 @@ async def test_a_timer_ends_a_wait_for_an_event(world: World, functions: SdkFunc
 
 
 async def test_early_events_are_delivered_in_order(world: World, functions: SdkFunctions) -> None:
-    """Events that arrive early are stored in order, and each ends one wait for its name."""
+    """Events that arrive before the orchestrator waits are stored in order; each ends one wait for its event name."""
 
     @functions.orchestrator
     def listener(context: Any) -> Steps:

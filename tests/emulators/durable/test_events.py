@@ -29,7 +29,7 @@ def test_a_sub_orchestration_names_its_caller() -> None:
 
 
 def test_only_scheduling_events_have_a_number() -> None:
-    """An event that schedules a task has the task id as its number; other events have -1."""
+    """The history event that schedules a task has the task id as its number; other events have -1."""
     scheduled = events.build_event(EventType.TASK_SCHEDULED, AT, 4, Name="Work")
     assert (scheduled["EventId"], scheduled["EventType"], scheduled["Name"]) == (4, 4, "Work")
     assert events.build_task_completed(4, "1", AT)["EventId"] == events.NO_ID == -1

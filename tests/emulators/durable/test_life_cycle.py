@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 
 
 async def test_concurrent_activities_are_limited(tmp_path: Path) -> None:
-    """At most MaxConcurrentActivityFunctions activities run at once, and finally all have run."""
+    """At most MaxConcurrentActivityFunctions activities run at the same time, and all of them complete."""
     world = World(tmp_path / "durable.sqlite", DurableSettings(max_activities=3))
     running: list[int] = [0, 0]
 
@@ -68,14 +68,14 @@ async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> 
     gate = asyncio.Event()
 
     @world.functions.activity
-    async def held(value: int) -> int:
+    async def blocked(value: int) -> int:
         begun.set()
         await gate.wait()
         return value
 
     @world.functions.orchestrator
     def wide(context: Any) -> Steps:
-        yield context.task_all([context.call_activity("held", number) for number in range(5)])
+        yield context.task_all([context.call_activity("blocked", number) for number in range(5)])
 
     await world.start("wide")
     await begun.wait()
@@ -127,7 +127,7 @@ async def test_the_size_of_a_history_is_limited(world: World, monkeypatch: pytes
 
 
 async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If an orchestrator returns a result in another form than the SDK's, the orchestration fails."""
+    """If an orchestrator's result does not have the form of the SDK's results, the orchestration fails."""
 
     @world.functions.orchestrator
     def strange(context: Any) -> None: ...
@@ -141,7 +141,7 @@ async def test_invalid_state_fails_the_orchestration(world: World, monkeypatch: 
 
 
 async def test_a_locked_file_loses_no_result(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the database file is locked, the engine retries, and no result is lost."""
+    """While the database file is locked, the engine repeats its writes, and no result is lost."""
     monkeypatch.setattr("emulators.durable.engine._RETRY_SECONDS", 0.01)
     failures = iter([True, True, True])
 
@@ -179,7 +179,7 @@ def test_the_next_host_repeats_activities_after_a_stop(durable: DurableHost) -> 
 
 
 def test_second_host_takes_over(durable: DurableHost) -> None:
-    """If two hosts use one folder, the second runs no orchestrations until the first has ended."""
+    """If two hosts use one data folder, the second runs no orchestrations until the first has ended."""
     first = durable.host
     (first.data_dir / "open").touch()
     durable.begin()

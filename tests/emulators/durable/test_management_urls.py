@@ -10,7 +10,7 @@ URLS = ManagementUrls("http://127.0.0.1:7071", "Hub", "secret")
 
 
 def test_each_url_names_instance_hub_and_key() -> None:
-    """Each URL has instance, hub and key; special characters in an instance id are encoded."""
+    """Each URL contains the instance id, the task hub and the key; special characters in the id are encoded."""
     urls = URLS.build_management_urls("a/b?c", "Other")
     assert urls.pop("id") == "a/b?c"
     for url in urls.values():
@@ -27,7 +27,7 @@ def test_the_binding_of_a_client_has_the_names_of_the_sdk() -> None:
 
 
 def test_the_key_survives_a_restart(tmp_path: Path) -> None:
-    """After a restart the key is the same; only its owner can read it; an empty key file gets a new key."""
+    """The key stays the same after a restart; only the file's owner can read it; an empty key file gets a new key."""
     path = tmp_path / "key"
     key = load_system_key(path)
     assert load_system_key(path) == key

@@ -34,7 +34,7 @@ class Crashes:
             self._gaps.pop(0)
             self.due.set()
 
-    async def happen(self) -> None:
+    async def crash_if_due(self) -> None:
         """Crash and restart the engine if a crash is planned for this call."""
         if self.due.is_set():
             self.due.clear()
@@ -58,7 +58,7 @@ async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
     fed: dict[tuple[str, str], int] = {}
 
     async def check_end() -> bool:
-        await crashes.happen()
+        await crashes.crash_if_due()
         for instance in await world.management.list_page(InstanceFilter(), "", 100):
             for name in programs.EVENTS:
                 key = (instance.start.execution, name)

@@ -14,5 +14,5 @@ def test_progress_is_read_back() -> None:
 
 
 def test_a_new_orchestration_has_no_progress() -> None:
-    """An empty JSON object is read as the progress of a new orchestration."""
+    """An empty JSON object is parsed as the progress of an orchestration that has not started."""
     assert load_progress("{}") == OrchestrationProgress()

@@ -43,7 +43,7 @@ def _list_messages(connection: sqlite3.Connection, name: str) -> list[tuple[str,
 
 
 def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.Connection) -> None:
-    """A new instance is stored unchanged, is pending, and has a message that starts it."""
+    """A new orchestration is stored unchanged, is pending, and has a message that starts it."""
     assert _insert_running(connection, "i", "run", PARENT)
     found = rows.find_instance(connection, "i")
     assert found is not None
@@ -106,7 +106,7 @@ def test_the_caller_receives_the_reason_of_a_failure(
 
 
 def test_an_ended_caller_receives_nothing(connection: sqlite3.Connection) -> None:
-    """If the caller has ended or was restarted, it gets no message of its old sub-orchestration."""
+    """If the calling orchestration has ended or was restarted, it gets no message of its old sub-orchestration."""
     _insert_running(connection, "p", "another run")
     _add_notification(connection, OrchestrationStatus.COMPLETED, "1")
     assert [kind for kind, _ in _list_messages(connection, "p")] == [MessageKind.START]

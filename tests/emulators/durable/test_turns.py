@@ -25,7 +25,10 @@ async def test_a_pause_beyond_the_date_range_fails_the_orchestration(world: Worl
 
 
 async def test_nondeterministic_orchestrator_fails(world: World, functions: SdkFunctions) -> None:
-    """If an orchestrator requests other actions in a replay, it fails, and the status states the difference."""
+    """An orchestrator that requests another action in a replay fails.
+
+    Its status names the action expected in this step.
+    """
     names = iter(["double", "refuse", "refuse"])
 
     @functions.orchestrator

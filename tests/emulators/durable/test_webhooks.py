@@ -51,7 +51,7 @@ def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
 
 
 def test_unsupported_calls_are_rejected(durable: DurableHost) -> None:
-    """Requests for rewind and entities get 501 and a reason."""
+    """Requests for rewind and entities get 501; the reply states the reason."""
     links = durable.start("waiter")
     assert "cannot rewind" in durable.client("rewind", instance_id=links["id"], reason="x")["error"]
     entities = links["statusQueryGetUri"].replace(f"instances/{links['id']}", "entities/counter/a")

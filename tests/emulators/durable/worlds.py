@@ -101,7 +101,7 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        """Start an engine with the database file."""
+        """Start an engine that uses the database file of this test."""
         self._stopping = ShutdownSignal()
         self.store = OrchestrationStore(SqliteDatabase(self._path, SCHEMA))
         engine = DurableEngine(self.store, self.functions, self._settings, self.clock, self._stopping)

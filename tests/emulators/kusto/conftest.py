@@ -48,7 +48,7 @@ def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="session")
 def shared_endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """Return one emulator for all modules that only send queries, because its start is slow."""
+    """Return one emulator that all modules share if they only send queries, because starting an emulator is slow."""
     running = start_emulator(
         tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
     )

@@ -59,7 +59,7 @@ class Endpoint:
             return client.execute_query("Telemetry", text, properties).primary_results[0]
 
     def rows(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[list[Any]]:
-        """Execute a query and return its rows as they are."""
+        """Execute a query and return the rows of its primary table, with values as the reply has them."""
         rows: list[list[Any]] = self.table(text, parameters, **options).raw_rows
         return rows
 
@@ -95,7 +95,7 @@ def start_emulator(log: Path, *arguments: str, stdin: int | None = subprocess.DE
 
 
 def end(process: "subprocess.Popen[bytes]") -> int:
-    """End a process with SIGTERM, after 15 s with SIGKILL, and return its exit status."""
+    """End a process with SIGTERM, or with SIGKILL after 15 s, and return its exit status."""
     process.terminate()
     try:
         status = process.wait(15)

@@ -1,4 +1,4 @@
-"""Generator of random KQL queries with fixed seeds, and of slightly changed versions of them.
+"""Generator of random KQL queries with fixed seeds, and of slightly changed versions of these queries.
 
 Most of the changed queries are invalid, so that half of all queries are.
 """

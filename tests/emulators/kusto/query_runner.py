@@ -1,4 +1,4 @@
-"""Test process that executes queries over the table T; it reads and writes JSON lists.
+"""Test process that reads queries over the table T as a JSON list and writes a JSON list of results.
 
 Each result is ``[code, columns]``: the code of the error, empty if the query was accepted, and name and type of the
 columns.

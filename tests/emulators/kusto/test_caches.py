@@ -69,7 +69,7 @@ def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
     ],
 )
 def test_a_different_request_is_computed(endpoint: Endpoint, other: dict[str, Any]) -> None:
-    """A query is executed if a part of the request differs, or if the request allows no cached result."""
+    """A query is executed if any part of the request is different, or if the request allows no cached result."""
     first, _ = query_cached(endpoint, query_results_cache_max_age="00:05:00")
     then, origin = query_cached(endpoint, **other)
     assert origin is None

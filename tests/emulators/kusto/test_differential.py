@@ -42,7 +42,7 @@ class Comparison:
     other_columns: list[str] = field(default_factory=list)
 
     def add(self, query: str, service: dict[str, Any], code: str, columns: list[list[str]]) -> None:
-        """Compare the language service's reply to a query with the engine's."""
+        """Compare the outcome of a query in the language service with its outcome in the engine."""
         if service["errors"] is None:
             self.failed += 1
             return
@@ -90,7 +90,7 @@ def run_in_process(arguments: list[str], text: str = "") -> str:
 
 
 def find_symbols() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the functions and aggregates that the engine supports and that can be compared."""
+    """Return the functions and aggregates that both the engine and the language service support."""
     code = (
         "import json; from scripts.kql_language import *; install_engine(); "
         "print(json.dumps({kind: sorted(names) for kind, names in find_supported(read_language()).items()}))"

@@ -38,7 +38,7 @@ class _ConstantTranslator:
 
 
 async def test_an_uninterruptible_query_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the timeout, the caller gets an error at once; a query that ignores the interrupt ends the process."""
+    """At the timeout, the caller gets an error at once; if the query ignores the interrupt, the process ends."""
     reasons: list[object] = []
 
     def abort_process(reason: object) -> None:

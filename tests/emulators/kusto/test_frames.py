@@ -64,13 +64,13 @@ def test_values_have_the_format_of_data_explorer(kind: str, value: Any, wire: An
     ],
 )
 def test_the_end_of_a_day_is_its_last_tick(value: Any, wire: Any) -> None:
-    """If ends of periods are requested, the last microsecond of a day becomes its last tick."""
+    """If a client requests the ends of time periods, the last microsecond of a day becomes its last tick (100 ns)."""
     encoded = encode_rows([("c", "datetime")], [[value]], ends_of_periods=True)
     assert json.loads(b"[" + encoded + b"]") == [[wire]]
 
 
 def test_instants_outside_the_range_fail() -> None:
-    """An instant outside the years 1 to 9999 is an error."""
+    """Formatting an instant outside the years 1 to 9999 is an error."""
     with pytest.raises(OverflowError):
         encode_rows([("c", "datetime")], [["10000-12-30 00:00:00"]])
 
@@ -84,7 +84,7 @@ def test_integers_outside_64_bits_fail() -> None:
 
 
 def test_a_syntax_error_document_has_the_position() -> None:
-    """The error document has the members that clients read, with the position in the text."""
+    """The error document of a syntax error has the members that clients read, and the error's position in the text."""
     document = json.loads(render_error_document(syntax_error("unexpected end", (3, 14)), "id-1"))
     error = document["error"]
     assert error["code"] == "BadRequest_SyntaxError"

@@ -72,7 +72,7 @@ def test_expanding_and_nested_texts_are_rejected(endpoint: Endpoint, text: str) 
 
 @pytest.mark.parametrize("text", GREEDY, ids=range(len(GREEDY)))
 def test_values_of_gigabytes_fail_only_the_query(endpoint: Endpoint, text: str) -> None:
-    """A query with values of gigabytes fails at the memory limit, and the process continues."""
+    """A query that computes values of gigabytes fails at the memory limit, and the process continues."""
     assert "E_RUNAWAY_QUERY" in str(endpoint.error(text, servertimeout=timedelta(seconds=20)))
     assert endpoint.process.poll() is None
     assert endpoint.rows("Telemetry | count") == [[2000]]
@@ -88,7 +88,7 @@ def test_texts_above_4_gib_fail_only_the_query(endpoint: Endpoint, text: str) ->
 
 
 def test_a_text_that_doubles_with_every_operator_is_rejected(endpoint: Endpoint) -> None:
-    """The size limit counts texts of earlier operators, too; the error contains the function."""
+    """The size limit includes the texts of earlier operators; the error names the function."""
     doubling = "print a = strrep('x', 1024)" + " | extend a = strcat(a, a)" * 14
     assert endpoint.rows(f"{doubling} | project strlen(a)") == [[16_777_216]]
     error = endpoint.error(f"{doubling} | project n = strlen(strcat(a, a))")
@@ -122,7 +122,7 @@ def _measure_data(endpoint: Endpoint) -> int:
 
 @asynccontextmanager
 async def run_hostile_queries(endpoint: Endpoint, count: int) -> AsyncIterator[httpx.AsyncClient]:
-    """Run endless queries for the duration of the block; then disconnect their callers."""
+    """Run queries that never end for the duration of the block, and disconnect their callers after it."""
     body = {"db": "Telemetry", "csl": ENDLESS, "properties": '{"Options": {"servertimeout": "00:30:00"}}'}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=endpoint.url, timeout=1800, limits=limits) as client:

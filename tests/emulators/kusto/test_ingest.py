@@ -26,7 +26,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def build_message(number: int, connection: str = "press", identifier: str | None = None) -> HubMessage:
-    """Return a message whose content depends on its number."""
+    """Return a telemetry message whose content depends on its number."""
     impulse = Impulse(
         message_id=identifier or f"m-{number}",
         timestamp=START + timedelta(seconds=number),
@@ -68,7 +68,7 @@ class Installation:
         assert end(self.endpoint.process) == 0, self.endpoint.log()
 
     def kill(self) -> None:
-        """Kill the emulator."""
+        """Kill the emulator's process without a shutdown."""
         assert self.endpoint is not None
         self.endpoint.process.send_signal(signal.SIGKILL)
         end(self.endpoint.process)
@@ -179,7 +179,7 @@ MALFORMED = [
 
 
 def test_malformed_impulses_do_not_block_others(installation: Installation) -> None:
-    """A malformed event is stored separately with a reason; other events are in the table."""
+    """A malformed event is stored separately with the reason; all other events are stored in the table."""
     installation.send(build_message(0))
     for number, body in enumerate(MALFORMED):
         installation.send(HubMessage(body, "press", {}), build_message(number + 1))
@@ -211,7 +211,7 @@ def test_messages_are_stored_once_despite_kills(installation: Installation, tota
 
 
 def test_the_offset_in_the_table_is_authoritative(installation: Installation) -> None:
-    """If the hub has lost the consumer group's offset, ingestion continues from the database's offset."""
+    """If the hub has lost the consumer group's offset, ingestion continues at the offset in the database."""
     installation.send(*(build_message(number) for number in range(10)))
     installation.start().wait_for_stats(has_processed(10))
     installation.end()

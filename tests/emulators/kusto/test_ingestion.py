@@ -53,7 +53,7 @@ def execute_command(endpoint: Endpoint, command: str) -> None:
 
 
 def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) -> None:
-    """A repeated command adds no rows; with another tag, the rows are added again."""
+    """Repeating the command with the same tag adds no rows; with another tag, the rows are added again."""
     file = str(folder / "files" / "job's" / "rows.parquet")
     for tag, rows in (("a-1", 2), ("a-1", 2), ("a-2", 4)):
         execute_command(endpoint, build_command(file, tag))
@@ -77,7 +77,7 @@ def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) 
     ],
 )
 def test_other_commands_and_files_are_rejected(endpoint: Endpoint, folder: Path, command: str) -> None:
-    """Files outside the folder and other commands are rejected."""
+    """Other commands than `.ingest`, invalid options, and files that are broken or outside the folder are rejected."""
     before = endpoint.rows("Telemetry | count")
     text = command.replace("{inside}", str(folder / "files")).replace("{outside}", str(folder / "outside.parquet"))
     with pytest.raises(KustoServiceError):

@@ -34,7 +34,7 @@ class RecordingEvent(threading.Event):
 async def test_no_pause_if_the_size_of_the_events_ended_the_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, pauses: int
 ) -> None:
-    """The consumer pauses after a small batch, but not if the byte limit ended the batch."""
+    """The consumer pauses after a small batch, but not if the batch ended at the byte limit."""
     monkeypatch.setattr(ingest, "MAX_READ_BYTES", most_bytes)
     connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
     create_tables(connection, NOW.replace(tzinfo=None))

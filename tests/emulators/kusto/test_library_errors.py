@@ -52,13 +52,13 @@ def test_values_are_named_with_kusto_types() -> None:
 
 
 def test_messages_contain_no_sql() -> None:
-    """A general sentence replaces a message of DuckDB that quotes SQL."""
+    """If a message of DuckDB quotes SQL, a general sentence replaces it."""
     error = duckdb.InvalidInputException("Invalid Input Error: bad value in SELECT secret FROM t")
     assert "secret" not in error_from_duckdb(error).message
 
 
 def test_interruption_and_memory_are_not_faults_of_the_query() -> None:
-    """An interrupted query is a timeout; a query without memory has its own error."""
+    """An interrupted query is reported as a timeout; a query that runs out of memory has an error of its own."""
     interrupted = error_from_duckdb(duckdb.InterruptException("INTERRUPT Error: Interrupted!"))
     exhausted = error_from_duckdb(duckdb.OutOfMemoryException("Out of Memory Error: failed"))
     in_python = error_from_duckdb(duckdb.InvalidInputException("executing the UDF: MemoryError: "))
@@ -112,13 +112,13 @@ def test_a_wrong_number_of_arguments_is_a_semantic_error() -> None:
     ],
 )
 def test_unsupported_constructs_have_their_kql_name(construct: str, expected: str) -> None:
-    """The error about an unsupported construct contains it as the query has it."""
+    """The error about an unsupported construct names the construct in the terms of KQL."""
     error = error_from_translator(KqlUnsupportedError(construct, SourceSpan(1, 4)), "T | foo x")
     assert error.sentence.startswith(f"{expected} is not supported")
 
 
 def test_hints_about_internals_are_hidden() -> None:
-    """Reasons of the translator library for users are shown; reasons about internals are hidden."""
+    """Users see the reasons of the translator library that concern their query; reasons about internals are hidden."""
     shown = error_from_translator(KqlUnsupportedError("let:x", None, "use DuckDB instead"), "")
     hidden = error_from_translator(KqlUnsupportedError("let:x", None, "see translate/functions"), "")
     assert "(use the engine instead)" in shown.sentence

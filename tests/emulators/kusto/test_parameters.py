@@ -17,7 +17,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def build_utc_instant(*parts: int) -> datetime:
-    """Return an instant in UTC without its zone, as DuckDB expects it."""
+    """Return an instant in UTC without a time zone, as DuckDB expects it."""
     return datetime(*parts)  # type: ignore[arg-type]  # noqa: DTZ001  parts end before the zone
 
 

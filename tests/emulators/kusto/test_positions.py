@@ -21,12 +21,12 @@ from tests.emulators.kusto.endpoints import Endpoint
     ],
 )
 def test_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
-    """The position of an error is the first use of the name outside of strings and comments."""
+    """An error is positioned at the first use of the name outside of strings and comments."""
     assert add_position(semantic_error("x", subject=subject), text).position == place
 
 
 def test_known_positions_are_unchanged(endpoint: Endpoint) -> None:
-    """An error with a position keeps it; an error about a name that the query lacks has none."""
+    """An error that has a position keeps it; an error about a name that is not in the query has no position."""
     assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
     assert add_position(unresolved_name_error("zz"), "T | where a").position is None
 

@@ -1,4 +1,4 @@
-"""Tests that the engine rejects access to other data, commands, and inexact constructs."""
+"""Tests that the engine rejects commands, inexact constructs, and access to data outside the served tables."""
 
 from pathlib import Path
 
@@ -98,7 +98,7 @@ def test_commands_in_literals_are_ignored(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("text", INEXACT)
 def test_inexact_constructs_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """A construct that would give another result than Data Explorer is rejected."""
+    """A construct whose result would differ from Data Explorer is rejected."""
     assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
@@ -131,7 +131,7 @@ def test_an_unknown_database_is_rejected(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("query", ["let a = 1;", "let a = 1; let f = (n:long) { n };"])
 def test_a_query_needs_an_expression(endpoint: Endpoint, query: str) -> None:
-    """A query of statements without an expression is rejected by both engines with the reason."""
+    """A query of let statements without a tabular expression is rejected with the reason."""
     message = str(endpoint.error(query))
     assert "The query has no expression after its let statements" in message
     assert "EMB0001" not in message

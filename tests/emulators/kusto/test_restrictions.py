@@ -66,7 +66,7 @@ async def test_both_engines_reject_access_to_other_data(
 async def test_similar_allowed_queries_run_on_both_engines(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
-    """An allowed query runs in the emulator and is sent to Data Explorer unchanged, with every restriction."""
+    """An allowed query runs in the emulator, and is sent to Data Explorer unchanged, with all restricting options."""
     async with open_queries(data_explorer) as queries:
         await queries.execute_ad_hoc(ALLOWED[name], None, 10)
     assert data_explorer.asked["csl"] == ALLOWED[name]

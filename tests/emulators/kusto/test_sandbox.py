@@ -58,7 +58,7 @@ def test_sql_cannot_leave_the_sandbox(sandbox: duckdb.DuckDBPyConnection, tmp_pa
 
 
 def test_the_allowed_files_can_be_read(sandbox: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
-    """The allowed files can be read."""
+    """SQL can read the files that the sandbox allows."""
     with sandbox.cursor() as cursor:
         assert cursor.execute(f"SELECT a FROM read_csv('{tmp_path}/open.csv')").fetchall() == [("shown",)]
 
@@ -75,7 +75,7 @@ def test_cursors_inherit_the_database_settings(sandbox: duckdb.DuckDBPyConnectio
 
 
 def test_a_locked_file_is_an_error_after_the_wait(tmp_path: Path) -> None:
-    """Opening a locked database file waits, and fails if the lock stays."""
+    """Opening a locked database file waits for the lock, and fails if the lock is not released in time."""
     path = tmp_path / "x.duckdb"
     script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

@@ -30,7 +30,7 @@ def test_the_view_hides_the_time_of_ingestion(connection: duckdb.DuckDBPyConnect
 
 
 def test_a_second_start_changes_nothing(connection: duckdb.DuckDBPyConnection) -> None:
-    """A second start leaves tables and rows unchanged."""
+    """Starting a second time with the same file leaves its tables and rows unchanged."""
     create_tables(connection, NOW)
     connection.execute(f"INSERT INTO \"{RAW_TABLE}\" VALUES (NULL, 'a', NULL, NULL, NULL, NULL, '2026-01-01')")
     create_tables(connection, NOW)
@@ -49,7 +49,7 @@ def earlier(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def test_rows_of_an_earlier_version_are_ingested_now(earlier: duckdb.DuckDBPyConnection) -> None:
-    """After an upgrade, rows of the earlier version are still stored, and their retention begins at the upgrade."""
+    """After an upgrade, rows of the earlier version still exist, and their retention period begins at the upgrade."""
     create_tables(earlier, NOW)
     assert earlier.execute(f'SELECT "ConnectionLookup" FROM "{TABLE}"').fetchall() == [("old",)]
     assert earlier.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(NOW,)]

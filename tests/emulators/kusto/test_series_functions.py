@@ -16,12 +16,12 @@ SEEN: list[int] = []
 
 
 def double_values(values: Any, factor: float | None) -> Any:
-    """Return the doubled values and the number of values."""
+    """Return an object with the doubled values, the number of values, and the factor."""
     return None if values is None else {"doubled": values * 2, "size": len(values), "factor": factor}
 
 
 def stop_after_three(number: int) -> Any:
-    """Record the row, and stop the query at the third row."""
+    """Record the number of a row, and stop the query at the third row."""
     SEEN.append(number)
     if len(SEEN) == 3:
         STOPPED.set()

@@ -9,7 +9,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def test_health_and_row_counts_are_reported(endpoint: Endpoint) -> None:
-    """A running emulator reports that it is healthy, and its row counts."""
+    """A running emulator reports that it is healthy, and how many rows its tables have."""
     assert httpx.get(f"{endpoint.url}/healthz", timeout=60).json() == {"status": "ok"}
     assert endpoint.stats()["rows"] == {"Devices": 5, "Telemetry": 2000}
 

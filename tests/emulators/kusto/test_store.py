@@ -41,7 +41,7 @@ def read_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
-    """A row is deleted a fixed time after its ingestion, whatever its timestamp is."""
+    """A row is deleted a fixed time after its ingestion; its timestamp has no influence."""
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
     append_old_row(store, "a", NOW - 2 * DAY)
@@ -62,7 +62,7 @@ def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatc
 
 
 def test_an_earlier_table_counts_as_ingested_now(connection: duckdb.DuckDBPyConnection) -> None:
-    """Rows of an earlier version without ingestion times are kept for the full period after the upgrade."""
+    """After an upgrade, rows of the earlier version without ingestion times stay for the full retention period."""
     types = ("TIMESTAMP", "VARCHAR", "JSON", "VARCHAR", "VARCHAR", "JSON")
     columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(COLUMNS, types, strict=True))
     connection.execute(f'CREATE TABLE "Telemetry" ({columns})')
@@ -109,13 +109,13 @@ SMALL = 1 << 12
 
 
 def build_pairs(seed: int, count: int) -> list[tuple[int, int]]:
-    """Return random keys, distributed like hashes."""
+    """Return random pairs of numbers that are distributed like the hashes of message keys."""
     source = random.Random(seed)
     return [(source.getrandbits(64), source.getrandbits(64)) for _ in range(count)]
 
 
 def build_time_range(hour: int) -> TimeRange:
-    """Return the time range that contains only the given instant."""
+    """Return the time range that contains only the instant this number of hours after the start."""
     return TimeRange(START + timedelta(hours=hour), START + timedelta(hours=hour))
 
 
@@ -139,7 +139,7 @@ def test_new_keys_are_nearly_always_new() -> None:
 
 
 def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
-    """Keys that are added in large batches are found like keys from small batches."""
+    """Keys that are added in large batches are found in the same way as keys from small batches."""
     pairs = build_pairs(8, 40_000)
     bulk, single = RecentKeys(), RecentKeys()
     bulk.add(to_keys(pairs), build_time_range(0))

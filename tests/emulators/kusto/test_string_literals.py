@@ -77,7 +77,7 @@ def test_literals_in_queries_are_decoded(endpoint: Endpoint, first: tuple[str, s
     ["h'dev-01'", "'\\u0064ev-01'", "'\\x64ev-01'", '"\\144ev-01"', "h@'dev-01'", '"dev" H"-01"', "```dev-01```"],
 )
 def test_literals_are_compared_by_their_text(endpoint: Endpoint, literal: str) -> None:
-    """Two literals of different forms are equal if their texts are equal."""
+    """A literal of any form equals a stored value with the same text."""
     assert endpoint.rows(f"Telemetry | where DeviceId == {literal} | count") == [[100]]
 
 

@@ -87,7 +87,7 @@ def test_unusable_folders_are_rejected(tmp_path: Path, connection: duckdb.DuckDB
 def test_a_file_without_a_valid_table_name_is_skipped(
     tmp_path: Path, connection: duckdb.DuckDBPyConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A file whose name is not a valid table name is skipped and logged."""
+    """A file whose name is not a valid table name is left out, and a log line says so."""
     for name in ("T", "my table-1.0", "2026", "x'y", 'x"y', "caf\u00e9"):
         write_parquet(tmp_path / f"{name}.parquet", a=[1])
     files = create_views(connection, tmp_path)

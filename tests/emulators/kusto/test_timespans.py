@@ -23,7 +23,7 @@ def test_formatted_timespans_can_be_read(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "span"), [("1h", timedelta(hours=1)), ("2", timedelta(days=2))])
 def test_short_forms_are_read(text: str, span: timedelta) -> None:
-    """A number with a unit is a timespan; a number without a unit is a number of days."""
+    """A number with a unit is parsed as a timespan; a number without a unit is a number of days."""
     assert read_timespan(text) == span
 
 

@@ -22,7 +22,7 @@ from tests.plain_http import NO_TLS
     ],
 )
 def test_approximate_functions_are_named(endpoint: Endpoint, text: str, expected: list[str] | None) -> None:
-    """A reply lists the approximate functions that the query calls, and no other names."""
+    """A reply lists the functions in the query whose results are approximate, and no other functions."""
     body = {"db": "Telemetry", "csl": text}
     reply = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, timeout=60, verify=NO_TLS).raise_for_status()
     properties = {key: value for _, key, value in reply.json()[1]["Rows"]}

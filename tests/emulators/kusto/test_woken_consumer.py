@@ -1,4 +1,4 @@
-"""Tests that another thread can wake the consumer of the hub from its wait."""
+"""Tests that another thread can wake the consumer of the hub while it waits for events."""
 
 import threading
 from datetime import UTC, datetime

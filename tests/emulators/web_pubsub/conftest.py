@@ -33,14 +33,14 @@ async def running() -> AsyncIterator[Running]:
 
 @pytest.fixture
 async def plain_frame(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
-    """Return the official service client of hub ``plain``, which has no event handler."""
+    """Return the official service client of the hub ``plain``, which has no event handler."""
     async with WebPubSubServiceClient(running.url, "plain", AzureKeyCredential(KEY)) as client:
         yield client
 
 
 @pytest.fixture
 async def live(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
-    """Return the official service client of hub ``live``."""
+    """Return the official service client of the hub ``live``, which has an event handler."""
     async with WebPubSubServiceClient(running.url, "live", AzureKeyCredential(KEY)) as client:
         yield client
 

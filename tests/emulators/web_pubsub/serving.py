@@ -47,12 +47,12 @@ class Handler:
         else:
             await _send_reply(send, self.status, self.headers, self.body)
 
-    def answer(self, document: object, **headers: str) -> None:
-        """Set the JSON response that the handler sends to a connect event."""
+    def set_response(self, document: object, **headers: str) -> None:
+        """Set the JSON response that the handler returns for a connect event."""
         self.status, self.body, self.headers = 200, json.dumps(document).encode(), headers
 
     def events(self) -> list[str]:
-        """Return the names of the events so far."""
+        """Return the names of all events that the handler has received."""
         return [headers["ce-eventname"] for headers, _ in self.told]
 
 

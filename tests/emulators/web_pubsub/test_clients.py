@@ -90,7 +90,7 @@ async def test_permissions_can_be_granted_later(
 
 
 async def test_a_repeated_ack_id_is_a_duplicate(join: Connect) -> None:
-    """A request with a repeated ackId is not executed a second time."""
+    """A request that repeats an earlier ackId is not executed."""
     client = await join("g", json_client=True, roles=_ALL)
     request = {"type": "sendToGroup", "group": "g", "dataType": "text", "data": "x", "noEcho": True, "ackId": 7}
     assert (await send_request(client, **request))["success"]
@@ -140,7 +140,7 @@ async def test_events_reach_the_handler_and_responses_the_client(running: Runnin
     """The event handler gets a client's event with name and type; its response becomes a server message."""
     async with connect(running.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
         assert json.loads(await client.recv())["event"] == "connected"
-        running.handler.answer({"done": True}, **{"content-type": "application/json"})
+        running.handler.set_response({"done": True}, **{"content-type": "application/json"})
         answer = await send_request(client, type="event", event="press", dataType="json", data={"a": 1}, ackId=1)
         assert answer == {"type": "message", "from": "server", "dataType": "json", "data": {"done": True}}
         assert json.loads(await client.recv()) == {"type": "ack", "ackId": 1, "success": True}
@@ -151,7 +151,10 @@ async def test_events_reach_the_handler_and_responses_the_client(running: Runnin
 
 
 async def test_plain_messages_are_the_event_message(running: Running) -> None:
-    """A message of a plain client becomes the event ``message``; if the handler rejects it, the client is closed."""
+    """A message of a plain client becomes the event ``message``.
+
+    If the event handler rejects it, the connection is closed.
+    """
     async with connect(running.client_url()) as client:
         running.handler.status, running.handler.body = 200, b"\x01\x02"
         running.handler.headers = {"content-type": "application/octet-stream"}

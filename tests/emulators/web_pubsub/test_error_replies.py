@@ -19,7 +19,10 @@ from shared.errors import Kind, WorkspaceError
     [([b"abc"], True), ([], False), ([b"a", b"b"], False), ([b""], False), ([b"a b"], False), ([b"x" * 129], False)],
 )
 def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kept: bool) -> None:
-    """The reply has the request's id if it is valid, and else a new one, because others could forge log lines."""
+    """The reply has the id of the request if this is valid.
+
+    Otherwise it has a new id, so that callers cannot forge log lines.
+    """
     chosen = choose_request_id([(b"x-request-id", value) for value in values])
     assert (chosen.encode() in values) is is_kept
     assert chosen
@@ -36,7 +39,7 @@ def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kep
     ],
 )
 def test_an_error_is_a_problem_document(kind: Kind, status: int, header: tuple[str, str]) -> None:
-    """Each kind of error has its status and headers; other exceptions are an internal error of the emulator."""
+    """Each kind of error has its own status and headers; any other exception is reported as an internal error."""
     error = WorkspaceError(kind, "SOME_ERROR", "Some detail.", allow=["GET", "PUT"])
     reply = build_error_reply(error, "id-1", close=True)
     document = json.loads(reply.body)

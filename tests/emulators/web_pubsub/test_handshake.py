@@ -23,7 +23,7 @@ from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Runn
 
 
 def issue_token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
-    """Return an access token for a client's URL."""
+    """Return an access token for the URL at which a client connects."""
     return jwt.encode({"aud": url, "exp": int(time.time() + lives), **claims}, key, algorithm="HS256")
 
 
@@ -95,7 +95,7 @@ async def test_the_event_handler_receives_connect(running: Running) -> None:
 async def test_the_response_sets_the_clients_identity(running: Running, live: WebPubSubServiceClient) -> None:
     """The event handler's response sets the client's user, groups, roles and subprotocol."""
     answer = {"userId": "ben", "groups": ["g"], "roles": ["webpubsub.sendToGroup"], "subprotocol": "bearer.x"}
-    running.handler.answer(answer)
+    running.handler.set_response(answer)
     async with connect(running.client_url(), subprotocols=[Subprotocol("bearer.x")]) as client:
         assert client.subprotocol == "bearer.x"
         assert await live.user_exists("ben")
@@ -105,7 +105,7 @@ async def test_the_response_sets_the_clients_identity(running: Running, live: We
 
 async def test_a_subprotocol_that_was_not_offered_is_not_chosen(running: Running) -> None:
     """The handshake selects a subprotocol only if the client offered it (RFC 6455 section 4.2.2)."""
-    running.handler.answer({"subprotocol": "another"})
+    running.handler.set_response({"subprotocol": "another"})
     async with connect(running.client_url(), subprotocols=[Subprotocol("one")]) as client:
         assert client.subprotocol is None
     async with connect(running.client_url(), subprotocols=[Subprotocol("one"), Subprotocol(JSON)]) as client:
@@ -137,7 +137,7 @@ async def test_a_malformed_response_rejects_clients(running: Running, body: byte
 
 @pytest.mark.parametrize("allowed", ["other.example", ""])
 async def test_a_handler_must_allow_events(running: Running, allowed: str) -> None:
-    """An event handler gets no events until it has allowed the emulator's origin or all origins."""
+    """An event handler gets no events until it has allowed the emulator's origin, or all origins, in its reply."""
     running.handler.allowed = allowed
     assert (await expect_refusal(running.client_url())).response.status_code == 503
     assert running.handler.told == []
@@ -154,7 +154,7 @@ async def test_the_reliable_subprotocol_is_refused(running: Running) -> None:
 
 async def test_connects_and_disconnects_are_reported(running: Running) -> None:
     """The event handler gets connected and disconnected events in order, with the connection's state."""
-    running.handler.answer({"userId": "anna"}, **{"ce-connectionState": "opaque"})
+    running.handler.set_response({"userId": "anna"}, **{"ce-connectionState": "opaque"})
     async with connect(running.client_url()):
         await wait_until(lambda: running.handler.events() == ["connect", "connected"])
     await wait_until(lambda: running.handler.events() == ["connect", "connected", "disconnected"])
@@ -178,7 +178,7 @@ async def test_a_connection_ends_with_its_access_token(running: Running) -> None
 async def test_the_handler_sets_when_a_connection_ends(running: Running) -> None:
     """If the connection state has ``expiresAt``, the client is closed with code 4401 at this time."""
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=0.3))}).encode()).decode()
-    running.handler.answer({}, **{"ce-connectionState": state})
+    running.handler.set_response({}, **{"ce-connectionState": state})
     async with connect(running.client_url()) as client:
         with pytest.raises(ConnectionClosed) as closed:
             await asyncio.wait_for(client.recv(), 20)
@@ -192,7 +192,7 @@ async def test_the_handler_may_extend_a_connection(running: Running) -> None:
     """An expiry from the event handler has priority over that of the access token."""
     url = running.client_url()
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
-    running.handler.answer({}, **{"ce-connectionState": state})
+    running.handler.set_response({}, **{"ce-connectionState": state})
     lapses = now() + timedelta(seconds=1)
     async with connect(f"{url}?access_token={issue_token_for(url, expires_at=rfc3339(lapses))}") as client:
         with pytest.raises(ConnectionClosed):
@@ -201,7 +201,7 @@ async def test_the_handler_may_extend_a_connection(running: Running) -> None:
 
 
 async def test_only_selected_events_are_sent() -> None:
-    """If an event handler has selected only the event disconnected, clients connect without asking it."""
+    """If an event handler has subscribed only to the event disconnected, clients connect without a request to it."""
     handler = Handler(status=403)
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
     async with serve_emulator(ServiceSettings(KEY, other_hubs=settings), handler) as running:

@@ -18,7 +18,7 @@ class Pipe:
         self._call: Callable[[], None] = lambda: None
 
     def has_room(self) -> bool:
-        """Return whether there is room."""
+        """Return whether the fake socket accepts data."""
         return self.open
 
     def write(self, data: bytes) -> None:
@@ -30,7 +30,7 @@ class Pipe:
         return 0
 
     def call_when_writable(self, call: Callable[[], None]) -> None:
-        """Store the function to call when there is room again."""
+        """Store the function that must be called when the socket accepts data again."""
         self._call = call
 
     def end(self, _code: int, _reason: str) -> None:
@@ -38,14 +38,14 @@ class Pipe:
         self.open = False
 
     def set_room(self, *, room: bool) -> None:
-        """Set whether the fake socket has room."""
+        """Set whether the fake socket accepts data."""
         self.open = room
         if room:
             self._call()
 
 
 async def wait_for_bytes(pipe: Pipe, size: int) -> None:
-    """Wait until the pipe has received a number of bytes."""
+    """Wait until the fake socket has received this number of bytes."""
     async with asyncio.timeout(30):
         while sum(map(len, pipe.taken)) < size:  # noqa: ASYNC110  the outbox has no signal for a write
             await asyncio.sleep(0.001)
@@ -59,7 +59,7 @@ def build_outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
 
 @given(st.lists(st.one_of(st.binary(min_size=1, max_size=70_000), st.booleans()), max_size=60))
 def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
-    """Frames arrive once and in order, even if the socket has no room again and again."""
+    """Frames arrive once and in order, even if the socket stops accepting data again and again."""
 
     async def run() -> None:
         pipe = Pipe()
@@ -89,7 +89,7 @@ async def test_frames_of_one_turn_are_written_together() -> None:
 
 
 async def test_an_outbox_over_its_limits_is_closed() -> None:
-    """A frame over the limit of 10,000 messages or 4 MiB closes the outbox, which then drops all frames."""
+    """A frame beyond 10,000 messages or 4 MiB closes the outbox, which then drops all frames."""
     for frame, most in ((b"x", MAX_MESSAGES), (b"x" * 4096, MAX_BYTES // 4096)):
         pipe = Pipe()
         box, overflows = build_outbox(pipe)
@@ -121,7 +121,7 @@ async def test_paced_frames_wait_for_earlier_frames() -> None:
 
 
 async def test_paced_frames_stop_waiting_after_a_disconnect() -> None:
-    """If the client disconnects, a frame that waits is not written, and its sender stops waiting."""
+    """If the client disconnects, a waiting frame is not written, and its sender stops waiting."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)

@@ -6,7 +6,7 @@ JOIN, SEND = Permission.JOIN_LEAVE_GROUP, Permission.SEND_TO_GROUP
 
 
 def test_a_role_for_all_groups_allows_each_group() -> None:
-    """A role without a group allows its action in each group, and no other action."""
+    """A role that names no group allows its action in all groups, and allows no other action."""
     permissions = Permissions(["webpubsub.joinLeaveGroup"])
     assert permissions.allows(JOIN, "a")
     assert permissions.allows(JOIN, None)
@@ -14,7 +14,7 @@ def test_a_role_for_all_groups_allows_each_group() -> None:
 
 
 def test_a_role_for_a_group_allows_only_that_group() -> None:
-    """A role with a group, whose name may contain dots, allows its action only in this group."""
+    """A role that names a group, whose name may contain dots, allows its action only in this group."""
     permissions = Permissions(["webpubsub.sendToGroup.line.1", "unknown", "webpubsub.sendToGroupX"])
     assert permissions.allows(SEND, "line.1")
     assert not permissions.allows(SEND, "line")

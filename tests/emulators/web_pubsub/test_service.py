@@ -16,7 +16,7 @@ from tests.emulators.web_pubsub.serving import KEY, VERSION, Connect, Running, b
 
 
 def find_connection_id(running: Running, client: ClientConnection, number: int = 0) -> str:
-    """Return the connection id of a plain client, which the client itself does not receive."""
+    """Return the connection id of a plain client, which the server does not send to such a client."""
     return list(running.service.get_or_create_hub("plain").connections)[number]
 
 
@@ -97,7 +97,7 @@ async def test_groups_are_changed_by_the_server(
 async def test_long_groups_are_listed_in_pages(
     running: Running, http: httpx.AsyncClient, plain_frame: WebPubSubServiceClient, join: Connect
 ) -> None:
-    """All pages together list each member once; ``top`` limits the list."""
+    """The pages of a group's member list contain each member once; ``top`` limits the list."""
     for _ in range(5):
         await join("g")
     ids = sorted(running.service.get_or_create_hub("plain").connections)
@@ -124,7 +124,7 @@ async def test_existence_is_reported(running: Running, plain_frame: WebPubSubSer
 async def test_the_server_closes_clients(
     running: Running, plain_frame: WebPubSubServiceClient, join: Connect, close: str
 ) -> None:
-    """A client that the server closes gets code 1000 and the reason, and is removed from the hub."""
+    """A connection that the server closes has code 1000 and the given reason, and is removed from the hub."""
     client = await join("g", user_id="anna")
     match close:
         case "connection":

@@ -4,12 +4,12 @@ from emulators.web_pubsub.settings import AnyEvent, HubSettings, ServiceSettings
 
 
 def test_a_hub_may_have_its_own_settings() -> None:
-    """A hub uses its own settings or, if it has none, the settings that all other hubs share."""
+    """A hub uses its own settings; hubs without settings share common ones."""
     own, other = HubSettings(anonymous=True), HubSettings(close_code=4_000)
     settings = ServiceSettings("k" * 32, {"live": own}, other)
     assert (settings.find_hub_settings("live"), settings.find_hub_settings("x")) == (own, other)
 
 
 def test_any_event_contains_each_name() -> None:
-    """The value for any event (``*`` on Azure) contains each event name."""
+    """The set of event names that stands for any event (``*`` on Azure) contains every name."""
     assert all(name in AnyEvent() for name in ("message", "", "a" * 100))

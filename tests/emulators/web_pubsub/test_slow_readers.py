@@ -34,7 +34,7 @@ class RawClient:
         )
 
     def read(self, end: bytes) -> bytes:
-        """Read all data up to the given end, and close the connection."""
+        """Read until the given end of the data arrives, and close the connection."""
         received = bytearray()
         while not received.endswith(end):
             part = self.socket.recv(65536)

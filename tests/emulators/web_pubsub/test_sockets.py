@@ -34,7 +34,7 @@ class Frame:
     masked: bool = True
 
     def encode(self) -> bytes:
-        """Return the frame in the form in which a client sends it (section 5.2)."""
+        """Encode the frame as a client must send it (RFC 6455 section 5.2)."""
         head = bytes([self.fin << 7 | self.reserved << 4 | self.opcode])
         size, mask_bit = len(self.data), 0x80 if self.masked else 0
         if size < 126:
@@ -116,7 +116,7 @@ async def port() -> AsyncIterator[int]:
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65535, 65536, MAX_MESSAGE_BYTES])
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
 async def test_messages_of_any_length_are_returned(port: int, size: int, opcode: int) -> None:
-    """A message of any length is returned in one unmasked frame (section 5.2)."""
+    """The echo server returns a message of any length in one unmasked frame (section 5.2)."""
     async with connect_peer(port) as peer:
         await peer.send(Frame(opcode, b"*" * size))
         assert await peer.receive() == Frame(opcode, b"*" * size, masked=False)
@@ -216,7 +216,7 @@ async def test_the_close_code_arrives_during_a_long_message(port: int) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0b\xb8", b"\x13\x87"])
 async def test_a_close_reply_has_the_same_code(port: int, data: bytes) -> None:
-    """The closing handshake returns the client's code, if it sent one (section 5.5.1)."""
+    """The server replies to a close frame with the code of the client, if it sent one (section 5.5.1)."""
     async with connect_peer(port) as peer:
         await peer.send(Frame(CLOSE, data))
         answer = await peer.receive()
@@ -243,7 +243,7 @@ async def test_data_after_a_close_are_ignored(port: int) -> None:
     ],
 )
 async def test_malformed_handshakes_are_rejected(port: int, changed: dict[str, str | None], status: int) -> None:
-    """A handshake without a key, or with another version, is rejected (section 4.2.1)."""
+    """A handshake without a key, or with an unsupported WebSocket version, is rejected (section 4.2.1)."""
     headers: dict[str, str | None] = {
         "Host": f"127.0.0.1:{port}",
         "Upgrade": "websocket",

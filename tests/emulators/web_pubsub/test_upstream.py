@@ -63,7 +63,7 @@ async def test_an_unreachable_url_raises() -> None:
 
 
 async def test_an_application_that_fails_raises() -> None:
-    """If an event handler in the same process raises an exception, an UpstreamError is raised."""
+    """If an event handler in the emulator's own process raises an exception, the emulator raises an UpstreamError."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
     upstream = AsgiUpstream(handler, "/e/{event}")
     answer = await upstream.request("POST", "x", {"ce-type": "azure.webpubsub.user.x", "ce-eventname": "x"}, b"1")

@@ -26,7 +26,7 @@ DAY = "T00:00:00.000000Z"
 
 
 def add_days(month: str, rows: list[list[Any]]) -> list[list[Any]]:
-    """Return the rows with a time instead of the day of the month in the first value."""
+    """Return the rows; in each, a datetime in this month replaces the first value, a day of the month."""
     return [[f"{month}-{row[0]:02d}{DAY}", *row[1:]] for row in rows]
 
 

@@ -25,7 +25,7 @@ LOOKUP = (
 def test_project_by_names_selects_the_named_columns(
     endpoint: Endpoint, specifiers: str, expected: dict[str, object]
 ) -> None:
-    """The result has the named columns in the order of the names; names without a column are ignored."""
+    """The result has the named columns in the order of the given names; names without a column are ignored."""
     table = endpoint.table(f"{PEOPLE} | project-by-names {specifiers}")
     assert [(each.column_name) for each in table.columns] == list(expected)
     assert table.raw_rows == [list(expected.values())]
@@ -33,7 +33,7 @@ def test_project_by_names_selects_the_named_columns(
 
 @pytest.mark.parametrize("names", ["['Country']", "['Country', 'NonExistent']"])
 def test_column_names_of_a_parameter_are_those_of_the_argument(endpoint: Endpoint, names: str) -> None:
-    """In a function, ``column_names_of`` a tabular parameter returns the columns of the call's table."""
+    """``column_names_of`` a function's tabular parameter returns the columns of the table that the call passes."""
     table = endpoint.table(LOOKUP.replace("{names}", names))
     assert [each.column_name for each in table.columns] == ["Name", "Data", "Country"]
     assert table.raw_rows == [["Peter", "Source-data", "USA"]]

@@ -6,7 +6,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 def test_bins_have_the_requested_size_and_start(endpoint: Endpoint) -> None:
-    """The bins have the size and start in the request, and the column keeps its name."""
+    """The bins have the size and the start that the request states; the column keeps its name."""
     query = (
         "set query_bin_auto_size=1h; set query_bin_auto_at=datetime(2017-01-01 00:05);"
         "range Timestamp from datetime(2017-01-01 00:05) to datetime(2017-01-01 02:00) step 1m"
@@ -18,7 +18,7 @@ def test_bins_have_the_requested_size_and_start(endpoint: Endpoint) -> None:
 
 
 def test_bins_start_at_zero(endpoint: Endpoint) -> None:
-    """Without a start in the request, the bins are multiples of their size."""
+    """If the request states no start, the bins start at multiples of their size."""
     rows = endpoint.rows("set query_bin_auto_size=2; range x from 1 to 4 step 1 | project bin_auto(x)")
     assert rows == [[0], [2], [2], [4]]
 

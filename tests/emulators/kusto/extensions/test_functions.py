@@ -67,7 +67,10 @@ def test_calls_return_the_rows_of_the_body(endpoint: Endpoint, text: str, row: l
 
 
 def test_a_function_uses_the_scope_of_its_declaration(endpoint: Endpoint) -> None:
-    """A function uses the names at its declaration; a call after one is redefined is an error."""
+    """A function uses the names as they are at its declaration.
+
+    If one of them is redefined later, a call is an error.
+    """
     query = "let n = 1; let f = (x:long) { print y = x + n }; let g = (n:long) { f(n * 10) }; g(5)"
     assert endpoint.rows(query) == [[51]]
     query = "let f = (x:long) { Devices | take x }; let Devices = Telemetry; f(1)"

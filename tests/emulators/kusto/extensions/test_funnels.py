@@ -1,4 +1,4 @@
-"""Tests of the plugins that follow ids over time, and of wrong arguments of plugins over sets of ids."""
+"""Tests of the plugins that follow ids over time, and of rejected arguments of plugins that count ids."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ let s = datetime(2019-11-01); let e = datetime(2019-11-07); let back = Users | w
 
 
 def replace_days(rows: list[list[Any]]) -> list[list[Any]]:
-    """Return the rows with datetimes instead of days of November 2019 in the first two values."""
+    """Return the rows; in each, datetimes replace the first two values, which are days of November 2019."""
     return [
         [f"2019-11-{row[0]:02d}T00:00:00.000000Z", f"2019-11-{row[1]:02d}T00:00:00.000000Z", *row[2:]] for row in rows
     ]
@@ -126,7 +126,10 @@ def test_weekly_windows_begin_on_sunday(endpoint: Endpoint) -> None:
 
 @pytest.mark.parametrize("table", ["back", "(Users | where user in (2, 5))"])
 def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, table: str) -> None:
-    """The cohort selects a window, the dimension divides it, and ids in the lookback period are not new."""
+    """Only ids of the cohort table are counted, separately for each dimension value.
+
+    Ids in the lookback period are not new.
+    """
     query = (
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, datetime(2019-11-02), 1d, s, side, {table})"
     )

@@ -77,7 +77,7 @@ def test_ipv6_networks_match_ipv6_and_mapped_addresses(endpoint: Endpoint) -> No
 
 
 def test_network_in_network(endpoint: Endpoint) -> None:
-    """A network matches networks that contain it or are inside it; an invalid text matches nothing."""
+    """A network matches networks that contain it and networks inside it; an invalid text matches nothing."""
     query = (
         "datatable(ip:string)['10.0.0.0/8', '10.1.2.0/24', '11.0.0.0', 'x', '', '10.0.0.0/33', '::1'] | evaluate "
         "ipv4_lookup((datatable(net:string)['10.1.0.0/16', 'y', '', '1.2.3']), ip, net)"
@@ -86,7 +86,7 @@ def test_network_in_network(endpoint: Endpoint) -> None:
 
 
 def test_extra_keys_and_equal_names(endpoint: Endpoint) -> None:
-    """A row matches only if extra keys are equal; a lookup column with a used name gets a number."""
+    """A row matches only if its extra keys are equal, too; a lookup column whose name is already used gets a number."""
     query = (
         "let f = (k:string) { datatable(ip:string, site:long)['10.1.2.3', 1, '10.1.2.3', 2] | evaluate ipv4_lookup("
         "(print net = '10.0.0.0/8', site = 2, ip = k), ip, net, site) }; f('abc')"

@@ -62,7 +62,7 @@ def test_a_dynamic_is_compared_with_a_number_as_a_number(endpoint: Endpoint, con
 
 
 def test_a_fraction_in_a_dynamic_cannot_be_compared_with_an_integer(endpoint: Endpoint) -> None:
-    """Comparing a fraction in a dynamic with an integer is rejected, because the result is not documented."""
+    """Comparing a fraction in a dynamic with an integer is rejected, because Kusto does not document the result."""
     assert "EMB0001" in str(endpoint.error('print d = dynamic({"r": 9.5}) | where d.r > 9'))
     assert endpoint.rows('print d = dynamic({"r": 9.5}) | project d.r > 9.0, todouble(d.r) > 9') == [[True, True]]
 

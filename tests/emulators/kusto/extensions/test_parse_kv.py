@@ -84,7 +84,7 @@ def test_keys_become_columns(endpoint: Endpoint, source: str, keys: str, propert
     ],
 )
 def test_invalid_properties_are_errors(endpoint: Endpoint, properties: str) -> None:
-    """Contradictory properties, or properties of a wrong length, are rejected."""
+    """Properties that contradict each other, are unknown or have a wrong length are rejected."""
     query = f"print s = 'a=1' | parse-kv s as (a:string) with ({properties})"
     assert endpoint.code(query) in ("General_BadRequest", "BadRequest_SyntaxError")
 

@@ -28,13 +28,13 @@ REALS = "datatable(v:real)[1.0, real(nan), real(null), real(+inf), real(-inf), 2
     ],
 )
 def test_nan_is_sorted_next_to_null(endpoint: Endpoint, operator: str, values: list[Any]) -> None:
-    """A sort places NaN next to null; for the largest value, NaN is smaller than each number."""
+    """A sort places NaN next to null; in an aggregate of the largest value, NaN is smaller than each number."""
     assert endpoint.rows(f"{REALS} | {operator}") == [[value] for value in values]
 
 
 @pytest.mark.parametrize("aggregate", ["min(v)", "percentile(v, 50)", "percentiles(v, 5, 95)", "arg_min(v, *)"])
 def test_aggregates_over_nan_are_not_supported(endpoint: Endpoint, aggregate: str) -> None:
-    """An aggregate whose result for NaN is not documented is an error."""
+    """An aggregate that meets NaN is an error if Kusto does not document the result."""
     assert "EMB0001" in str(endpoint.error(f"{REALS} | summarize {aggregate}"))
 
 

@@ -28,7 +28,7 @@ def _render_signature(*arguments: ir.Expr) -> str:
 
 
 def test_a_template_receives_its_arguments() -> None:
-    """The SQL of a template function contains the SQL of its arguments."""
+    """The generated SQL of a template function contains the SQL of the call's arguments."""
     registry.add_template_function(NAME, "f({1}, {0})", 2)
     assert _render_signature(ir.ColumnRef("a"), ir.ColumnRef("b")) == 'f("b", "a")'
 

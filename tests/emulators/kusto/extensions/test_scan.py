@@ -132,7 +132,7 @@ def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
 def test_the_sql_for_one_step_equals_the_general_sql(
     endpoint: Endpoint, declared: str, step: str, *, partitioned: bool
 ) -> None:
-    """The faster SQL for one step returns the same rows as the SQL for any number of steps."""
+    """The faster SQL for a scan with one step returns the same rows as the SQL for any number of steps."""
     results = []
     for steps in (f"step s: {step};", f"step s: {step}; step never: false;"):
         scan = f"sort by x asc | scan with_match_id = m {declared} with ({steps})"
@@ -202,7 +202,7 @@ def test_rows_near_requires_sorted_rows(endpoint: Endpoint) -> None:
 
 
 def test_each_sequence_is_returned_once(endpoint: Endpoint) -> None:
-    """Each pair of events within the time limits and with equal dimension is returned once."""
+    """Each pair of events that is within the time limits and has equal dimensions is returned once."""
     call = "sequence_detect(StartTime, 5d, 5d, heat=(EventType == 'Heat'), fire=(EventType == 'Wildfire'), State)"
     table = endpoint.table(f"{STORMS} | evaluate {call}")
     assert [each.column_name for each in table.columns] == ["State", "heat_StartTime", "fire_StartTime", "Duration"]

@@ -94,7 +94,7 @@ def test_filters_follow_their_formulas(endpoint: Endpoint, expression: str, expe
 
 
 def test_negative_weights_are_not_normalised(endpoint: Endpoint) -> None:
-    """If weights with a negative one are normalised, the result is null."""
+    """Normalising weights of which one is negative gives null."""
     assert evaluate_expression(endpoint, "series_fir(dynamic([1,2]), dynamic([1,-1]), true, false)") is None
 
 
@@ -108,7 +108,7 @@ def test_statistics_are_columns(endpoint: Endpoint) -> None:
 
 
 def test_statistics_of_missing_elements_are_null(endpoint: Endpoint) -> None:
-    """If an element is missing, the statistics are null, unless missing elements are ignored."""
+    """If an element is missing, the statistics are null, unless the call ignores missing elements."""
     query = "print s = series_stats_dynamic({}, {}) | project tostring(s.avg), tolong(s.len)"
     assert endpoint.rows(query.format("dynamic([1,null,3])", "false")) == [["", 3]]
     assert endpoint.rows(query.format("dynamic([1,null,3])", "true")) == [["2.0", 3]]
@@ -142,7 +142,7 @@ def test_several_results_are_no_scalar(endpoint: Endpoint) -> None:
 
 
 def test_columns_of_an_expression_have_an_empty_argument_name(endpoint: Endpoint) -> None:
-    """If the argument is an expression, the part of the column names for it is empty."""
+    """If the argument is an expression, the names of the result columns have an empty text in place of its name."""
     table = endpoint.table("print x = 1 | project series_stats(dynamic([1]))")
     assert [each.column_name for each in table.columns][:2] == ["series_stats__min", "series_stats__min_idx"]
 

@@ -186,6 +186,6 @@ def test_welchs_test_has_the_documented_p_value(endpoint: Endpoint) -> None:
     ],
 )
 def test_equal_means_have_the_p_value_1(endpoint: Endpoint, arguments: str, expected: object) -> None:
-    """For equal means the p-value is 1; samples without variance or with one value have none."""
+    """For equal means the p-value is 1; samples with one value or without variance have no p-value."""
     ((found,),) = endpoint.rows(f"print welch_test({arguments})")
     assert found == (pytest.approx(expected, abs=1e-12) if isinstance(expected, float) else expected)

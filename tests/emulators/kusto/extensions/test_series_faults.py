@@ -162,7 +162,7 @@ def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypa
 
 
 def test_parts_of_a_convolution_are_added() -> None:
-    """A convolution that is computed in parts equals one that is computed at once."""
+    """A convolution that is computed in parts has the same result as one that is computed in one step."""
     values = np.sin(np.arange(20_000.0))
     weights = np.cos(np.arange(2_000.0))
     found = filters.filter_finite(values, weights, normalize=False, center=True)
@@ -171,7 +171,7 @@ def test_parts_of_a_convolution_are_added() -> None:
 
 
 def raise_memory_error(_: Any) -> Any:
-    """Raise MemoryError, as a function without memory does."""
+    """Raise MemoryError, as a function that runs out of memory does."""
     raise MemoryError
 
 

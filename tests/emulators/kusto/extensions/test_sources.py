@@ -105,7 +105,7 @@ TYPED: list[tuple[str, Columns, list[list[Any]]]] = [
 def test_each_type_of_a_column_is_a_column(
     endpoint: Endpoint, query: str, columns: Columns, rows: list[list[Any]]
 ) -> None:
-    """If columns of one name have different types, each type has a column with the type as suffix."""
+    """If columns of one name have different types, the result has a column for each type, with the type as suffix."""
     for _ in range(2):  # the second run uses the cached types
         table = endpoint.table(query)
         assert [(column.column_name, column.column_type) for column in table.columns] == columns
@@ -170,7 +170,7 @@ let OtherView_1 = view () { print x_long = 3 };
 def test_a_view_can_be_united_by_name(
     endpoint: Endpoint, query: str, columns: list[str], expected: list[list[object]]
 ) -> None:
-    """A view has its name in ``union``, matches wildcards, and can be named by ``as``."""
+    """A view can be named in ``union``, matches wildcards there, and can be given a name with ``as``."""
     table = endpoint.table(VIEWS + query)
     assert [column.column_name for column in table.columns] == columns
     assert table.raw_rows == expected

@@ -26,7 +26,7 @@ def test_names_and_constants_are_repeated() -> None:
 
 
 def test_a_call_is_evaluated_once() -> None:
-    """An argument other than a name or constant is evaluated once in the SQL."""
+    """The SQL evaluates an argument once, unless it is a name or constant."""
     sql = bind_once(["2 * (3 + 4)", "1"], lambda a, b: f"{a} * {a} + {b}")
     assert sql.count("2 * (3 + 4)") == 1
     assert _evaluate_sql(sql) == 14 * 14 + 1

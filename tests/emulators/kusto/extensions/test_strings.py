@@ -154,7 +154,7 @@ ARITHMETIC = (
 @pytest.mark.parametrize("expression", ARITHMETIC)
 @pytest.mark.parametrize("join", ["strcat('<', {0}, '>')", "strcat_delim('-', 'a', {0}, 'b')"])
 def test_joined_arithmetic_has_the_text_of_its_value(endpoint: Endpoint, join: str, expression: str) -> None:
-    """A joined text is the same with and without the check of its size."""
+    """The text of joined values is the same with and without the check of its size."""
     checked = join.format(f"iff(n > 0, {expression}, {expression})")
     query = f"print n = 3 | extend unchecked = {join.format(expression)}, checked = {checked}"
     _, unchecked, checked = endpoint.rows(query)[0]

@@ -161,7 +161,7 @@ def test_a_long_expression_has_no_test() -> None:
 
 
 def test_a_guard_raises_its_error_for_the_type_only() -> None:
-    """If a guard's type test is true, its error is raised with code and message."""
+    """If the type test of a guard is true, the guard raises its error with code and message."""
     failure = render_error("SEM0001", "it's a text")
     guarded = [add_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
     assert _evaluate_sql(guarded[0]) == 1

@@ -106,7 +106,7 @@ def test_offsets_may_be_constants_or_parameters(endpoint: Endpoint) -> None:
 
 
 def test_equal_calls_of_random_functions_have_separate_values(endpoint: Endpoint) -> None:
-    """Window functions with the same expression share its values, unless it is random."""
+    """Calls of a window function with the same expression share its values, unless the expression is random."""
     query = "range x from 1 to 3 step 1 | extend {} | project a == b | take 1"
     assert endpoint.rows(query.format("a = row_cumsum(x, x != prev(x)), b = row_cumsum(x, x != prev(x))")) == [[True]]
     assert endpoint.rows(query.format("a = row_cumsum(rand()), b = row_cumsum(rand())")) == [[False]]

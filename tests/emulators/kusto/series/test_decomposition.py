@@ -23,7 +23,7 @@ def test_the_period_of_traffic_is_found(endpoint: Endpoint) -> None:
 
 
 def test_given_periods_are_scored(endpoint: Endpoint) -> None:
-    """A given period that the series has gets a high score; others get 0."""
+    """A period that the caller gives has a high score if the series repeats with it; otherwise the score is 0."""
     query = f"print y = {TRAFFIC} | project series_periods_validate(y, 14.0, 10.0, 3, 31)"
     assert endpoint.rows(query) == [[[14.0, 10.0, 3.0, 31.0], pytest.approx([0.84, 0, 0, 0], abs=0.005)]]
 
@@ -72,7 +72,7 @@ def test_missing_points_have_no_score_and_no_influence() -> None:
 
 
 def test_tested_points_do_not_influence_the_percentiles() -> None:
-    """The last points are scored with the percentiles of the points before."""
+    """The tested points at the end are scored with the percentiles of the earlier points."""
     longer = np.append(SERIES, [1000.0, 2000.0])
     scores = compute_scores(longer, (25.0, 75.0), tested=2)
     assert scores[:-2].tolist() == compute_scores(SERIES, (25.0, 75.0)).tolist()

@@ -53,7 +53,7 @@ def test_negative_weights_cannot_be_normalised() -> None:
 
 
 def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long series is filtered in parts, with the same result as at once."""
+    """A long series is filtered in parts; the result equals that of filtering it in one step."""
     values, weights = np.arange(23.0), _build_array(1, 2, 3)
     whole = filter_finite(values, weights, normalize=False, center=True)["filtered"]
     monkeypatch.setattr(filters, "_PRODUCTS", 15)

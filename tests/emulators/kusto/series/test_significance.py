@@ -78,7 +78,7 @@ def test_welch_test_is_undefined_for_impossible_samples(sample: tuple[float, flo
     ],
 )
 def test_the_beta_distribution_has_the_documented_values(endpoint: Endpoint, call: str, expected: object) -> None:
-    """The functions return the documented values; for arguments out of range, NaN or null."""
+    """The functions return the documented values; for invalid arguments, these are NaN or null."""
     ((found,),) = endpoint.rows(f"print {call}")
     assert found == (pytest.approx(expected, rel=1e-14) if isinstance(expected, float) else expected)
 

@@ -46,7 +46,7 @@ def test_named_separators_are_shown_between_words_only() -> None:
 
 
 def test_a_text_may_start_and_end_with_a_separator() -> None:
-    """A separator at the start or end of a text has an empty word beside it."""
+    """A separator at the start or end of a text is next to an empty word."""
     assert _find_patterns(["XaX", "XaX"], characters="X") == ["XaX"] * 2
     assert _find_patterns(["", ""], characters="X") == [""] * 2
 

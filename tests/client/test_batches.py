@@ -22,7 +22,7 @@ def test_an_id_is_not_changed(own: Any) -> None:
 
 
 def test_the_id_is_added_at_the_pointer_of_the_connection() -> None:
-    """The id is added at the place from which the connection reads it."""
+    """The message id is added at the JSON pointer from which the connection reads it."""
     added = add_message_id({"h": {"t": 1}, "value": 1}, "/h/a~1b")
     assert added == {"h": {"t": 1, "a/b": added["h"]["a/b"]}, "value": 1}
     assert add_message_id({"h": {"id": "m"}}, "/h/id") == {"h": {"id": "m"}}
@@ -38,7 +38,7 @@ def test_an_array_in_an_object_gets_no_id() -> None:
 
 
 def test_batches_keep_the_limits_of_a_request() -> None:
-    """A batch has at most the maximum number of messages and bytes; a line that is larger is sent alone."""
+    """A batch has at most the maximum number of messages and bytes; a line over the maximum is sent alone."""
     assert [len(batch) for batch in split_lines([b"{}\n"] * (MAX_MESSAGES + 1))] == [MAX_MESSAGES, 1]
     large = b"x" * (MAX_BYTES // 2)
     assert [len(batch) for batch in split_lines([large, large, b"{}\n", b"x" * (MAX_BYTES + 1)])] == [2, 1, 1]

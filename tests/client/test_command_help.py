@@ -108,13 +108,13 @@ def test_help_loads_no_library() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_completion_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """For each shell there is a completion script, which gets the words from the command."""
+    """Each supported shell has a completion script, which gets the possible words from the command `oi`."""
     assert execute(["completion", shell]) == 0
     assert "_OI_COMPLETE" in capsys.readouterr().out
 
 
 def test_words_are_completed() -> None:
-    """The command prints the subcommands and options that complete a word."""
+    """The command prints the subcommands and options with which a partial word can continue."""
     words = {"_OI_COMPLETE": "bash_complete", "COMP_WORDS": "oi query ", "COMP_CWORD": "2"}
     completed = CliRunner().invoke(main, env=words, prog_name="oi").output
     assert "plain,run" in completed.split()

@@ -8,7 +8,7 @@ from oi import ApiError, Workspace
 
 
 def wait_for(job: dict[str, Any]) -> ApiError:
-    """Return the error that the client raises for a download in this state."""
+    """Wait for a download in this state, and return the error that the client raises."""
     state = {"downloadId": "1", "status": "failed", "progress": {}, **job}
     with Workspace("https://plant.example", token="t") as workspace:
         transport = httpx.MockTransport(lambda _request: httpx.Response(200, json=state))

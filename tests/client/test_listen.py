@@ -1,4 +1,4 @@
-"""Tests of the local webhook receiver, which is for trials."""
+"""Tests of the local webhook receiver, with which users can try webhooks."""
 
 import base64
 import json
@@ -22,7 +22,10 @@ def sign_body(body: str) -> dict[str, str]:
 
 
 def test_requests_are_verified_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The receiver verifies each request with the secret in the file, prints the result, and replies accordingly."""
+    """The receiver verifies each request with the secret from the file and prints the result.
+
+    Its reply says whether the request is valid.
+    """
     secret = tmp_path / "secret"
     with build_server("127.0.0.1", 0, secret, 503, as_json=True) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))

@@ -26,7 +26,7 @@ def render_lines(view: LiveTable | LiveChart) -> list[list[str]]:
 
 
 def test_the_table_has_the_newest_message_of_each_device() -> None:
-    """A new message of a device replaces the device's row; a new field adds a column."""
+    """A new message of a device replaces the device's row in the table; a new field adds a column."""
     table = LiveTable()
     for message in (build_message("b", x=1), build_message("a", x=2), build_message("b", x=3, y=True)):
         table.add(message)

@@ -115,7 +115,7 @@ def test_a_declined_consent_is_reported(server: FakeServer, monkeypatch: pytest.
 
 
 def test_a_missing_decision_ends_the_wait(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If no valid callback arrives in time, the sign-in fails; callbacks of another issuer are ignored."""
+    """If no valid callback arrives in time, the sign-in fails; callbacks from another issuer do not count."""
     forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": f"{server.issuer}.evil"})
     with pytest.raises(SignInError, match=r"Nobody signed in"):
         sign_in(URL, "oi", [], wait_seconds=0.2)
@@ -129,7 +129,7 @@ def test_an_unknown_client_is_explained(server: FakeServer) -> None:
 
 
 def test_the_explanation_of_an_unknown_client_has_lines(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints the lines for the workspace document below the error, one per line."""
+    """Below the error, the command prints the lines for the workspace document, one per line."""
     assert execute(["login", server.issuer, "--browser", "--client-id", "other"]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("error: ")
@@ -202,7 +202,10 @@ def test_the_verifier_is_not_in_the_request(server: FakeServer) -> None:
 
 
 def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
-    """An outage of the service raises another error than a rejected token, which requires a new sign-in."""
+    """An outage of the service raises ServerError.
+
+    Only a rejected token causes the error that requests a new sign-in.
+    """
     server.status = 503
     with open_fake(server) as client, pytest.raises(ServerError):
         refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))
@@ -218,7 +221,7 @@ def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
 
 
 def test_many_processes_refresh_once(server: FakeServer) -> None:
-    """If several processes run at once, only one refreshes the token, because a refresh token works once."""
+    """If several processes run at once, only one refreshes the token, because a refresh token is valid only once."""
     store_tokens(30)
     with ThreadPoolExecutor(8) as pool:
         tokens = list(pool.map(lambda _: StoredGrant().get_token(), range(8)))

@@ -45,7 +45,7 @@ def list_server_packages() -> set[str]:
 
 
 def test_the_client_shares_only_declared_packages_with_the_service() -> None:
-    """The client requires a package of the service only if the client declares this package itself."""
+    """The client requires a package that the service also uses only if the client itself declares the package."""
     named = {Requirement(each).name.lower() for each in PROJECT["dependencies"]}
     assert named == OWN
     needed: set[str] = set()
@@ -71,7 +71,7 @@ def test_the_client_imports_only_declared_packages() -> None:
 
 
 def is_standard(name: str) -> bool:
-    """Return whether a module belongs to the Python standard library."""
+    """Return whether a module belongs to Python's standard library."""
     return name in STANDARD
 
 

@@ -40,7 +40,7 @@ def workspace(paths: list[str]) -> Iterator[Workspace]:
 
 @pytest.mark.parametrize("lookup", ["", ".", "..", "../workspace", "hall/../../team", "/team", "hall//rows", "hall/"])
 def test_a_lookup_leads_to_no_other_route(workspace: Workspace, paths: list[str], lookup: str) -> None:
-    """A lookup (id in URLs) that would change the URL path is reported as not found, without a request."""
+    """A lookup (id in URLs) that would lead to another URL path is reported as not found, and no request is sent."""
     with pytest.raises(NotFoundError, match="No warm query"):
         workspace.queries.run(lookup)
     with pytest.raises(NotFoundError, match="No warm query"):

@@ -30,7 +30,7 @@ class Service:
         self.paths: list[str] = []
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Reply to a request; the token of an API key equals the key."""
+        """Reply to a request; the token that the fake service issues for an API key equals the key."""
         credential = request.headers["authorization"].removeprefix("Bearer ")
         path = request.url.path
         if path == "/workspace/api/keys/jwt":
@@ -119,7 +119,7 @@ def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pyt
 
 
 def test_other_refusals_do_not_request_a_key(service: Service) -> None:
-    """If a new sign-in would not help, the command ends without asking for the API key."""
+    """If a new sign-in would not help, the command ends and does not ask for the API key."""
     service.refusal = (403, "SIGNATURE_NOT_PERSONAL")
     assert execute(SIGNED) == 1
     assert len(service.requests) == 1
@@ -148,7 +148,7 @@ def test_queries_and_rejections_are_signed(service: Service) -> None:
 
 
 def test_decisions_without_a_meaning_are_not_signed(service: Service) -> None:
-    """A decision without a meaning is sent without a signature."""
+    """A decision without a meaning is sent unsigned."""
     service.fresh = "oik_stored"
     assert execute(["query", "approve", "newest"]) == 0
     assert execute(APPROVE) == 0
@@ -156,7 +156,10 @@ def test_decisions_without_a_meaning_are_not_signed(service: Service) -> None:
 
 
 def test_a_program_with_a_stored_key_does_not_sign_in_again(service: Service) -> None:
-    """The library reports that a new sign-in is required; it does not sign in again with its stored key."""
+    """If a signature needs a new sign-in, the library raises an error.
+
+    It does not sign in again with its stored key.
+    """
     with Workspace(URL, key="oik_stored") as workspace, pytest.raises(SignInError) as refused:
         workspace.amendments.approve("line-1", "000000000007", meaning="approval")
     assert refused.value.code == "REAUTHENTICATION_REQUIRED"

@@ -10,7 +10,7 @@ from oi.errors import NotFoundError, UnreachableError
 from oi.spool_file import SpoolFile
 
 
-class Wire:
+class FakeService:
     """Fake service that stores messages and can lose replies."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Wire:
         self.unknown = set[str]()
 
     def handle(self, request: httpx.Request) -> httpx.Response:
-        """Store each message once by its messageId; reply, or lose the reply if the test wants this."""
+        """Store each message once by its messageId, and reply; if the test requires it, lose the reply."""
         if request.url.path.rpartition("/")[2] in self.unknown:
             return httpx.Response(404, json={"code": "CONNECTION_NOT_FOUND", "detail": "Unknown."})
         lines = [httpx.Response(200, content=line).json() for line in request.content.splitlines()]
@@ -35,31 +35,31 @@ class Wire:
         return httpx.Response(202, json={"accepted": len(lines)})
 
 
-def open_spool(path: Path, wire: Wire) -> Spool:
+def open_spool(path: Path, fake_service: FakeService) -> Spool:
     transport = Transport("http://service.example", token="jwt")
-    transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(wire.handle))
+    transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(fake_service.handle))
     return Telemetry(transport).spool(path)
 
 
 def test_messages_wait_for_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages survive a lost reply and a restart, and are sent once and in order."""
     monkeypatch.setattr("oi._sync.transport.sleep", lambda _seconds: None)
-    wire = Wire()
-    wire.lost = 5
-    with open_spool(tmp_path / "spool", wire) as spool:
+    fake_service = FakeService()
+    fake_service.lost = 5
+    with open_spool(tmp_path / "spool", fake_service) as spool:
         spool.put("press", [{"value": n} for n in range(3)])
         with pytest.raises(UnreachableError):
             spool.flush()
         assert len(spool) == 3
-    with open_spool(tmp_path / "spool", wire) as spool:
+    with open_spool(tmp_path / "spool", fake_service) as spool:
         spool.put("press", {"value": 3})
         assert (spool.flush(), len(spool)) == (4, 0)
-    assert list(wire.stored.values()) == [0, 1, 2, 3]
+    assert list(fake_service.stored.values()) == [0, 1, 2, 3]
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
     """If one message of a batch cannot be encoded as JSON, no message of the batch is stored."""
-    spool = open_spool(tmp_path / "spool", Wire())
+    spool = open_spool(tmp_path / "spool", FakeService())
     with spool, pytest.raises(ValueError, match="NaN or infinite"):
         spool.put("press", [{"value": 1}, {"value": float("nan")}])
     file = SpoolFile(tmp_path / "spool")
@@ -68,14 +68,17 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
-    """A rejected message does not delay others; it stays on disk with the reason until a user removes it."""
-    wire = Wire()
-    wire.refused = {1, 4}
-    with open_spool(tmp_path / "spool", wire) as spool:
+    """A rejected message does not delay others.
+
+    It stays on disk with the reason until a user removes it.
+    """
+    fake_service = FakeService()
+    fake_service.refused = {1, 4}
+    with open_spool(tmp_path / "spool", fake_service) as spool:
         spool.put("press", [{"value": n} for n in range(3)])
         spool.put("lathe", [{"value": n} for n in range(3, 6)])
         assert (spool.flush(), len(spool)) == (4, 0)
-    with open_spool(tmp_path / "spool", wire) as spool:
+    with open_spool(tmp_path / "spool", fake_service) as spool:
         refused = spool.list_refused()
         assert [(each.lookup, each.message["value"], each.reason) for each in refused] == [
             ("press", 1, "is wrong"),
@@ -83,18 +86,18 @@ def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
         ]
         spool.remove_refused(refused[:1])
         assert spool.list_refused() == refused[1:]
-    assert sorted(wire.stored.values()) == [0, 2, 3, 5]
+    assert sorted(fake_service.stored.values()) == [0, 2, 3, 5]
 
 
 def test_a_connection_that_is_refused_delays_no_other(tmp_path: Path) -> None:
     """Messages of an unknown connection stay on disk with an error; messages of other connections are sent."""
-    wire = Wire()
-    wire.unknown = {"press"}
-    with open_spool(tmp_path / "spool", wire) as spool:
+    fake_service = FakeService()
+    fake_service.unknown = {"press"}
+    with open_spool(tmp_path / "spool", fake_service) as spool:
         spool.put("press", {"value": 1})
         spool.put("lathe", {"value": 2})
         with pytest.raises(NotFoundError):
             spool.flush()
-        assert (len(spool), list(wire.stored.values())) == (1, [2])
-        wire.unknown = set()
+        assert (len(spool), list(fake_service.stored.values())) == (1, [2])
+        fake_service.unknown = set()
         assert (spool.flush(), len(spool)) == (1, 0)

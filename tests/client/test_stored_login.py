@@ -32,7 +32,7 @@ def test_the_environment_has_priority(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If OI_URL differs from the address of the stored login, the stored key is not used."""
+    """If OI_URL differs from the address of the stored login, the stored API key is not sent."""
     store_login("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_URL", "https://other.example")
     with pytest.raises(click.UsageError, match=r"other\.example"):

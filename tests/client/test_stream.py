@@ -17,13 +17,13 @@ from websockets.http11 import Response
 
 
 def build_message(number: int, moment: datetime, connection: str = "rig") -> str:
-    """Return a live message as text."""
+    """Return a live message as JSON text."""
     metadata = {"ConnectionLookup": connection}
     return json.dumps({"ID": f"m-{number}", "Timestamp": moment.isoformat(), "Metadata": metadata, "Payload": {}})
 
 
 class FakeService:
-    """Fake live stream that plays a list of connections; an exception in the list fails the handshake."""
+    """Fake live stream that uses a list of connections in order; an exception in the list fails the handshake."""
 
     def __init__(self, *connections: list[str] | Exception) -> None:
         self.connections = list(connections)
@@ -50,7 +50,7 @@ class FakeService:
 async def read_messages(
     service: FakeService, count: int, monkeypatch: pytest.MonkeyPatch, key: str | None = None
 ) -> list[tuple[str, str]]:
-    """Return the connection and id of this number of messages of the stream."""
+    """Return the connection and the id of each of the first messages of the stream."""
     tokens = iter(range(1, 100))
 
     async def skip_wait(_seconds: float) -> None:

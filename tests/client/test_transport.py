@@ -15,7 +15,7 @@ from oi.requests import find_error
 type Answer = httpx.Response | Exception
 
 
-class Wire:
+class FakeService:
     """Fake service that issues tokens and then sends the replies of a list."""
 
     def __init__(self, *answers: Answer) -> None:
@@ -45,10 +45,10 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @contextmanager
-def open_transport(wire: Wire, **options: Any) -> Iterator[Transport]:
+def open_transport(fake_service: FakeService, **options: Any) -> Iterator[Transport]:
     """Yield a client transport that is connected to the fake service."""
     transport = Transport("http://service.example", **(options or {"key": "oik_1"}))
-    transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(wire.handle))
+    transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(fake_service.handle))
     yield transport
     transport.close()
 
@@ -62,41 +62,43 @@ def build_error_reply(status: int, **headers: str) -> httpx.Response:
 
 def test_a_maximum_of_one_attempt_reports_the_first_failure(pauses: list[float]) -> None:
     """With a maximum of one attempt, the client reports the first failure without repeating the request."""
-    wire = Wire(build_error_reply(503))
-    with open_transport(wire, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
+    fake_service = FakeService(build_error_reply(503))
+    with open_transport(fake_service, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
         transport.request("GET", "/a")
     assert pauses == []
 
 
 def test_one_token_serves_many_requests(pauses: list[float]) -> None:
     """The client requests a token once, and again when it nearly expires or is rejected."""
-    wire = Wire(
+    fake_service = FakeService(
         *(httpx.Response(200) for _ in range(2)), build_error_reply(401), httpx.Response(200), httpx.Response(200)
     )
-    with open_transport(wire) as transport:
+    with open_transport(fake_service) as transport:
         for _ in range(3):
             transport.request("GET", "/a")
-        assert [each.headers["authorization"][-1] for each in wire.requests] == ["1", "1", "1", "2"]
-        wire.expires = datetime.now(UTC) + timedelta(seconds=59)
+        assert [each.headers["authorization"][-1] for each in fake_service.requests] == ["1", "1", "1", "2"]
+        fake_service.expires = datetime.now(UTC) + timedelta(seconds=59)
         transport.get_token(renew=True)
         transport.request("GET", "/a")
-    assert wire.tokens == 4
+    assert fake_service.tokens == 4
     assert pauses == []
 
 
 def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
-    """If a token was given instead of a key and is rejected, the client raises an error and requests no token."""
-    wire = Wire(build_error_reply(401))
-    with open_transport(wire, token="jwt") as transport, pytest.raises(SignInError) as refused:
+    """If a client was created with a token that is rejected, the client raises an error and requests no new token."""
+    fake_service = FakeService(build_error_reply(401))
+    with open_transport(fake_service, token="jwt") as transport, pytest.raises(SignInError) as refused:
         transport.request("GET", "/a")
     assert (refused.value.code, refused.value.trace_id, refused.value.errors[0]["field"]) == ("CODE", "t", "f")
-    assert wire.tokens == len(pauses) == 0
+    assert fake_service.tokens == len(pauses) == 0
 
 
 def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> None:
     """A request that gets 429 or 503 is repeated after Retry-After, even a POST, because it had no effect."""
-    wire = Wire(build_error_reply(429, retry_after="7"), build_error_reply(503, retry_after="2"), httpx.Response(202))
-    with open_transport(wire) as transport:
+    fake_service = FakeService(
+        build_error_reply(429, retry_after="7"), build_error_reply(503, retry_after="2"), httpx.Response(202)
+    )
+    with open_transport(fake_service) as transport:
         assert transport.request("POST", "/a", json={}).status_code == 202
     assert pauses == [7.0, 2.0]
 
@@ -115,21 +117,24 @@ def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> N
 def test_the_client_gives_up_after_four_attempts(
     pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]
 ) -> None:
-    """The client gives up after four attempts; a POST that may have been executed is not repeated."""
-    wire = Wire(*(answer() for _ in range(attempts)))
-    with open_transport(wire) as transport, pytest.raises(kind):
+    """The client gives up after four attempts.
+
+    A POST that may have been executed is not repeated.
+    """
+    fake_service = FakeService(*(answer() for _ in range(attempts)))
+    with open_transport(fake_service) as transport, pytest.raises(kind):
         transport.request("POST", "/a")
-    assert len(wire.requests) == attempts
+    assert len(fake_service.requests) == attempts
     assert len(pauses) == attempts - 1
 
 
 def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
     """If the reply to an append is lost, the client repeats the append with the same Idempotency-Key."""
-    wire = Wire(httpx.ReadError("lost"), httpx.Response(201), httpx.Response(201))
-    with open_transport(wire) as transport:
+    fake_service = FakeService(httpx.ReadError("lost"), httpx.Response(201), httpx.Response(201))
+    with open_transport(fake_service) as transport:
         transport.request("POST", "/a", appends=True)
         transport.request("POST", "/a", appends=True)
-    first, second, third = (each.headers["idempotency-key"] for each in wire.requests)
+    first, second, third = (each.headers["idempotency-key"] for each in fake_service.requests)
     assert first == second != third
     assert len(pauses) == 1
 
@@ -158,14 +163,16 @@ def test_an_invalid_address_is_named() -> None:
 
 def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
     """A redirect raises an error with both addresses but no secrets; the target gets no credential."""
-    wire = Wire(httpx.Response(301, headers={"Location": "https://user:secret@other.example/b?sig=secret#secret"}))
-    with open_transport(wire) as transport, pytest.raises(ApiError) as refused:
+    fake_service = FakeService(
+        httpx.Response(301, headers={"Location": "https://user:secret@other.example/b?sig=secret#secret"})
+    )
+    with open_transport(fake_service) as transport, pytest.raises(ApiError) as refused:
         transport.get_json("/a", {"sig": "secret"})
     assert refused.value.detail == (
         "http://service.example/a redirects to https://other.example/b; use the address of the service."
     )
     assert refused.value.status == 301
-    assert len(wire.requests) == 1
+    assert len(fake_service.requests) == 1
     assert pauses == []
 
 
@@ -183,9 +190,9 @@ def test_a_redirect_without_a_valid_target_is_explained(target: str | None) -> N
 
 def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
     """A successful reply that is not JSON raises an error that names the address."""
-    wire = Wire(httpx.Response(200, text="<html>"))
+    fake_service = FakeService(httpx.Response(200, text="<html>"))
     with (
-        open_transport(wire) as transport,
+        open_transport(fake_service) as transport,
         pytest.raises(ApiError, match=r"http://service\.example/a did not reply with JSON"),
     ):
         transport.get_json("/a", {"secret": "1"})
@@ -193,9 +200,9 @@ def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
 
 
 def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
-    """A reply with damaged compression is treated as a lost reply."""
-    wire = Wire(*(httpx.DecodingError("damaged") for _ in range(5)))
-    with open_transport(wire) as transport, pytest.raises(UnreachableError):
+    """A reply that cannot be decompressed is treated as a lost reply."""
+    fake_service = FakeService(*(httpx.DecodingError("damaged") for _ in range(5)))
+    with open_transport(fake_service) as transport, pytest.raises(UnreachableError):
         transport.request("GET", "/a")
     assert len(pauses) == 4
 
@@ -203,8 +210,8 @@ def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
 @pytest.mark.parametrize("errors", ["text", [None, 1], {"field": "f"}, None])
 def test_malformed_errors_are_left_out(pauses: list[float], errors: object) -> None:
     """If the list of field errors is malformed, it is ignored, and the error still has its code."""
-    wire = Wire(httpx.Response(400, json={"code": "CODE", "detail": "Reason.", "errors": errors}))
-    with open_transport(wire) as transport, pytest.raises(ApiError) as refused:
+    fake_service = FakeService(httpx.Response(400, json={"code": "CODE", "detail": "Reason.", "errors": errors}))
+    with open_transport(fake_service) as transport, pytest.raises(ApiError) as refused:
         transport.request("GET", "/a")
     assert (refused.value.code, list(refused.value.errors)) == ("CODE", [])
     assert pauses == []

@@ -42,7 +42,9 @@ def test_genuine_requests_are_accepted() -> None:
         (_sign_body("whsec_YQ=="), BODY, "whsec_YQ==", "24 bytes"),
     ],
 )
-def test_other_requests_are_rejected(headers: dict[str, str], body: str, secret: str, reason: str) -> None:
-    """A request that was changed, is too old, has no signature or is malformed is rejected with the reason."""
+def test_changed_old_or_unsigned_requests_are_rejected(
+    headers: dict[str, str], body: str, secret: str, reason: str
+) -> None:
+    """A request is rejected with the reason if it was changed, is too old, has no signature or is malformed."""
     with pytest.raises(WebhookError, match=reason):
         verify_webhook(headers, body, secret, now=NOW)

@@ -103,7 +103,7 @@ def draw_value(chance: random.Random, depth: int = 0) -> Any:
 
 
 def draw_body(operation: Operation, chance: random.Random) -> bytes:
-    """Return a random body: bytes, a JSON value, or the operation's example with one changed part."""
+    """Return a random body: bytes, a JSON value, or the example of the operation with one changed part."""
     dice = chance.random()
     if dice < 0.2:
         return chance.choice(JUNK)
@@ -120,7 +120,7 @@ def draw_body(operation: Operation, chance: random.Random) -> bytes:
 
 
 def draw_query(operation: Operation, chance: random.Random) -> httpx.QueryParams:
-    """Return random query parameters, most of which the operation has."""
+    """Return random query parameters; most of their names are parameters of the operation."""
     known = (
         []
         if operation.query is NoQuery
@@ -131,7 +131,7 @@ def draw_query(operation: Operation, chance: random.Random) -> httpx.QueryParams
 
 
 def draw_headers(chance: random.Random) -> dict[str, str]:
-    """Return random values of headers that routes read."""
+    """Return headers that routes read, with random values."""
     names = (
         "Accept",
         "If-Match",

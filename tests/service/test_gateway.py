@@ -35,7 +35,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def write_configuration(service: Service, broker: Broker, folder: Path) -> Path:
-    """Write a gateway configuration; its API key is bound to a connection and some devices."""
+    """Write a gateway configuration whose API key is bound to one connection and some devices, and return its path."""
     reply = service.caller("editor@t").post(
         "/workspace/api/keys", json={"name": "gateway", "connections": ["lathe"], "devices": ["gw-*"]}
     )

@@ -74,7 +74,7 @@ def test_the_workspace_has_statistics(reader: httpx.Client) -> None:
 
 
 def test_items_are_found_by_their_names(reader: httpx.Client) -> None:
-    """A query is found by its name or lookup (id in URLs); an unknown item is null."""
+    """A query is found by its name or lookup (id in URLs); for an unknown item the result is null."""
     listed = reader.get("/oi-api/warm-queries").json()["warmQueries"][0]
     query = "query($n: String!) { query(name: $n) { name kql surface { id queries { name } } } }"
     by_name = query_data(reader, query, n=listed["name"])["query"]

@@ -37,7 +37,7 @@ class _Engine(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def service_with_failing_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service whose engine is a stub that replies with the status in ``_Engine.status``."""
+    """Return a service whose query engine is a stub; the stub replies with the status in ``_Engine.status``."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Engine)
     Thread(target=server.serve_forever, daemon=True).start()
     address = {"KUSTO_URI": f"http://127.0.0.1:{server.server_port}"}

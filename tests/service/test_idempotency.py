@@ -29,7 +29,7 @@ def list_created_events(admin: httpx.Client, name: str) -> list[Any]:
 def test_a_retry_returns_the_same_api_key(service: Service) -> None:
     """A retried creation of an API key gets the first reply, with the same secret.
 
-    The same Idempotency-Key with another body is rejected; another caller may use the value for another API key.
+    The same Idempotency-Key with another body is rejected; another caller may use its value for a different API key.
     """
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     first = editor.post(KEYS, json={"name": "repeated"}, headers=build_key_header("new-key-1"))
@@ -51,7 +51,7 @@ def test_a_retry_returns_the_same_api_key(service: Service) -> None:
 
 
 def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
-    """A retry with a token of other access rights is a new request and does not get the stored reply."""
+    """A retry with a token that has other access rights is a new request and does not get the stored reply."""
     wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
     first = wide.post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide"))
     assert first.status_code == 201
@@ -152,7 +152,10 @@ def test_a_retried_amendment_is_stored_once(service: Service) -> None:
 
 @pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
 def test_retries_after_kills_create_each_key_once(own_module_service: Service, kills: int) -> None:
-    """If the creation of an API key is retried after kills, there is one key, one audit event, and equal replies."""
+    """If the creation of an API key is retried after kills, one key and one audit event exist.
+
+    All replies are equal.
+    """
     answers: dict[int, Any] = {}
     service = own_module_service
     for _ in range(kills):

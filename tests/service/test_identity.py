@@ -71,7 +71,7 @@ def test_the_key_of_a_disabled_member_is_rejected(service: Service) -> None:
 
 @pytest.mark.parametrize("minutes", ["0", "abc", "99999", "-1", "43201", "", "NaN", "1e3", "60 ", "0.5"])
 def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
-    """A token lifetime outside of 1 to 43200 minutes is rejected with the parameter's name."""
+    """A token lifetime outside of 1 to 43200 minutes is rejected with the name of the parameter `minutes`."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
     assert check_problem(reply, 400, "INVALID_REQUEST")["errors"] == [
         {"field": "minutes", "message": "must be a number from 1 to 43200"}
@@ -80,7 +80,7 @@ def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
 
 @pytest.mark.parametrize("scopes", ["", ",", "Workspace.Keys.Manage", "Workspace.Catalog.Read,Nothing"])
 def test_invalid_scopes_are_listed(service: Service, scopes: str) -> None:
-    """A request for a token is rejected if its rights are empty, unknown or not rights of the caller."""
+    """A token request is rejected if its rights are an empty list, are unknown, or are not rights of the caller."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"scopes": scopes})
     assert check_failing_fields(reply) == ["scopes"]
 
@@ -181,7 +181,10 @@ def test_unknown_routes_and_methods_are_problem_documents(
 
 
 def test_every_reply_has_a_request_id(service: Service) -> None:
-    """Each reply, also an error, has a request id: that of the request, or else a new one, which is also in the log."""
+    """Each reply, including errors, has the request id of the request or, without one, a new id.
+
+    The log contains the id, too.
+    """
     assert service.anonymous().get("/healthz", headers={"x-request-id": "mine-1"}).headers["x-request-id"] == "mine-1"
     refused = service.anonymous().get("/oi-api/warm-queries/x")
     assert refused.headers["x-request-id"] == refused.json()["traceId"]

@@ -27,7 +27,7 @@ MAPPING = {"timestamp": "timestamp", "device": "device"}
 
 
 def build_csv(rows: int, first: datetime = START, device: str = "d1") -> str:
-    """Return a CSV file with one row for each second."""
+    """Return a CSV file with rows whose times are one second apart."""
     lines = (
         f"{(first + timedelta(seconds=n)).strftime('%Y-%m-%dT%H:%M:%SZ')},{device},{n / 10},run" for n in range(rows)
     )
@@ -43,25 +43,25 @@ def create_import(client: httpx.Client, lookup: str = "lathe", **changes: Any) -
     return dict(reply.json())
 
 
-def upload_file(made: dict[str, Any], content: str | bytes) -> None:
-    """Upload the file of an import in one request."""
-    reply = httpx.put(made["uploadUrl"], content=content, headers=made["uploadHeaders"], trust_env=False)
+def upload_file(import_job: dict[str, Any], content: str | bytes) -> None:
+    """Upload the whole file of an import in one request."""
+    reply = httpx.put(import_job["uploadUrl"], content=content, headers=import_job["uploadHeaders"], trust_env=False)
     assert reply.status_code == 201, reply.text
 
 
 def run_import(client: httpx.Client, content: str | bytes, **changes: Any) -> dict[str, Any]:
     """Import a file and return the ended import."""
-    made = create_import(client, **changes)
-    upload_file(made, content)
-    started = client.post(f"{made['statusUrl']}/start")
+    import_job = create_import(client, **changes)
+    upload_file(import_job, content)
+    started = client.post(f"{import_job['statusUrl']}/start")
     assert started.status_code == 202, started.text
-    return wait_until_ended(client, made)
+    return wait_until_ended(client, import_job)
 
 
-def wait_until_ended(client: httpx.Client, made: dict[str, Any]) -> dict[str, Any]:
+def wait_until_ended(client: httpx.Client, import_job: dict[str, Any]) -> dict[str, Any]:
     """Wait until an import has ended, and return it."""
     return wait_until(
-        lambda: client.get(made["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running")
+        lambda: client.get(import_job["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running")
     )
 
 
@@ -116,22 +116,22 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
 
 def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
     """A preview of an import stores no rows, and can be repeated with another mapping."""
-    made = create_import(editor, "press", mapping={"timestamp": "when"})
-    check_problem(editor.post(f"{made['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")
-    check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
-    upload_file(made, build_csv(150))
-    wrong = editor.post(f"{made['statusUrl']}/preview").json()
+    import_job = create_import(editor, "press", mapping={"timestamp": "when"})
+    check_problem(editor.post(f"{import_job['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")
+    check_problem(editor.post(f"{import_job['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
+    upload_file(import_job, build_csv(150))
+    wrong = editor.post(f"{import_job['statusUrl']}/preview").json()
     assert wrong["messages"] == []
     assert wrong["problems"][0]["row"] is None
     assert "no column `when`" in wrong["problems"][0]["message"]
     body = {"mapping": {"timestamp": "timestamp", "columns": ["t"]}}
-    shown = editor.post(f"{made['statusUrl']}/preview", json=body).json()
+    shown = editor.post(f"{import_job['statusUrl']}/preview", json=body).json()
     assert (len(shown["messages"]), shown["problems"]) == (100, [])
     assert shown["columns"] == ["timestamp", "device", "t", "state"]
     assert shown["messages"][0]["payload"] == {"t": 0.0}
     assert shown["messages"][0]["deviceId"] == "press"
     assert count_rows(editor, "press") == 0
-    ended = editor.post(f"{made['statusUrl']}/start", json=body, headers={"Prefer": "wait=30"})
+    ended = editor.post(f"{import_job['statusUrl']}/start", json=body, headers={"Prefer": "wait=30"})
     assert (ended.status_code, ended.headers["preference-applied"]) == (200, "wait=30")
     assert read_counts(ended.json()) == ("completed", 150, 0, 0)
     [row] = query_rows(editor, f"Telemetry | where MessageId == '{shown['messages'][0]['messageId']}'")
@@ -141,20 +141,20 @@ def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
 def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
     """An upload in blocks can continue after an interruption; a file of another size than announced is incomplete."""
     text = build_csv(20, device="d-blocks")
-    made = create_import(editor, bytes=len(text))
-    upload_file(made, text[:50])
-    problem = check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
+    import_job = create_import(editor, bytes=len(text))
+    upload_file(import_job, text[:50])
+    problem = check_problem(editor.post(f"{import_job['statusUrl']}/start"), 409, "IMPORT_NOT_UPLOADED")
     assert problem["uploadedBytes"] == 50
     names = [base64.b64encode(b"%06d" % n).decode() for n in range(2)]
-    url = httpx.URL(made["uploadUrl"])
+    url = httpx.URL(import_job["uploadUrl"])
     for name, part in zip(names, (text[:99], text[99:]), strict=True):
         target = url.copy_merge_params({"comp": "block", "blockid": name})
-        assert httpx.put(target, content=part, headers=made["uploadHeaders"], trust_env=False).status_code == 201
+        assert httpx.put(target, content=part, headers=import_job["uploadHeaders"], trust_env=False).status_code == 201
     document = "".join(f"<Latest>{name}</Latest>" for name in names)
     target = url.copy_merge_params({"comp": "blocklist"})
     assert httpx.put(target, content=f"<BlockList>{document}</BlockList>", trust_env=False).status_code == 201
-    editor.post(f"{made['statusUrl']}/start")
-    assert read_counts(wait_until_ended(editor, made)) == ("completed", 20, 0, 0)
+    editor.post(f"{import_job['statusUrl']}/start")
+    assert read_counts(wait_until_ended(editor, import_job)) == ("completed", 20, 0, 0)
 
 
 def test_message_ids_do_not_depend_on_the_file_format(editor: httpx.Client) -> None:
@@ -186,17 +186,20 @@ def test_message_ids_do_not_depend_on_the_file_format(editor: httpx.Client) -> N
 def test_concurrent_imports_of_one_file_store_each_row_once(editor: httpx.Client) -> None:
     """Imports of one connection run one after another, so that two imports of the same file store each row once."""
     both = [create_import(editor) for _ in range(2)]
-    for made in both:
-        upload_file(made, build_csv(500, device="d-twice"))
-    for made in both:
-        assert editor.post(f"{made['statusUrl']}/start").status_code == 202
-    ended = [wait_until_ended(editor, made) for made in both]
+    for import_job in both:
+        upload_file(import_job, build_csv(500, device="d-twice"))
+    for import_job in both:
+        assert editor.post(f"{import_job['statusUrl']}/start").status_code == 202
+    ended = [wait_until_ended(editor, import_job) for import_job in both]
     assert sorted(read_counts(job)[1:3] for job in ended) == [(0, 500), (500, 0)]
     assert query_rows(editor, "Telemetry | where DeviceId == 'd-twice' | count") == [{"Count": 500}]
 
 
 def test_invalid_import_requests_name_the_field(plant: Service, editor: httpx.Client) -> None:
-    """The error about an invalid import request names the field; connections, rights and job ids are checked, too."""
+    """The error about an invalid import request names the field.
+
+    Connections, access rights and job ids are validated, too.
+    """
     route = f"{IMPORTS}/data-connections/lathe"
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}
     wrong: dict[str, Any] = {"format": "xml", "bytes": 0, "mapping": {"device": "d"}, "extra": 1}
@@ -211,13 +214,13 @@ def test_invalid_import_requests_name_the_field(plant: Service, editor: httpx.Cl
     check_problem(editor.post(f"{IMPORTS}/data-connections/stopped", json=body), 409, "CONNECTION_DISABLED")
     assert plant.caller("viewer@t").post(route, json=body).status_code == 403
     check_problem(editor.get(f"{IMPORTS}/none"), 404, "IMPORT_NOT_FOUND")
-    made = create_import(editor)
+    import_job = create_import(editor)
     other = plant.caller("editor@t", scopes="Workspace.Telemetry.Import")
-    assert made["importId"] in [job["importId"] for job in other.get(IMPORTS).json()["imports"]]
-    check_problem(editor.get(f"/oi-api/downloads/{made['importId']}"), 404, "DOWNLOAD_NOT_FOUND")
-    assert editor.delete(made["statusUrl"]).status_code == 204
-    check_problem(editor.delete(made["statusUrl"]), 409, "IMPORT_ENDED")
-    check_problem(editor.post(f"{made['statusUrl']}/start"), 409, "IMPORT_ENDED")
+    assert import_job["importId"] in [job["importId"] for job in other.get(IMPORTS).json()["imports"]]
+    check_problem(editor.get(f"/oi-api/downloads/{import_job['importId']}"), 404, "DOWNLOAD_NOT_FOUND")
+    assert editor.delete(import_job["statusUrl"]).status_code == 204
+    check_problem(editor.delete(import_job["statusUrl"]), 409, "IMPORT_ENDED")
+    check_problem(editor.post(f"{import_job['statusUrl']}/start"), 409, "IMPORT_ENDED")
 
 
 def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
@@ -234,16 +237,16 @@ def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
 def test_a_killed_host_continues_the_import(own_service: Service, tmp_path: Path) -> None:
     """If the host is killed during an import, the restarted host completes it and stores each row once."""
     editor = own_service.start().caller("editor@t")
-    made = create_import(editor)
+    import_job = create_import(editor)
     # Text with doubled quotes is read in small steps, so that the import is killed between two of them.
-    upload_file(made, build_csv(100_000).replace("run", '"r""n"'))
-    editor.post(f"{made['statusUrl']}/start")
-    state = wait_until(lambda: editor.get(made["statusUrl"]).json(), lambda job: job["progress"]["rows"] > 0)
+    upload_file(import_job, build_csv(100_000).replace("run", '"r""n"'))
+    editor.post(f"{import_job['statusUrl']}/start")
+    state = wait_until(lambda: editor.get(import_job["statusUrl"]).json(), lambda job: job["progress"]["rows"] > 0)
     assert state["status"] == "running"
     own_service.kill()
     editor = own_service.start().caller("editor@t")
     ended = wait_until(
-        lambda: editor.get(made["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 120
+        lambda: editor.get(import_job["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 120
     )
     assert read_counts(ended) == ("completed", 100_000, 0, 0)
     assert count_rows(editor, "lathe") == 100_000

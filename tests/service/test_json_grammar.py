@@ -1,6 +1,6 @@
 """Tests that every POST route accepts exactly the JSON grammar (RFC 8259).
 
-The cases are written from the grammar and cover the categories of the public JSON parsing test suites.
+The test cases are derived from the grammar and cover the categories of the public JSON parsing test suites.
 """
 
 import re

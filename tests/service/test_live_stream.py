@@ -133,7 +133,7 @@ async def test_the_token_can_be_sent_in_four_ways(service: Service, way: str) ->
 async def test_invalid_requests_are_rejected_before_the_upgrade(
     service: Service, query: dict[str, str], status: int, code: str
 ) -> None:
-    """An invalid request gets the same error as WebSocket handshake, as plain GET, and when it requests a URL."""
+    """An invalid request gets the same error as WebSocket handshake, as plain GET, and as request for a signed URL."""
     bearer = request_token(service, "viewer@t")
     replies = [
         await read_rejection(build_stream_url(service, **query), bearer),
@@ -191,7 +191,7 @@ def test_too_many_query_parameters_are_rejected(service: Service) -> None:
 
 
 async def test_other_routes_do_not_upgrade(service: Service) -> None:
-    """A WebSocket handshake at a route without a live stream gets the same reply as a plain GET."""
+    """A WebSocket handshake at a route that has no live stream gets the same reply as a plain GET."""
     base = service.url.replace("http", "ws", 1)
     assert (await read_rejection(f"{base}/healthz")).status_code == 200
     check_problem(await read_rejection(f"{base}/nowhere"), 404, "ROUTE_NOT_FOUND")
@@ -316,7 +316,7 @@ async def test_a_slow_client_is_disconnected(service: Service) -> None:
 
 
 def choose_day(ahead: int) -> str:
-    """Return a future day that is later than all messages of other tests."""
+    """Return a future day that is this many days later than the day of any other test's messages."""
     return f"{now() + timedelta(days=ahead):%Y-%m-%d}"
 
 
@@ -390,7 +390,7 @@ async def test_window_sec_replays_recent_messages(service: Service) -> None:
 # The second case uses a later day, because a replay contains all messages since the start of its day.
 @pytest.mark.parametrize(("total", "day_offset"), [(2_000, 260), pytest.param(20_000, 261, marks=pytest.mark.soak)])
 async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service, total: int, day_offset: int) -> None:
-    """A client that opens a stream with a replay during ingestion receives each impulse exactly once."""
+    """A client that opens a stream with a replay while messages are ingested receives each impulse exactly once."""
     bearer = request_token(service, "viewer@t")
     editor = {"Authorization": f"Bearer {request_token(service, 'editor@t')}"}
     mark, batch, day = create_message_id("seam"), 40, choose_day(day_offset)

@@ -11,7 +11,7 @@ SECONDS = 60
 
 @pytest.mark.soak
 def test_each_client_receives_its_connection_in_order() -> None:
-    """At 1,000 events per second, each of 200 clients receives all impulses of its connection once and in order."""
+    """At 1,000 events per second, each of 200 clients gets all impulses of its own connection, once and in order."""
     with run_service({"WORKSPACE_FILE": "bench/live_workspace.yaml"}) as running:
         heard = uvloop.run(run_listeners(running, SECONDS))
     assert len(heard) == LISTENERS

@@ -46,7 +46,10 @@ async def store_records(file: Path, workspace: str) -> None:
 
 @contextmanager
 def probe_health(client: httpx.Client) -> Iterator[Callable[[], int]]:
-    """Request /healthz continuously; yield a function that returns the number of replies; fail on an error."""
+    """Request /healthz continuously, and fail on an error.
+
+    Yield a function that returns the number of replies so far.
+    """
     ends, answers = threading.Event(), []
 
     def send() -> None:

@@ -1,6 +1,6 @@
 """Tests that no acknowledged record is lost while the service's dependencies fail under load.
 
-``LOSSES_SECONDS`` sets the duration of the soak test, ``LOSSES_SEED`` repeats a run.
+``LOSSES_SECONDS`` sets the duration of the soak test; ``LOSSES_SEED`` repeats the run of a seed.
 """
 
 import json
@@ -65,7 +65,7 @@ class LoadGenerator:
             self.stop.wait(0.05)
 
     def read(self, _: int) -> None:
-        """Run queries repeatedly."""
+        """Run queries repeatedly until the load ends."""
         client = self.service.caller("editor@t")
         while not self.stop.is_set():
             reply = client.post("/oi-api/warm-queries", json={"query": "Telemetry | count"})
@@ -94,7 +94,7 @@ def suspend_engine(service: Service, chance: random.Random) -> None:
 
 
 def lock_file(service: Service, chance: random.Random) -> None:
-    """Lock one of the databases for a random time, sometimes longer than writers wait."""
+    """Lock one of the databases for a random time, which is sometimes longer than the time that writers wait."""
     name = chance.choice(("provenance.sqlite", "workspace.sqlite", "hub.sqlite", "rate-limits.sqlite"))
     with lock_database(service.data_dir / name):
         time.sleep(chance.choice((0.2, 1.0, 1.0, 11.0)))
@@ -130,7 +130,7 @@ def run_load(service: Service) -> Iterator[LoadGenerator]:
 
 
 def check_failures_under_load(service: Service, seconds: float, tmp_path: Path) -> None:
-    """Under load, let each dependency fail at least once, and then check the chain."""
+    """Run a load, let each dependency fail at least once during it, and then check the chain."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
     chance, ends_at = random.Random(seed), time.monotonic() + seconds

@@ -285,7 +285,7 @@ async def test_invalid_arguments_are_listed(
     ],
 )
 async def test_null_selects_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
-    """In both query tools, a null argument means the default, and a whole number may be written as 5.0."""
+    """In both query tools, null as an argument selects the default, and a whole number may have the form 5.0."""
     async with connect_client(plant) as client:
         content = get_structured_content(await client.call_tool(name, arguments))
         assert content["results"] == [{"n": 5, "text": "none"}]
@@ -303,7 +303,7 @@ async def test_tail_excludes_future_messages(plant: Service) -> None:
 
 
 async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> None:
-    """The verify tool accepts its own names and the REST route's names for scope and record, and no other names."""
+    """The verify tool accepts its own names for scope and record and those of the REST route, and no other names."""
     event = {"ActionType": "a", "EntityType": "t", "EntityID": "e", "ScopeKey": "by an assistant"}
     assert plant.caller("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201
     async with connect_client(plant) as client:
@@ -325,7 +325,10 @@ async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> Non
 
 
 async def test_resources_and_prompts_are_offered(plant: Service) -> None:
-    """Definitions can be read as MCP resources; a prompt contains its arguments and requires the required ones."""
+    """Clients can read definitions as MCP resources.
+
+    A prompt contains the values of its arguments; a prompt without its required arguments is rejected.
+    """
     async with connect_client(plant) as client:
         listed = {resource.uri: resource for resource in (await client.list_resources()).resources}
         read = await client.read_resource("workspace://warm-queries/asked-by")

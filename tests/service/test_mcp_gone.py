@@ -52,7 +52,7 @@ def test_a_slow_tool_returns_a_timeout_error(plant: Service) -> None:
 def send_slow_call(caller: httpx.Client) -> HTTPConnection | None:
     """Send a slow call and return the connection without waiting for the reply.
 
-    Return None if the call has ended before the next request, so that it occupies no slot.
+    Return None if the call has ended before the next request, because then it occupies no slot.
     """
     connection = HTTPConnection(caller.base_url.host, caller.base_url.port, timeout=0.5)
     connection.request("POST", ADDRESS, json.dumps(CALL), dict(caller.headers) | {"Content-Type": "application/json"})
@@ -67,7 +67,7 @@ def send_slow_call(caller: httpx.Client) -> HTTPConnection | None:
 
 @pytest.mark.parametrize("cancels", [False, True])
 def test_a_disconnected_client_frees_its_slot(plant: Service, cancels: bool) -> None:  # noqa: FBT001  a parameter
-    """If a client disconnects during a call, the caller can soon send another call, with or without cancellation."""
+    """If a client disconnects during a call, with or without cancelling it, the caller can soon send another call."""
     caller = plant.caller("ann@g")
 
     def ping() -> int:

@@ -53,7 +53,7 @@ def call_method(caller: httpx.Client, method: str, **params: Any) -> dict[str, A
 
 
 def test_tools_are_paged(service_with_many_queries: Service) -> None:
-    """The list of tools has pages of 200 tools, and contains each approved query once."""
+    """The list of tools has pages of at most 200 tools, and contains each approved query once."""
     caller = service_with_many_queries.caller("admin@t")
     for method, kind in (("tools/list", "tools"), ("resources/list", "resources")):
         first = call_method(caller, method)["result"]
@@ -94,7 +94,7 @@ async def test_concurrent_calls_get_their_own_results(service_with_many_queries:
 
 
 def test_a_result_over_4_mib_is_an_error(service_with_many_queries: Service) -> None:
-    """A tool rejects a result over 4 MiB with advice, although the REST route returns the whole result."""
+    """If a result is over 4 MiB, a tool returns an error with advice; the REST route returns the whole result."""
     caller = service_with_many_queries.caller("admin@t")
     assert len(query_rows(caller, LARGE)) == 9000
     result = call_method(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10000})[

@@ -45,7 +45,7 @@ def test_metadata_describes_the_server(service: Service) -> None:
 
 
 def test_mcp_metadata_names_the_server(service: Service) -> None:
-    """The metadata of the MCP server lists this service as the only authorization server."""
+    """The metadata of the MCP server names this service as its only authorization server."""
     document = service.anonymous().get("/.well-known/oauth-protected-resource/oi-api/mcp").json()
     assert document["authorization_servers"] == [service.url]
     assert set(document["scopes_supported"]) == set(ROLE_RIGHTS[Role.VIEWER])
@@ -122,7 +122,7 @@ def test_invalid_credentials_are_rejected(service: Service) -> None:
 
 
 def test_a_bound_key_gets_a_bound_token(service: Service) -> None:
-    """If an API key is bound to connections, its tokens are bound to the same connections."""
+    """Tokens that are issued with a bound API key are bound to the same connections as the key."""
     body = {"name": "rig", "connections": ["press"], "expiresInDays": 1}
     key = service.caller("editor@t").post("/workspace/api/keys", json=body).json()
     form = {"grant_type": "client_credentials", "client_id": key["keyId"], "client_secret": key["apiKey"]}

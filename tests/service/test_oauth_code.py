@@ -88,7 +88,10 @@ def test_other_errors_are_redirected_to_the_client(client: OAuthClient, changed:
 
 
 def test_the_preview_lists_client_and_rights(client: OAuthClient) -> None:
-    """The preview contains the client, the redirect host and the rights, and lists rights that the person lacks."""
+    """The preview of a consent contains the client, the redirect host and the rights.
+
+    It marks the rights that the person lacks.
+    """
     caller = client.service.caller(client.member)
     body = client.build_request(scope=f"{SCOPE} Workspace.Keys.Manage")
     question = caller.post("/oauth2/authorize/preview", json=body).json()
@@ -181,7 +184,10 @@ def test_rights_that_the_person_lacks_are_not_granted(client: OAuthClient) -> No
 
 
 def test_the_person_can_decline(client: OAuthClient) -> None:
-    """If the person declines or selects no right, the client gets `access_denied`; the person cannot add rights."""
+    """If the person declines or selects no right, the client gets `access_denied`.
+
+    The person cannot add rights to the request.
+    """
     for reply in (client.decide(approve=False), client.decide([])):
         query = read_query(reply.json()["redirectTo"])
         assert (query["error"], query["state"]) == ("access_denied", "s1")
@@ -279,7 +285,7 @@ def test_reuse_of_a_refresh_token_revokes_the_grant(client: OAuthClient) -> None
 
 
 def test_simultaneous_refreshes_revoke_the_grant(client: OAuthClient) -> None:
-    """If a refresh token is used several times at once, at most one use succeeds, and then the grant is revoked."""
+    """If a refresh token is used several times at once, at most one request succeeds, and then the grant is revoked."""
     token = client.sign_in()["refresh_token"]
     with ThreadPoolExecutor(4) as pool:
         replies = list(pool.map(lambda _: client.refresh(token), range(4)))
@@ -381,7 +387,7 @@ def test_disabling_a_member_ends_its_grants(own_module_service: Service) -> None
 
 
 def test_rejections_are_audited_once_an_hour(service: Service) -> None:
-    """For the rejected requests of a client there is one audit event an hour, which contains their number."""
+    """The rejected requests of a client cause one audit event an hour, which contains their number."""
     client = OAuthClient(service, client_id="node-red", redirect_uri="https://node-red.example/cb")
     for _ in range(3):
         check_oauth_error(client.redeem("oic_x"), 400, "invalid_grant")

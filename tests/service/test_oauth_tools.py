@@ -16,7 +16,7 @@ from tests.service.test_oauth_client_credentials import METADATA
 
 
 def approve_request(service: Service, address: str) -> str:
-    """Open an authorization URL, consent on behalf of a viewer, and return the redirect."""
+    """Open an authorization URL, consent on behalf of a viewer, and return the redirect reply."""
     started = service.anonymous().get(address)
     assert started.status_code == 302, started.text
     page, _, query = started.headers["location"].partition("?")

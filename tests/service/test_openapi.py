@@ -159,7 +159,7 @@ def test_every_example_is_valid(service: Service) -> None:
 
 @pytest.mark.parametrize("right", [None, *AccessRight])
 def test_document_contains_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
-    """The document of a token with one access right lists exactly the operations that do not return 403 for it."""
+    """For a token with one access right, the document lists exactly the operations that do not return 403."""
     granted = right or AccessRight.CATALOG_READ
     caller = service.caller("admin@t", scopes=str(granted))
     shown = list_operations(fetch_document(caller))
@@ -172,7 +172,7 @@ def test_document_contains_the_permitted_operations(service: Service, right: Acc
 
 
 def test_an_unchanged_document_is_304(service: Service) -> None:
-    """The OpenAPI document has an ETag, and a caller that sends this ETag gets 304."""
+    """The OpenAPI document has an ETag; a caller that sends this ETag again gets 304."""
     caller = service.caller("viewer@t")
     first = caller.get("/oi-api/openapi")
     again = caller.get("/oi-api/openapi", headers={"If-None-Match": first.headers["etag"]})
@@ -204,7 +204,7 @@ def _iterate_contents(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _resolve_references(schema: Any) -> Any:
-    """Return a schema whose references point into the whole document."""
+    """Return a schema in which each `$ref` points into the whole document."""
     if isinstance(schema, dict):
         return {
             key: f"urn:document{value}" if key == "$ref" else _resolve_references(value)

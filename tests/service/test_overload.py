@@ -32,7 +32,7 @@ def small_service() -> Iterator[RunningService]:
 
 
 def run_overload(running: RunningService, seconds: float, times: float) -> list[RequestOutcome]:
-    """Send several times more requests than the service can execute, and request /healthz meanwhile."""
+    """Send several times more requests than the service can execute, and request /healthz at the same time."""
     requests = build_mixed_requests(running)
     measure_capacity(running.url, requests, 2, connections=32)
     rate = times * measure_capacity(running.url, requests, 3, connections=32)

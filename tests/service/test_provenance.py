@@ -24,7 +24,10 @@ EVENT: dict[str, Any] = {"ActionType": "Batch.Released", "EntityType": "Batch", 
 def write_event(
     client: httpx.Client, scope: str | None = None, target: str | None = None, **members: Any
 ) -> httpx.Response:
-    """Append the example event and return the reply; given members replace those of the example, None removes one."""
+    """Append the example event and return the reply.
+
+    The given members replace members of the example; the value None removes a member.
+    """
     body = {name: value for name, value in {**EVENT, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(EVENTS, json=body, params={} if target is None else {"target": target})
 
@@ -37,7 +40,7 @@ def query_records(client: httpx.Client, **parameters: Any) -> Any:
 
 
 def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
-    """Check that records, oldest first, are a complete chain with hashes that follow the published rule."""
+    """Check that the records, oldest first, are a complete chain whose hashes follow the published rule."""
     previous = hashlib.sha256(f"oi-provenance/v1\nplant-t\n{target}\n{scope}".encode()).hexdigest()
     # JSON has one number type, a double; Python parses large whole numbers as integers.
     parsed = json.loads(json.dumps(records), parse_int=lambda text: int(text) if len(text) < 16 else float(text))
@@ -149,7 +152,7 @@ def test_events_cannot_be_written_to_amendments(service: Service) -> None:
 
 
 def test_the_default_target_is_platform_config(service: Service) -> None:
-    """Without scope and target, the route uses the chain PlatformConfig, which contains the events of `apply`."""
+    """Without scope and target, the routes use the chain PlatformConfig, which contains the audit events of `apply`."""
     admin = service.caller("admin@t")
     reply = admin.get(f"{EVENTS}/query", params={"limit": 1})
     assert reply.headers["x-provenance-target"] == "PlatformConfig"
@@ -210,7 +213,10 @@ def ten_records(service: Service) -> list[dict[str, Any]]:
 def test_records_are_filtered_and_paged(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
 ) -> None:
-    """Records are listed newest first; date ranges include both ends; a header says whether more records exist."""
+    """Records are listed newest first.
+
+    A date range includes both ends; a header of the reply says whether more records exist.
+    """
     reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert [int(record["RecordID"]) for record in reply.json()] == expected
     assert reply.json() == [ten_records[number - 1] for number in expected]
@@ -260,7 +266,7 @@ def test_an_invalid_sequence_is_400(service: Service, name: str, value: str) -> 
 
 
 def test_an_unwritten_scope_is_empty(service: Service) -> None:
-    """Reading an unknown scope returns 200 without records, and verifying it reports an empty chain."""
+    """Reading a scope without records returns 200 and no records; verifying it reports an empty chain."""
     viewer = service.caller("viewer@t")
     assert query_records(viewer, scopeKey="never") == []
     assert viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "never"}).json() == {
@@ -294,7 +300,7 @@ def test_a_malformed_record_id_is_400(service: Service, record_id: object) -> No
 
 
 def test_export_returns_json_or_csv(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """A JSON export has whole records; a CSV export has eight columns with escaped formulas.
+    """A JSON export has whole records; a CSV export has eight columns, in which formulas are escaped.
 
     The names of both files end in .csv.
     """
@@ -369,7 +375,10 @@ def test_a_chain_survives_a_kill(signing_service: Service) -> None:
 
 
 def test_a_grown_chain_gets_a_checkpoint_and_proofs(signing_service: Service) -> None:
-    """Each time a chain has grown, a checkpoint is signed; an inclusion proof connects a record with the checkpoint."""
+    """Whenever a chain has grown, the service signs a checkpoint.
+
+    An inclusion proof connects a record with the checkpoint.
+    """
     editor = signing_service.caller("editor@t")
     records = [write_event(editor, "signed", EntityID=str(number)).json() for number in range(5)]
     address = "/oi-api/provenance/checkpoint?scopeKey=signed"
@@ -471,7 +480,7 @@ def test_huge_numbers_are_valid(service: Service, ten_records: list[dict[str, An
 
 
 def test_a_renamed_checkpoint_is_detected(signing_service: Service) -> None:
-    """Verification fails if an old checkpoint is stored under the name of a later checkpoint."""
+    """Verification fails if an old checkpoint was stored under the name of a later one."""
     editor = signing_service.caller("editor@t")
     write_event(editor, "copied")
     address = "/oi-api/provenance/checkpoint?scopeKey=copied"

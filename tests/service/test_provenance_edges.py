@@ -137,7 +137,7 @@ def test_export_lists_ignored_parameters(service: Service) -> None:
 def test_formulas_in_cells_are_escaped(service: Service) -> None:
     """A CSV cell that begins with one of the six formula characters is prefixed with an apostrophe.
 
-    Others are unchanged.
+    Other cells are unchanged.
     """
     editor = service.caller("editor@t")
     cells = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", 'a"b\r\nc', "a=b", " =a"]
@@ -188,7 +188,7 @@ def test_the_report_escapes_markup(service: Service) -> None:
 
 
 def test_an_invalid_record_id_is_not_found(service: Service) -> None:
-    """A path, other digits or control characters in place of a RecordID get 404."""
+    """A request with a path, other digits or control characters in place of a RecordID gets 404."""
     admin = service.caller("admin@t")
     for amendment in (
         "..%2F..%2Fx",

@@ -19,7 +19,7 @@ START, END = "2026-01-05T08:00:01Z", "2026-01-05T08:00:03Z"
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Store five messages, one for each second, and return a client of an editor."""
+    """Store five messages with times one second apart, and return a client with a token of an editor."""
     client = service.caller("editor@t")
     headers = {"Content-Type": "application/x-ndjson"}
     assert client.post("/oi-api/telemetry/pump-rig", content=LINES, headers=headers).status_code == 202
@@ -35,7 +35,10 @@ def list_ids(reply: httpx.Response) -> list[str]:
 
 @pytest.mark.parametrize("members", [{"from": START, "to": END}, {"from": 1767600001000, "to": "1767600003000"}])
 def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, members: dict[str, Any]) -> None:
-    """A time range includes its start and excludes its end, in both notations; without an end it is open."""
+    """A time range includes its start and excludes its end, in both notations.
+
+    Without an end, it has no upper limit.
+    """
     assert list_ids(editor.post("/oi-api/warm-queries", json={"query": KQL, **members})) == ["range-1", "range-2"]
     reply = editor.post("/oi-api/warm-queries", json={"query": KQL, "from": members["from"]})
     assert list_ids(reply) == ["range-1", "range-2", "range-3", "range-4"]
@@ -72,7 +75,7 @@ def test_the_format_has_priority_over_accept(editor: httpx.Client) -> None:
 
 @pytest.mark.parametrize("by_accept", [True, False])
 def test_an_arrow_reply_is_a_stream_with_typed_columns(editor: httpx.Client, by_accept: bool) -> None:  # noqa: FBT001  two cases
-    """A reply in the format Arrow is an IPC stream with typed columns."""
+    """A reply in the format Arrow is an IPC stream whose columns have types."""
     accept = {"Accept": "application/vnd.apache.arrow.stream"} if by_accept else {}
     url = "/oi-api/warm-queries" if by_accept else "/oi-api/warm-queries?format=arrow"
     reply = editor.post(url, json={"query": KQL, "from": START, "to": END}, headers=accept)

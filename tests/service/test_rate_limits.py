@@ -27,7 +27,10 @@ def free_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def test_the_61st_request_of_a_minute_gets_429(free_service: Service) -> None:
-    """Every reply has rate-limit headers; the 61st request of a minute gets 429, other principals are not affected."""
+    """Every reply has rate-limit headers; the 61st request of a minute gets 429.
+
+    Other principals are not affected.
+    """
     caller = free_service.caller("one@f")
     for remaining in range(58, -1, -1):
         reply = caller.get("/oi-api/warm-queries")

@@ -33,7 +33,7 @@ def write_events(editor: httpx.Client, scope: str, count: int) -> list[dict[str,
 
 
 def create_checkpoint(editor: httpx.Client, scope: str) -> None:
-    """Start an audit bundle, because the service creates a checkpoint of its chains at once."""
+    """Start an audit bundle, because the service then creates a checkpoint of the bundle's chains without delay."""
     body = {"scopes": [{"target": "DomainEvents", "scopeKey": scope}]}
     reply = editor.post("/oi-api/provenance/bundles", json=body, headers={"Prefer": "wait=30"})
     assert reply.status_code == 200, reply.text
@@ -55,7 +55,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def request_receipt(plant: Service, **parameters: Any) -> httpx.Response:
-    """Request a receipt of the chain that the tests share."""
+    """Request a receipt of the shared chain with these query parameters, and return the reply."""
     return plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
 
 
@@ -103,7 +103,7 @@ def test_a_request_with_the_etag_of_a_receipt_gets_304(plant: Service) -> None:
 
 
 def test_both_key_sets_contain_the_signing_key(plant: Service) -> None:
-    """Both key sets contain the key that signs checkpoints.
+    """Both published key sets contain the key that signs checkpoints.
 
     Without `format` the reply is this key as a line of text.
     """
@@ -205,7 +205,7 @@ def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
 
 
 def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
-    """The page of an entity has receipts of its amendments and decisions if the token may read the audit log."""
+    """The HTML page of an entity has receipts of its amendments and decisions if the token may read the audit log."""
     editor, admin, scope = plant.caller("editor@t"), plant.caller("admin@t"), "receipts of a page"
     first = create_amendment(editor, scope).json()["RecordID"]
     assert approve_amendment(admin, scope, first).status_code == 200
@@ -234,7 +234,7 @@ def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
 
 @pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
 def test_a_reader_in_node_verifies_receipts(plant: Service, tmp_path: Path) -> None:
-    """In Node.js, a CBOR package and WebCrypto accept both kinds of receipts and reject a receipt of another record."""
+    """A CBOR package and WebCrypto in Node.js accept both kinds of receipts, and reject a receipt of another record."""
     hashes = read_hashes(plant)
     inclusion = request_receipt(plant, recordId="000000000002").content.hex()
     growth = request_receipt(plant, **{"from": 3}).content.hex()

@@ -55,7 +55,7 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service that refreshes its revocation list as often as a deployment does."""
+    """Return a service that refreshes its list of revoked credentials as often as a deployed service does."""
     running = Service(tmp_path_factory.mktemp("revocation") / "data", WORKSPACE).start()
     yield running
     running.stop()

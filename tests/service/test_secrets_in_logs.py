@@ -1,4 +1,4 @@
-"""Tests that no secret is logged, at the most detailed log level and in all kinds of failures."""
+"""Tests that no secret is logged at the most detailed log level, whatever fails."""
 
 import json
 from collections.abc import Iterator

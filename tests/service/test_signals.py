@@ -47,7 +47,7 @@ def test_invalid_signals_are_rejected(admin: httpx.Client) -> None:
 
 
 def test_type_mismatches_are_counted(admin: httpx.Client) -> None:
-    """A message is accepted, stored unchanged and counted if a value has another type than its signal declares."""
+    """If a value has another type than its signal declares, the message is accepted, stored unchanged, and counted."""
     messages = [{"p": 4.5, "motor": {"on": True}}, {"p": "high"}, {"p": None, "motor": {"on": 1}}, {"q": []}]
     assert admin.post("/oi-api/telemetry/signal-rig", json=messages).json() == {"accepted": 4}
     stats = wait_until(lambda: admin.get(PATH).json()["stats"], lambda found: found["messagesReceived"] >= 4)

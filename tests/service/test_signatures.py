@@ -60,8 +60,8 @@ def signing(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture
-def required(signing: Service) -> Iterator[Service]:
-    """Return the service; after the test, require both kinds of signatures again."""
+def signatures_required(signing: Service) -> Iterator[Service]:
+    """Return the service with signatures required; after the test, restore the policy that requires both kinds."""
     yield signing
     set_policy(signing.caller("admin@t"), amendments="required", queries="required")
 
@@ -73,7 +73,7 @@ def set_policy(admin: httpx.Client, **members: Any) -> None:
     assert admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": policies}).status_code == 200
 
 
-def make_key(admin: httpx.Client, member: str) -> str:
+def create_member_key(admin: httpx.Client, member: str) -> str:
     """Create an API key for another member and return it."""
     reply = admin.post("/workspace/api/keys", json={"name": "test", "principal": member})
     assert reply.status_code == 201, reply.text
@@ -81,7 +81,7 @@ def make_key(admin: httpx.Client, member: str) -> str:
 
 
 def sign_in(service: Service, key: str, **parameters: Any) -> httpx.Client:
-    """Return a client with a token that was issued with the given API key or token."""
+    """Return a client whose token was issued with the given API key or token."""
     with service.anonymous(bearer=key) as client:
         reply = client.get("/workspace/api/keys/jwt", params=parameters)
         assert reply.status_code == 200, reply.text
@@ -116,12 +116,12 @@ def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def test_a_signed_approval_contains_the_signature(required: Service) -> None:
+def test_a_signed_approval_contains_the_signature(signatures_required: Service) -> None:
     """A signed approval contains a signature with the name, the meaning, the times and the Hash of the amendment."""
-    created = create_amendment(required.caller("editor@t"), SCOPE, EntityID="signed-approval").json()
+    created = create_amendment(signatures_required.caller("editor@t"), SCOPE, EntityID="signed-approval").json()
     statement = "Checked against the logbook, é."
     reply = send_decision(
-        required.caller("admin@t"), created["RecordID"], {"meaning": "review", "statement": statement}
+        signatures_required.caller("admin@t"), created["RecordID"], {"meaning": "review", "statement": statement}
     )
     assert reply.status_code == 200, reply.text
     decision = reply.json()
@@ -140,30 +140,32 @@ def test_a_signed_approval_contains_the_signature(required: Service) -> None:
     age = parse_time(signature["SignedAt"]) - parse_time(signature["AuthTime"])
     assert timedelta(0) <= age < timedelta(minutes=1)
     assert decision["Meaning"] == "approval"
-    verdict = required.caller("admin@t").post(
+    verdict = signatures_required.caller("admin@t").post(
         "/oi-api/provenance/events/verify", params={"target": "DomainAmendments"}, json={"ScopeKey": SCOPE}
     )
     assert verdict.json()["ChainValid"] is True
 
 
-def test_a_signed_rejection_has_the_meaning_rejection(required: Service) -> None:
+def test_a_signed_rejection_has_the_meaning_rejection(signatures_required: Service) -> None:
     """A signed rejection has the meaning `rejection`, and the statement null if none was sent."""
-    reply = send_decision(required.caller("admin@t"), propose_amendment(required), REJECTION, "reject")
+    reply = send_decision(
+        signatures_required.caller("admin@t"), propose_amendment(signatures_required), REJECTION, "reject"
+    )
     assert reply.status_code == 200, reply.text
     signature = reply.json()["Signature"]
     assert (signature["Meaning"], signature["Statement"]) == ("rejection", None)
     assert signature["SignedAt"] == reply.json()["RejectedAt"]
 
 
-def test_amendments_are_pending_if_signatures_are_required(required: Service) -> None:
+def test_amendments_are_pending_if_signatures_are_required(signatures_required: Service) -> None:
     """If signatures are required, each new amendment is pending, even without `requireApproval`."""
-    admin = required.caller("admin@t")
+    admin = signatures_required.caller("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": {"requireApproval": False}}
     try:
         body = {"name": workspace["name"], "policies": policies}
         assert admin.put("/oi-api/workspace", json=body).status_code == 200
-        propose_amendment(required)
+        propose_amendment(signatures_required)
     finally:
         admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": workspace["policies"]})
 
@@ -184,10 +186,10 @@ def test_amendments_are_pending_if_signatures_are_required(required: Service) ->
     ],
 )
 def test_invalid_signatures_are_rejected(
-    required: Service, signature: Any, verb: str, code: str, fields: list[str]
+    signatures_required: Service, signature: Any, verb: str, code: str, fields: list[str]
 ) -> None:
     """An invalid signature is rejected with the names of its invalid fields, and the amendment stays pending."""
-    amendment, admin = propose_amendment(required), required.caller("admin@t")
+    amendment, admin = propose_amendment(signatures_required), signatures_required.caller("admin@t")
     reply = send_decision(admin, amendment, signature, verb)
     assert check_failing_fields(reply, code=code) == fields
     if code == "SIGNATURE_MEANING_INVALID":
@@ -195,18 +197,20 @@ def test_invalid_signatures_are_rejected(
     assert send_decision(admin, amendment).status_code == 200
 
 
-def test_the_length_of_a_statement_is_limited(required: Service) -> None:
+def test_the_length_of_a_statement_is_limited(signatures_required: Service) -> None:
     """The statement of a signature may have at most 1,000 characters."""
     reply = send_decision(
-        required.caller("admin@t"), propose_amendment(required), {**APPROVAL, "statement": "é" * 1000}
+        signatures_required.caller("admin@t"),
+        propose_amendment(signatures_required),
+        {**APPROVAL, "statement": "é" * 1000},
     )
     assert reply.json()["Signature"]["Statement"] == "é" * 1000
 
 
-def test_other_refusals_have_priority(required: Service) -> None:
-    """If a decision is impossible for other reasons than its signature, such a reason is reported first."""
-    amendment, admin = propose_amendment(required), required.caller("admin@t")
-    check_problem(send_decision(required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
+def test_other_refusals_have_priority(signatures_required: Service) -> None:
+    """If a decision is impossible for a reason other than its signature, the error reports that reason first."""
+    amendment, admin = propose_amendment(signatures_required), signatures_required.caller("admin@t")
+    check_problem(send_decision(signatures_required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
     check_problem(send_decision(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
     own = create_amendment(admin, SCOPE, EntityID="own").json()["RecordID"]
     check_problem(send_decision(admin, own, None), 403, "MAKER_CHECKER_VIOLATION")
@@ -214,29 +218,29 @@ def test_other_refusals_have_priority(required: Service) -> None:
     check_problem(send_decision(admin, amendment, None), 409, "AMENDMENT_NOT_PENDING")
 
 
-def test_an_optional_signature_is_checked_and_stored(required: Service) -> None:
+def test_an_optional_signature_is_checked_and_stored(signatures_required: Service) -> None:
     """A signature that the policy does not require is checked and stored like a required one."""
-    admin = required.caller("admin@t")
-    amendments = [propose_amendment(required) for _ in range(2)]
+    admin = signatures_required.caller("admin@t")
+    amendments = [propose_amendment(signatures_required) for _ in range(2)]
     set_policy(admin, meanings=["release"])
     check_problem(send_decision(admin, amendments[0], {"meaning": "review"}), 400, "SIGNATURE_MEANING_INVALID")
     assert send_decision(admin, amendments[0], {"meaning": "release"}).json()["Signature"]["Meaning"] == "release"
     assert "Signature" not in send_decision(admin, amendments[1], None).json()
 
 
-def test_the_current_policy_applies(required: Service) -> None:
+def test_the_current_policy_applies(signatures_required: Service) -> None:
     """The policy at the time of a decision determines whether the decision needs a signature."""
-    admin, amendment = required.caller("admin@t"), propose_amendment(required)
+    admin, amendment = signatures_required.caller("admin@t"), propose_amendment(signatures_required)
     set_policy(admin)
     set_policy(admin, amendments="required")
     check_problem(send_decision(admin, amendment, None), 400, "SIGNATURE_REQUIRED")
 
 
-def test_a_signature_contains_the_name_of_its_time(required: Service) -> None:
-    """A signature contains the member's name at the time of the signature, also after the member is renamed."""
-    admin = required.caller("admin@t")
-    signer = sign_in(required, required.key("admin@t"))
-    amendments = [propose_amendment(required) for _ in range(2)]
+def test_a_signature_contains_the_name_of_its_time(signatures_required: Service) -> None:
+    """A signature contains the name that the member had when signing, even after the member is renamed."""
+    admin = signatures_required.caller("admin@t")
+    signer = sign_in(signatures_required, signatures_required.key("admin@t"))
+    amendments = [propose_amendment(signatures_required) for _ in range(2)]
     before = send_decision(signer, amendments[0]).json()
     member = admin.get("/oi-api/team/admin@t").json()
     renamed = {"name": "Ada Adams", "role": member["role"]}
@@ -249,89 +253,100 @@ def test_a_signature_contains_the_name_of_its_time(required: Service) -> None:
         admin.put("/oi-api/team/admin@t", json={"name": member["name"], "role": member["role"]})
 
 
-def test_a_key_that_another_person_created_cannot_sign(required: Service) -> None:
+def test_a_key_that_another_person_created_cannot_sign(signatures_required: Service) -> None:
     """A token cannot sign if another person created its API key; such attempts do not lock the member out."""
-    key = make_key(required.caller("admin@t"), "given@t")
-    signer, amendment = sign_in(required, key), propose_amendment(required)
+    key = create_member_key(signatures_required.caller("admin@t"), "given@t")
+    signer, amendment = sign_in(signatures_required, key), propose_amendment(signatures_required)
     for _ in range(6):
         check_problem(send_decision(signer, amendment), 403, "SIGNATURE_NOT_PERSONAL")
-    inherited = sign_in(required, read_token(signer))
+    inherited = sign_in(signatures_required, read_token(signer))
     check_problem(send_decision(inherited, amendment), 403, "SIGNATURE_NOT_PERSONAL")
 
 
-def test_a_token_inherits_the_sign_in(required: Service) -> None:
-    """A token that is issued with another token has its sign-in and can sign; OAuth tokens cannot sign."""
-    key, right = required.key("admin@t"), "Workspace.Amendment.Approve"
-    first = sign_in(required, key)
-    second = sign_in(required, read_token(first))
-    signed = send_decision(second, propose_amendment(required)).json()["Signature"]
+def test_a_token_inherits_the_sign_in(signatures_required: Service) -> None:
+    """A token that is issued with another token has the same sign-in and can sign; OAuth tokens cannot sign."""
+    key, right = signatures_required.key("admin@t"), "Workspace.Amendment.Approve"
+    first = sign_in(signatures_required, key)
+    second = sign_in(signatures_required, read_token(first))
+    signed = send_decision(second, propose_amendment(signatures_required)).json()["Signature"]
     assert parse_time(signed["AuthTime"]).timestamp() == read_claims(first)["auth_time"]
-    oauth, amendment = OAuthClient(required, "admin@t"), propose_amendment(required)
+    oauth, amendment = OAuthClient(signatures_required, "admin@t"), propose_amendment(signatures_required)
     tokens = oauth.redeem(oauth.consent([right], scope=right)).json()
     renewed = oauth.refresh(tokens["refresh_token"]).json()
     for each in (tokens, renewed):
-        delegated = required.anonymous(bearer=each["access_token"])
+        delegated = signatures_required.anonymous(bearer=each["access_token"])
         check_problem(send_decision(delegated, amendment), 403, "DELEGATED_TOKEN")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
-    unattended = required.anonymous(bearer=oauth.post(form).json()["access_token"])
+    unattended = signatures_required.anonymous(bearer=oauth.post(form).json()["access_token"])
     check_problem(send_decision(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
     assert send_decision(first, amendment).status_code == 200
 
 
-def test_a_sign_in_signs_once_if_max_age_is_0(required: Service) -> None:
+def test_a_sign_in_signs_once_if_max_age_is_0(signatures_required: Service) -> None:
     """With maxAgeSeconds 0, a member can sign one decision after each sign-in, whichever of its tokens is used."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer = sign_in(required, required.key("once@t"))
-    heir = sign_in(required, read_token(signer))
-    amendments = [propose_amendment(required) for _ in range(2)]
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer = sign_in(signatures_required, signatures_required.key("once@t"))
+    heir = sign_in(signatures_required, read_token(signer))
+    amendments = [propose_amendment(signatures_required) for _ in range(2)]
     assert send_decision(signer, amendments[0]).status_code == 200
     check_problem(send_decision(heir, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
-    assert send_decision(sign_in(required, required.key("once@t")), amendments[1]).status_code == 200
+    assert (
+        send_decision(sign_in(signatures_required, signatures_required.key("once@t")), amendments[1]).status_code == 200
+    )
 
 
-def test_simultaneous_signatures_with_one_sign_in(required: Service) -> None:
+def test_simultaneous_signatures_with_one_sign_in(signatures_required: Service) -> None:
     """If several decisions are signed at once with the same sign-in, exactly one succeeds."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer = sign_in(required, required.key("busy@t"))
-    amendments = [propose_amendment(required) for _ in range(3)]
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer = sign_in(signatures_required, signatures_required.key("busy@t"))
+    amendments = [propose_amendment(signatures_required) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         replies = list(pool.map(lambda each: send_decision(signer, each), amendments))
     assert sorted(reply.status_code for reply in replies) == [200, 409, 409]
     assert {reply.json().get("code") for reply in replies} == {None, "SIGNATURE_TOKEN_USED"}
 
 
-def test_a_rejected_decision_frees_its_sign_in(required: Service) -> None:
+def test_a_rejected_decision_frees_its_sign_in(signatures_required: Service) -> None:
     """If a signed decision is rejected, its sign-in can sign another decision."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer, amendment = sign_in(required, required.key("admin@t")), propose_amendment(required)
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer, amendment = (
+        sign_in(signatures_required, signatures_required.key("admin@t")),
+        propose_amendment(signatures_required),
+    )
     check_problem(send_decision(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
     check_problem(send_decision(signer, amendment, None), 400, "SIGNATURE_REQUIRED")
     assert send_decision(signer, amendment).status_code == 200
 
 
-def test_repeats_get_the_first_reply(required: Service) -> None:
+def test_repeats_get_the_first_reply(signatures_required: Service) -> None:
     """A repeated request with the same Idempotency-Key gets the first successful reply; rejections are not stored."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer, amendment = sign_in(required, required.key("admin@t")), propose_amendment(required)
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer, amendment = (
+        sign_in(signatures_required, signatures_required.key("admin@t")),
+        propose_amendment(signatures_required),
+    )
     key = {"Idempotency-Key": f"signed-{amendment}"}
     check_problem(send_decision(signer, amendment, {"meaning": "rejection"}, **key), 400, "SIGNATURE_MEANING_INVALID")
     first = send_decision(signer, amendment, **key)
     assert first.status_code == 200, first.text
     assert send_decision(signer, amendment, **key).json() == first.json()
     # A token of another sign-in, and one that proves no sign-in, get the same reply.
-    assert send_decision(required.caller("admin@t"), amendment, **key).json() == first.json()
-    api_key = required.key("admin@t")
+    assert send_decision(signatures_required.caller("admin@t"), amendment, **key).json() == first.json()
+    api_key = signatures_required.key("admin@t")
     form = {"grant_type": "client_credentials", "client_id": api_key.split("_")[1], "client_secret": api_key}
-    unattended = required.anonymous().post("/oauth2/token", data=form).json()["access_token"]
-    assert send_decision(required.anonymous(bearer=unattended), amendment, **key).json() == first.json()
+    unattended = signatures_required.anonymous().post("/oauth2/token", data=form).json()["access_token"]
+    assert send_decision(signatures_required.anonymous(bearer=unattended), amendment, **key).json() == first.json()
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
-def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> None:
+def test_repeats_of_decisions_about_queries(signatures_required: Service, verb: str) -> None:
     """For decisions about queries, a repeated request gets the stored reply; a rejected signature is not stored."""
-    set_policy(required.caller("admin@t"), queries="required", maxAgeSeconds=0)
-    signer, lookup = sign_in(required, required.key("heir@t")), store_draft_query(required)
-    used = store_draft_query(required)
+    set_policy(signatures_required.caller("admin@t"), queries="required", maxAgeSeconds=0)
+    signer, lookup = (
+        sign_in(signatures_required, signatures_required.key("heir@t")),
+        store_draft_query(signatures_required),
+    )
+    used = store_draft_query(signatures_required)
     assert signer.post(f"{QUERIES}/{used}/approve", json={"signature": APPROVAL}).status_code == 200
     body: dict[str, Any] = {"signature": APPROVAL}
     if verb == "reject":
@@ -339,79 +354,92 @@ def test_repeats_of_decisions_about_queries(required: Service, verb: str) -> Non
     key = {"Idempotency-Key": f"{verb}-{lookup}"}
     address = f"{QUERIES}/{lookup}/{verb}"
     check_problem(signer.post(address, json=body, headers=key), 409, "SIGNATURE_TOKEN_USED")
-    renewed = sign_in(required, required.key("heir@t"))
+    renewed = sign_in(signatures_required, signatures_required.key("heir@t"))
     first = renewed.post(address, json=body, headers=key)
     assert first.status_code == 200, first.text
     assert signer.post(address, json=body, headers=key).json() == first.json()
 
 
-def test_a_repeat_after_a_kill_gets_the_first_reply(required: Service, entra: Provider) -> None:
+def test_a_repeat_after_a_kill_gets_the_first_reply(signatures_required: Service, entra: Provider) -> None:
     """If the service is killed after a signed decision, a repeat gets the first reply; the sign-in counts as used."""
-    set_policy(required.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0)
-    amendments, lookup = [propose_amendment(required) for _ in range(2)], store_draft_query(required)
+    set_policy(signatures_required.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0)
+    amendments, lookup = (
+        [propose_amendment(signatures_required) for _ in range(2)],
+        store_draft_query(signatures_required),
+    )
     # The clock of Entra ID may be ahead, so this sign-in is still recent after a slow start of the service.
     auth_time = int(datetime.now(UTC).timestamp()) + 100
     account = entra.create_token(oid=ACCOUNTS["killed"], auth_time=auth_time)
-    key, token = {"Idempotency-Key": f"killed-{lookup}"}, read_token(sign_in(required, account))
-    first = send_decision(required.anonymous(bearer=token), amendments[0], **key).json()
-    required.kill()
-    required.start()
-    signer = required.anonymous(bearer=token)
+    key, token = {"Idempotency-Key": f"killed-{lookup}"}, read_token(sign_in(signatures_required, account))
+    first = send_decision(signatures_required.anonymous(bearer=token), amendments[0], **key).json()
+    signatures_required.kill()
+    signatures_required.start()
+    signer = signatures_required.anonymous(bearer=token)
     assert send_decision(signer, amendments[0], **key).json() == first
     check_problem(send_decision(signer, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
     reply = signer.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     check_problem(reply, 409, "SIGNATURE_TOKEN_USED")
 
 
-def test_attempts_of_another_person_do_not_lock(required: Service) -> None:
+def test_attempts_of_another_person_do_not_lock(signatures_required: Service) -> None:
     """Rejected attempts with an API key that another person created do not count towards the lock-out of the member."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    stranger = sign_in(required, make_key(required.caller("admin@t"), "victim@t"))
-    amendment = propose_amendment(required)
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    stranger = sign_in(signatures_required, create_member_key(signatures_required.caller("admin@t"), "victim@t"))
+    amendment = propose_amendment(signatures_required)
     own_key = stranger.post("/workspace/api/keys", json={"name": "made by the stranger"}).json()["apiKey"]
     form = {"grant_type": "client_credentials", "client_id": own_key.split("_")[1], "client_secret": own_key}
-    unattended = required.anonymous(bearer=required.anonymous().post("/oauth2/token", data=form).json()["access_token"])
+    unattended = signatures_required.anonymous(
+        bearer=signatures_required.anonymous().post("/oauth2/token", data=form).json()["access_token"]
+    )
     for _ in range(6):
-        for client in (stranger, sign_in(required, own_key)):
+        for client in (stranger, sign_in(signatures_required, own_key)):
             check_problem(send_decision(client, amendment), 403, "SIGNATURE_NOT_PERSONAL")
         check_problem(send_decision(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
-    assert send_decision(sign_in(required, required.key("victim@t")), amendment).status_code == 200
+    assert (
+        send_decision(sign_in(signatures_required, signatures_required.key("victim@t")), amendment).status_code == 200
+    )
 
 
-def test_the_fifth_rejected_attempt_locks_the_member_out(required: Service) -> None:
+def test_the_fifth_rejected_attempt_locks_the_member_out(signatures_required: Service) -> None:
     """After five rejected attempts, a member cannot sign; an audit event and a webhook event report the lock-out."""
     with run_receiver() as receiver:
-        webhook = create_webhook(required.caller("admin@t"), receiver, "/locked", eventTypes=["signature.suspicious"])
-        check_lock_out(required)
+        webhook = create_webhook(
+            signatures_required.caller("admin@t"), receiver, "/locked", eventTypes=["signature.suspicious"]
+        )
+        check_lock_out(signatures_required)
         data = wait_for_event(receiver, "/locked", "signature.suspicious").verify(webhook["secret"])["data"]
     assert (data["userId"], data["attempts"], set(data)) == ("locked@t", 5, {"userId", "attempts", "since"})
 
 
-def check_lock_out(required: Service) -> None:
-    """Cause the lock-out of a member, and check the rejection and the audit event."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer, amendment = required.caller("locked@t"), propose_amendment(required)
-    assert send_decision(signer, propose_amendment(required)).status_code == 200
+def check_lock_out(signatures_required: Service) -> None:
+    """Cause the lock-out of a member with rejected signatures, and check the rejection and the audit event."""
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer, amendment = signatures_required.caller("locked@t"), propose_amendment(signatures_required)
+    assert send_decision(signer, propose_amendment(signatures_required)).status_code == 200
     for _ in range(5):
         check_problem(send_decision(signer, amendment), 409, "SIGNATURE_TOKEN_USED")
-    locked = send_decision(required.caller("locked@t"), amendment, None)
+    locked = send_decision(signatures_required.caller("locked@t"), amendment, None)
     check_problem(locked, 429, "SIGNATURE_LOCKED")
     assert 800 < int(locked.headers["Retry-After"]) <= 900
     parameters = {"target": "AccessControl", "actionType": "Signature.Suspicious"}
-    [event] = required.caller("admin@t").get("/oi-api/provenance/events/query", params=parameters).json()
+    [event] = signatures_required.caller("admin@t").get("/oi-api/provenance/events/query", params=parameters).json()
     assert (event["UserID"], event["EntityID"], event["AfterState"]["attempts"]) == ("locked@t", "locked@t", 5)
-    assert send_decision(required.caller("admin@t"), amendment).status_code == 200
+    assert send_decision(signatures_required.caller("admin@t"), amendment).status_code == 200
 
 
-def test_rejected_key_creations_count_as_attempts(required: Service) -> None:
+def test_rejected_key_creations_count_as_attempts(signatures_required: Service) -> None:
     """Creating an API key is rejected if the sign-in is too old; each further rejection counts as a failed attempt."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
-    maker = required.caller("maker@t")
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
+    maker = signatures_required.caller("maker@t")
     wait_until(lambda: is_recent(maker), lambda recent: not recent)
     for _ in range(6):
         reply = maker.post("/workspace/api/keys", json={"name": "mine"})
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
-    check_problem(send_decision(required.caller("maker@t"), propose_amendment(required)), 429, "SIGNATURE_LOCKED")
+    check_problem(
+        send_decision(signatures_required.caller("maker@t"), propose_amendment(signatures_required)),
+        429,
+        "SIGNATURE_LOCKED",
+    )
 
 
 @pytest.mark.parametrize(
@@ -430,12 +458,12 @@ def test_rejected_key_creations_count_as_attempts(required: Service) -> None:
     ids=["now", "little ahead", "recent", "future", "old", "milliseconds", "text", "true", "missing"],
 )
 def test_a_signature_has_the_entra_id_sign_in(
-    required: Service, entra: Provider, change: Callable[[int], Any], *, is_accepted: bool
+    signatures_required: Service, entra: Provider, change: Callable[[int], Any], *, is_accepted: bool
 ) -> None:
     """A signature has the time and methods of the Entra ID sign-in; an old, future or malformed time is rejected."""
     auth_time = change(int(datetime.now(UTC).timestamp()))
     account = entra.create_token(oid=ACCOUNTS["account"], auth_time=auth_time, amr=["pwd", "mfa"])
-    reply = send_decision(sign_in(required, account), propose_amendment(required))
+    reply = send_decision(sign_in(signatures_required, account), propose_amendment(signatures_required))
     if not is_accepted:
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
         return
@@ -444,12 +472,12 @@ def test_a_signature_has_the_entra_id_sign_in(
     assert parse_time(signature["AuthTime"]).timestamp() == auth_time
 
 
-def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider) -> None:
+def test_one_sign_in_with_entra_id_signs_once(signatures_required: Service, entra: Provider) -> None:
     """With maxAgeSeconds 0, all tokens of one sign-in with Entra ID together can sign one decision."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    at, amendments = int(datetime.now(UTC).timestamp()), [propose_amendment(required) for _ in range(2)]
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    at, amendments = int(datetime.now(UTC).timestamp()), [propose_amendment(signatures_required) for _ in range(2)]
     first, second, next_sign_in, old = (
-        sign_in(required, entra.create_token(oid=ACCOUNTS["guest"], uti=uti, auth_time=auth_time))
+        sign_in(signatures_required, entra.create_token(oid=ACCOUNTS["guest"], uti=uti, auth_time=auth_time))
         for uti, auth_time in (("1", at), ("2", at), ("3", at + 60), ("4", at - 120))
     )
     assert send_decision(first, amendments[0]).status_code == 200
@@ -460,19 +488,19 @@ def test_one_sign_in_with_entra_id_signs_once(required: Service, entra: Provider
     assert send_decision(next_sign_in, amendments[1]).status_code == 200
 
 
-def test_a_policy_without_audit_log_is_rejected(required: Service) -> None:
+def test_a_policy_without_audit_log_is_rejected(signatures_required: Service) -> None:
     """A workspace without a provenance policy cannot require signatures."""
-    admin = required.caller("admin@t")
+    admin = signatures_required.caller("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": None}
     reply = admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": policies})
     assert set(check_failing_fields(reply)) >= {"policies.signatures.amendments"}
 
 
-def test_an_old_sign_in_cannot_sign(required: Service) -> None:
+def test_an_old_sign_in_cannot_sign(signatures_required: Service) -> None:
     """A decision with a token of an old or unknown sign-in is rejected with the challenge of RFC 9470."""
-    set_policy(required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
-    signer, amendment = required.caller("admin@t"), propose_amendment(required)
+    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
+    signer, amendment = signatures_required.caller("admin@t"), propose_amendment(signatures_required)
     reply = wait_until(
         lambda: send_decision(signer, amendment, {**APPROVAL, "statement": 1} if is_recent(signer) else APPROVAL),
         lambda each: each.status_code == 401,
@@ -493,18 +521,18 @@ def read_claims(client: httpx.Client) -> dict[str, Any]:
     return dict(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))))
 
 
-def test_a_member_without_the_right_cannot_sign(required: Service) -> None:
-    """A member cannot sign after losing the right to decide, even if the sign-in was before the loss."""
-    admin, amendment = required.caller("admin@t"), propose_amendment(required)
-    signer = required.caller("moving@t")
+def test_a_member_without_the_right_cannot_sign(signatures_required: Service) -> None:
+    """A member who has lost the right to decide cannot sign, even if the sign-in was before the loss."""
+    admin, amendment = signatures_required.caller("admin@t"), propose_amendment(signatures_required)
+    signer = signatures_required.caller("moving@t")
     assert admin.put("/oi-api/team/moving@t", json={"name": "Moving", "role": "Editor"}).status_code == 200
     check_problem(send_decision(signer, amendment), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_a_disabled_member_cannot_sign(required: Service) -> None:
-    """A disabled member cannot sign, even if the sign-in was before."""
-    admin, amendment = required.caller("admin@t"), propose_amendment(required)
-    signer = required.caller("leaving@t")
+def test_a_disabled_member_cannot_sign(signatures_required: Service) -> None:
+    """A disabled member cannot sign, even if the sign-in was before the member was disabled."""
+    admin, amendment = signatures_required.caller("admin@t"), propose_amendment(signatures_required)
+    signer = signatures_required.caller("leaving@t")
     body = {"name": "Leaving", "role": "Admin", "enabled": False}
     assert admin.put("/oi-api/team/leaving@t", json=body).status_code == 200
     check_problem(send_decision(signer, amendment), 401, "UNAUTHENTICATED")
@@ -534,9 +562,9 @@ def find_approval(admin: httpx.Client, lookup: str) -> dict[str, Any]:
     return dict(event)
 
 
-def test_the_approval_of_a_query_is_signed(required: Service) -> None:
+def test_the_approval_of_a_query_is_signed(signatures_required: Service) -> None:
     """The approval of a query contains a signature over its text and parameters, as does the audit event."""
-    admin, lookup = required.caller("admin@t"), store_draft_query(required)
+    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve"), 400, "SIGNATURE_REQUIRED")
     reply = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": {**APPROVAL, "statement": "Looks right."}})
     assert reply.status_code == 200, reply.text
@@ -562,9 +590,9 @@ def test_the_approval_of_a_query_is_signed(required: Service) -> None:
     assert listed[lookup]["approval"] == query["approval"]
 
 
-def test_the_rejection_of_a_query_is_signed(required: Service) -> None:
+def test_the_rejection_of_a_query_is_signed(signatures_required: Service) -> None:
     """The rejection of a draft query contains its signature."""
-    admin, lookup = required.caller("admin@t"), store_draft_query(required)
+    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
     body = {"comment": "Pressure must be in bar."}
     check_problem(admin.post(f"{QUERIES}/{lookup}/reject", json=body), 400, "SIGNATURE_REQUIRED")
     wrong = {**body, "signature": APPROVAL}
@@ -574,34 +602,40 @@ def test_the_rejection_of_a_query_is_signed(required: Service) -> None:
     assert rejection["signature"]["signedAt"] == rejection["rejectedAt"]
 
 
-def test_refusals_of_queries_have_priority(required: Service) -> None:
-    """If a decision about a query is impossible for a reason other than its signature, this is reported first."""
-    admin, lookup = required.caller("admin@t"), store_draft_query(required)
+def test_refusals_of_queries_have_priority(signatures_required: Service) -> None:
+    """If a decision about a query is impossible for another reason than its signature, this reason is reported."""
+    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
     check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")
     stale = admin.post(f"{QUERIES}/{lookup}/approve", headers={"If-Match": '"stale"'})
     check_problem(stale, 412, "PRECONDITION_FAILED")
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve", json={"sign": 1}), 400, "INVALID_REQUEST")
 
 
-def test_one_sign_in_signs_one_decision_about_a_query(required: Service) -> None:
+def test_one_sign_in_signs_one_decision_about_a_query(signatures_required: Service) -> None:
     """With maxAgeSeconds 0, a member can sign only one decision after each sign-in, about a query or an amendment.
 
     A repeated request with the same Idempotency-Key gets the first reply.
     """
-    set_policy(required.caller("admin@t"), queries="required", amendments="required", maxAgeSeconds=0)
-    lookup, signer = store_draft_query(required), sign_in(required, required.key("single@t"))
+    set_policy(signatures_required.caller("admin@t"), queries="required", amendments="required", maxAgeSeconds=0)
+    lookup, signer = (
+        store_draft_query(signatures_required),
+        sign_in(signatures_required, signatures_required.key("single@t")),
+    )
     body, key = {"signature": APPROVAL}, {"Idempotency-Key": f"approve-{lookup}"}
     first = signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key)
     assert first.status_code == 200, first.text
     assert signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key).json() == first.json()
-    check_problem(send_decision(signer, propose_amendment(required)), 409, "SIGNATURE_TOKEN_USED")
-    other = store_draft_query(required)
+    check_problem(send_decision(signer, propose_amendment(signatures_required)), 409, "SIGNATURE_TOKEN_USED")
+    other = store_draft_query(signatures_required)
     check_problem(signer.post(f"{QUERIES}/{other}/approve", json=body), 409, "SIGNATURE_TOKEN_USED")
 
 
-def test_a_document_with_signed_approvals_plans_no_change(required: Service) -> None:
-    """An exported document with signed approvals plans no change; an approval in it is ignored for a new query."""
-    admin, lookup = required.caller("admin@t"), store_draft_query(required)
+def test_a_document_with_signed_approvals_plans_no_change(signatures_required: Service) -> None:
+    """An exported document with signed approvals plans no change.
+
+    If a document contains such an approval for a new query, the approval is ignored.
+    """
+    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
     assert admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).status_code == 200
     document = admin.get("/oi-api/workspace/document").json()
     plan = admin.post("/oi-api/workspace/document/plan", json=document)
@@ -617,14 +651,14 @@ def test_a_document_with_signed_approvals_plans_no_change(required: Service) -> 
 SIGNATURES = "/oi-api/provenance/signatures"
 
 
-def test_signatures_are_listed_newest_first(required: Service) -> None:
+def test_signatures_are_listed_newest_first(signatures_required: Service) -> None:
     """The list contains each signature of a decision about an amendment or a query, newest first."""
-    admin, lookup = required.caller("admin@t"), store_draft_query(required)
-    first = send_decision(admin, propose_amendment(required)).json()
+    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
+    first = send_decision(admin, propose_amendment(signatures_required)).json()
     query = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).json()["approval"]["signature"]
-    last = send_decision(admin, propose_amendment(required), REJECTION, "reject").json()
+    last = send_decision(admin, propose_amendment(signatures_required), REJECTION, "reject").json()
     parameters = {"from": first["Signature"]["SignedAt"], "userId": "admin@t"}
-    reply = required.caller("viewer@t").get(SIGNATURES, params=parameters)
+    reply = signatures_required.caller("viewer@t").get(SIGNATURES, params=parameters)
     assert reply.status_code == 200, reply.text
     newest, of_query, oldest = reply.json()["signatures"]
     place = {"target": "DomainAmendments", "scopeKey": SCOPE}
@@ -641,10 +675,12 @@ def test_signatures_are_listed_newest_first(required: Service) -> None:
     } == query
 
 
-def test_signatures_are_listed_in_pages(required: Service) -> None:
+def test_signatures_are_listed_in_pages(signatures_required: Service) -> None:
     """The list of signatures has pages; its time range includes the start and excludes the end."""
-    admin = required.caller("admin@t")
-    signed = [send_decision(admin, propose_amendment(required)).json()["Signature"]["SignedAt"] for _ in range(3)]
+    admin = signatures_required.caller("admin@t")
+    signed = [
+        send_decision(admin, propose_amendment(signatures_required)).json()["Signature"]["SignedAt"] for _ in range(3)
+    ]
     window = {"from": signed[0], "to": signed[2]}
     page = admin.get(SIGNATURES, params={**window, "limit": 1}).json()
     assert [one["SignedAt"] for one in page["signatures"]] == [signed[1]]
@@ -668,21 +704,21 @@ def test_signatures_are_listed_in_pages(required: Service) -> None:
     ],
 )
 def test_invalid_parameters_of_the_list_are_rejected(
-    required: Service, parameters: dict[str, str], fields: list[str]
+    signatures_required: Service, parameters: dict[str, str], fields: list[str]
 ) -> None:
     """Invalid and unknown parameters of the list are rejected."""
-    assert check_failing_fields(required.caller("viewer@t").get(SIGNATURES, params=parameters)) == fields
+    assert check_failing_fields(signatures_required.caller("viewer@t").get(SIGNATURES, params=parameters)) == fields
 
 
 @pytest.mark.parametrize("writer", ["editor@t", "admin@t"])
-def test_forged_events_are_not_listed(required: Service, writer: str) -> None:
+def test_forged_events_are_not_listed(signatures_required: Service, writer: str) -> None:
     """The list of signatures leaves out an audit event that a member wrote in the form of a signed approval."""
-    admin, lookup = required.caller("admin@t"), store_draft_query(required)
+    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
     admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     event = find_approval(admin, lookup)
     forged = {name: event[name] for name in ("ActionType", "EntityType", "EntityID", "AfterState")}
     forged["AfterState"]["approval"]["signature"]["printedName"] = "Another Name"
-    written = required.caller(writer).post(
+    written = signatures_required.caller(writer).post(
         "/oi-api/provenance/events", params={"target": "PlatformConfig"}, json=forged
     )
     assert written.status_code == 201, written.text

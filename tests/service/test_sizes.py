@@ -212,7 +212,7 @@ def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, ser
     ],
 )
 def test_json_errors_name_the_rule(admin: httpx.Client, value: bytes, rule: str) -> None:
-    """JSON that breaks a rule about depth, digits, range, keys or characters is rejected with the name of the rule."""
+    """JSON that breaks a rule about depth, digits, range, keys or characters is rejected with the broken rule."""
     reply = admin.post(EVENTS, content=EVENT % value)
     assert check_failing_fields(reply, 400, "BODY_NOT_JSON") == ["body"]
     assert rule in reply.json()["detail"]

@@ -46,7 +46,7 @@ def test_the_smoke_test_can_be_repeated(plant: Service) -> None:
 
 
 def test_a_failed_check_is_reported(plant: Service, tmp_path: Path) -> None:
-    """With invalid API keys the smoke test fails, and its output contains the reason."""
+    """With invalid API keys the smoke test fails, and its output says why."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"somebody": "oik_aaaaaaaa_wrong"}))
     done = run_smoke_test(plant.url, str(keys))
@@ -76,7 +76,7 @@ def test_a_check_can_be_skipped(plant: Service) -> None:
 
 
 def test_the_keys_can_be_in_any_order(plant: Service, tmp_path: Path) -> None:
-    """If only the first of the two API keys may approve, the smoke test creates the amendment with the second key."""
+    """The smoke test works if only the first of the two API keys may approve; it then amends with the second key."""
     editor = plant.caller("editor@plant-a.example")
     granted = set(editor.get("/workspace/api/keys/whoami").json()["accessRights"])
     expected = {"name": "maker", "rights": sorted(granted - {"Workspace.Amendment.Approve"})}

@@ -68,7 +68,10 @@ def test_system_members_are_ignored(editor: httpx.Client) -> None:
 
 @pytest.mark.parametrize("value", ["a b/ü", "", "null", 7, -0.5, True, False, None])
 def test_partition_keys_of_each_type_are_distinct(editor: httpx.Client, value: Any) -> None:
-    """A text, a number, a boolean and null are different partition keys; the header Location contains the key."""
+    """A text, a number, a boolean and null are different partition keys.
+
+    The header Location contains the partition key.
+    """
     created = create_document(editor, "nested", id="typed", site={"line": value})
     assert created.status_code == 201, created.text
     assert editor.get(created.headers["location"]).json()["site"] == {"line": value}
@@ -315,12 +318,15 @@ def test_an_invalid_limit_is_rejected(editor: httpx.Client, limit: str) -> None:
     ],
 )
 def test_checks_have_a_fixed_order(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
-    """Errors are checked in the order database, store, table, exposure, verb, partition key, access right."""
+    """Requests are checked in the order database, store, table, exposure, verb, partition key, access right."""
     check_problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
 
 
 def test_reading_and_writing_are_two_rights(service: Service) -> None:
-    """GET requires Document.Read and other methods require Document.Write, before the table's rules are checked."""
+    """GET requires the right Document.Read, other methods Document.Write.
+
+    The rules of the table are checked afterwards.
+    """
     caller = {
         "GET": service.caller("admin@t", scopes="Workspace.Document.Read"),
         "WRITE": service.caller("admin@t", scopes="Workspace.Document.Write"),

@@ -45,7 +45,10 @@ class Forger:
         return jwt.utils.der_to_raw_signature(self.key.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1())
 
     def create_token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
-        """Return the valid token with changed members; the value ``...`` removes a member."""
+        """Return the valid token with changed members.
+
+        The value ``...`` removes a member.
+        """
         created = [
             encode_part({name: value for name, value in (members | (changes or {})).items() if value is not ...})
             for members, changes in ((self.header, header), (self.claims, claims))
@@ -134,7 +137,7 @@ ATTACKS: dict[str, Callable[[Forger], str]] = {
 
 @pytest.fixture(scope="module")
 def forger(service: Service) -> Forger:
-    """Return an object that forges tokens and knows the published keys."""
+    """Return a helper that forges tokens from a valid token and the published keys."""
     return Forger(service)
 
 

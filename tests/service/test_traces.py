@@ -52,7 +52,7 @@ def traced_service(tmp_path_factory: pytest.TempPathFactory, collector: Collecto
 
 
 class Traces:
-    """Access to the spans (steps of a trace) that the collector has received."""
+    """Spans (steps of a trace) that the collector has received, with functions that wait for a span."""
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
@@ -89,7 +89,7 @@ class Traces:
 
 @pytest.fixture
 def traces(collector: Collector) -> Traces:
-    """Return the spans that the collector has received."""
+    """Return access to the spans that the collector receives."""
     return Traces(collector)
 
 
@@ -220,7 +220,7 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
 
 
 def _use_later_features(service: Service, caller: httpx.Client) -> None:
-    """Use features that have metrics of their own: webhook, import, OAuth rejection, signal mismatch."""
+    """Use features that have separate metrics: webhook, import, OAuth rejection, and signal mismatch."""
     unreachable = {"url": "http://127.0.0.1:65533/", "eventTypes": ["webhook.test"]}
     created = caller.post("/oi-api/webhooks", json=unreachable)
     assert created.status_code == 201, created.text

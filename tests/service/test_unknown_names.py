@@ -98,7 +98,7 @@ def test_many_unknown_members_are_rejected(service: Service, method: str, path: 
 
 @pytest.mark.parametrize("name", ["scopeKey", "ScopeKey"])
 def test_a_rejection_accepts_both_names_of_its_scope(service: Service, name: str) -> None:
-    """For the rejection of an amendment, the query string may name the scope `scopeKey` or `ScopeKey`."""
+    """For the rejection of an amendment, the scope in the query string may be named `scopeKey` or `ScopeKey`."""
     path = "/oi-api/provenance/amendments/000000000001/reject"
     reply = service.caller("admin@t").post(path, params={name: "no-such-scope"}, json={"RejectedBy": "x"})
     check_problem(reply, 404, "AMENDMENT_NOT_FOUND")

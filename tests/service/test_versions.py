@@ -66,7 +66,7 @@ def test_supported_version_is_accepted(service: Service) -> None:
 
 
 def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
-    """If an ad-hoc query uses the former name `Query`, headers of the reply announce the deprecation."""
+    """If the body of an ad-hoc query uses the former name `Query`, headers of the reply announce the deprecation."""
     client = service.caller("editor@t")
     reply = client.post("/oi-api/warm-queries", json={"Query": "print x = 1"})
     assert reply.status_code == 200
@@ -76,7 +76,7 @@ def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
 
 @pytest.mark.parametrize("date_range", RANGES)
 def test_former_names_of_date_ranges_are_deprecated(service: Service, date_range: dict[str, str]) -> None:
-    """If a date range uses `from` or `to`, headers of the reply, also of an error, announce the deprecation."""
+    """If a date range uses the former names `from` or `to`, headers of the reply or error announce the deprecation."""
     body = {"format": "csv", "dateRange": date_range}
     check_deprecation(service.caller("editor@t").post("/oi-api/downloads/data-connections/unknown", json=body))
 

@@ -99,7 +99,7 @@ def test_parameters_are_values_and_not_kql(service_with_readings: Service) -> No
 
 
 def test_the_limit_truncates(service_with_readings: Service) -> None:
-    """A result is marked as truncated only if the limit has removed rows."""
+    """A result is marked as truncated only if the limit has removed rows from it."""
     assert run_query(service_with_readings, connection="lathe", limit="10").json()["truncated"] is False
     assert run_query(service_with_readings, connection="lathe", limit="9").json()["truncated"] is True
 
@@ -122,7 +122,7 @@ def test_a_time_range_is_applied_before_aggregation(service_with_readings: Servi
 
 @pytest.mark.parametrize("time_range", ["P1Y", "P1M", "-PT5M", "PT0S", "five", "", "P367D", "PT"])
 def test_invalid_time_ranges_are_listed(service: Service, time_range: str) -> None:
-    """A duration with years or months, of zero, too long, or malformed gets 400."""
+    """A time range of zero, with years or months, too long, or malformed is rejected with 400."""
     client = service.caller("editor@t")
     by_query = client.get("/oi-api/warm-queries/unknown", params={"timeRange": time_range})
     by_body = client.post("/oi-api/warm-queries", json={"query": "print 1", "timeRange": time_range})
@@ -225,7 +225,7 @@ def test_a_query_timeout_is_504(own_service: Service) -> None:
 
 
 def test_csv_and_parquet_equal_json(service_with_readings: Service) -> None:
-    """CSV and Parquet contain the same rows as JSON, and headers contain the governance members."""
+    """CSV and Parquet replies contain the same rows as JSON; their headers contain the governance members."""
     client = service_with_readings.caller("viewer@t")
     address = "/oi-api/warm-queries/newest?p.connection=lathe&limit=3&p.above=6.5"
     csv = client.get(address, headers={"Accept": "text/csv"})

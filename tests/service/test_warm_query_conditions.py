@@ -17,7 +17,10 @@ def plant(own_module_service: Service) -> Service:
 
 
 def send_conditional(service: Service, method: str, path: str, member: str, **headers: str) -> Any:
-    """Send a conditional request; keyword arguments name headers, with an underscore for each hyphen."""
+    """Send a conditional request.
+
+    Keyword arguments are headers; an underscore in a name stands for a hyphen.
+    """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     body = {**BODY, "name": f"Conditional {path}"} if method == "PUT" else None
     return service.caller(member).request(method, f"/oi-api/warm-queries/{path}", json=body, headers=named)
@@ -135,7 +138,7 @@ def test_one_of_concurrent_edits_is_stored(plant: Service) -> None:
 
 
 def test_a_retried_approval_ignores_the_new_etag(plant: Service) -> None:
-    """If an approval is retried, it gets the first reply with the same If-Match, and an error with another If-Match."""
+    """A retry of an approval gets the first reply if it has the same If-Match, and an error if it has another one."""
     created = put_query(plant, "repeated", name="Repeated")
     named = {"If_Match": created.headers["etag"], "Idempotency_Key": "approve-on-condition"}
     first = send_conditional(plant, "POST", "repeated/approve", "admin@t", **named)

@@ -22,7 +22,10 @@ def plant(own_module_service: Service) -> Service:
 
 
 def put_query(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
-    """Send the example definition by PUT and return the reply; given members replace those of the example."""
+    """Send the example definition by PUT and return the reply.
+
+    The given members replace members of the example.
+    """
     body = {name: value for name, value in {**BODY, **changes}.items() if value is not None}
     return service.caller(member).put(f"/oi-api/warm-queries/{lookup}", json=body)
 

@@ -50,7 +50,7 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 def create_webhook(admin: httpx.Client, receiver: WebhookReceiver, path: str, **members: Any) -> dict[str, Any]:
-    """Create a webhook for a path of the receiver and return it with its secret."""
+    """Create a webhook that sends to a path of the receiver, and return it with its secret."""
     body = {"url": receiver.get_url(path), "eventTypes": TYPES, **members}
     reply = admin.post(WEBHOOKS, json=body)
     assert reply.status_code == 201, reply.text
@@ -84,7 +84,7 @@ def wait_for_event(receiver: WebhookReceiver, path: str, kind: str, number: int 
 
 
 def list_audit_events(admin: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the audit events of a webhook, oldest first."""
+    """Return the audit events about a webhook, oldest first."""
     query: dict[str, str | int] = {"target": "PlatformConfig", "entityType": "Webhook", "limit": 1_000}
     newest_first: list[dict[str, Any]] = admin.get("/oi-api/provenance/events/query", params=query).json()
     return [event for event in newest_first[::-1] if event["EntityID"] == webhook["id"]]
@@ -164,7 +164,7 @@ def test_invalid_members_are_named(
 
 
 def test_rejected_urls_name_the_rule(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A URL is rejected for an internal address, another scheme or port, credentials, or the service's address."""
+    """A URL is rejected for an internal address, another scheme or port, credentials, or the service's own address."""
     port = receiver.server.server_port
     refused = (
         "http://2130706433:9000/",
@@ -194,7 +194,10 @@ def test_rejected_urls_name_the_rule(plant: Service, admin: httpx.Client, receiv
 
 
 def test_a_webhook_is_changed_and_removed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Changing a webhook requires its ETag and is audited; a PUT of the same definition changes and audits nothing."""
+    """A change of a webhook requires its ETag and is audited.
+
+    A PUT of the same definition changes nothing and is not audited.
+    """
     made = create_webhook(admin, receiver, "/changed")
     path = f"{WEBHOOKS}/{made['id']}"
     equal = {"url": made["url"], "eventTypes": ["alert.firing"], "description": "Shift\nleader"}
@@ -262,7 +265,7 @@ def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookRecei
 
 
 def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """After a rotation, messages verify with the new and the previous secret, but not with older secrets."""
+    """After a rotation, the new and the previous secret verify messages; older secrets do not."""
     made = create_webhook(admin, receiver, "/rotated")
     path = f"{WEBHOOKS}/{made['id']}/rotate-secret"
     check_problem(admin.post(path, headers={"If-Match": '"other"'}), 412, "PRECONDITION_FAILED")

@@ -61,7 +61,7 @@ def test_errors_have_the_lines_of_the_file(plant: Service, tmp_path: Path, capsy
 
 
 def test_a_key_can_be_in_a_file(plant: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API key is read from --key-file, else OI_KEY_FILE, else OI_KEY; without a key the command fails."""
+    """The API key is read from --key-file, else from OI_KEY_FILE, else from OI_KEY; without a key the command fails."""
     for name in ("OI_KEY", "OI_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     assert main(["export", "--url", plant.url]) == REFUSED

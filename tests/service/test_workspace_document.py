@@ -78,7 +78,7 @@ def list_changes(planned: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def list_events(caller: httpx.Client, action: str, target: str = "PlatformConfig") -> list[str]:
-    """Return the ids of the items in all audit events with this action."""
+    """Return the ids of the items in all audit events with this action and target."""
     query = {"target": target, "actionType": action, "limit": "1000"}
     reply = caller.get("/oi-api/provenance/events/query", params=query)
     assert reply.status_code == 200, reply.text
@@ -98,7 +98,7 @@ def test_an_exported_document_plans_no_changes(admin: httpx.Client) -> None:
 
 
 def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx.Client) -> None:
-    """A query that was created over the API is exported, and stays if a document without it is applied."""
+    """A query that was created over the API is exported, and stays if a document without this query is applied."""
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
     assert plant.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
     document = export_document(admin)
@@ -149,7 +149,10 @@ def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -
 
 
 def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Client) -> None:
-    """PUT gets 428 without the tag of a plan, and 412 with the tag of another document or of an outdated plan."""
+    """PUT requires the tag of a current plan.
+
+    It returns 428 without a tag, and 412 with the tag of another document or of an outdated plan.
+    """
     document = export_document(admin)
     document["workspace"]["description"] = "Described"
     check_problem(admin.put(DOCUMENT, json=document), 428, "PRECONDITION_REQUIRED")
@@ -166,7 +169,7 @@ def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Cli
 
 
 def test_the_tag_of_a_plan_does_not_depend_on_the_caller(plant: Service, admin: httpx.Client) -> None:
-    """The tag of a plan does not depend on the caller's token, the format of the document, or the order of items."""
+    """The tag of a plan is the same for all callers, formats of the document, and orders of its items."""
     document = export_document(admin)
     document["workspace"]["description"] = "Same for all"
     tag = plan_document(admin, document)["planTag"]
@@ -274,7 +277,7 @@ def test_a_document_cannot_change_partition_keys_or_add_evidence(admin: httpx.Cl
 
 
 def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> None:
-    """If a document omits a container, its record is removed only if the container does not exist."""
+    """If a document omits a container, the container's record is removed only if the container does not exist."""
     document = export_document(admin)
     document["dataStores"] = []
     planned = plan_document(admin, document)
@@ -310,7 +313,7 @@ def test_a_document_cannot_lock_out_its_caller(admin: httpx.Client) -> None:
 
 
 def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admin: httpx.Client) -> None:
-    """Export and plan require their own rights; applying requires a right for each part that changes."""
+    """Export and plan require rights of their own; applying a document requires a right for each part that changes."""
     document = export_document(admin)
     check_problem(plant.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING")
     reader = plant.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")

@@ -1,8 +1,8 @@
 """Command ``make simulate``: runs many simulated worlds on all cores, or repeats the world of one seed.
 
-``SEED=n`` replays the world of a seed and prints its trace. ``MINUTES`` limits the exploration (default 10); ``WORLDS``
+``SEED=n`` replays the world of a seed and prints its trace. ``MINUTES`` limits the duration (default 10); ``WORLDS``
 limits the number of worlds. ``COMPONENTS`` names the components of every world, separated by commas; by default, each
-seed chooses its own. ``AIMS`` names the crash points at which a replayed world aims, separated by semicolons.
+seed chooses its own. ``AIMS`` names the crash points at which a replayed world must crash, separated by semicolons.
 ``MUTANTS=1`` checks that each mutant in ``tests/simulation/mutants`` is found.
 
 The exit code is 0 if no invariant was violated.

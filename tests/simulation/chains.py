@@ -13,7 +13,7 @@ _TIMES: Final = ("Timestamp", "AmendedAt", "ApprovedAt", "RejectedAt")
 
 
 def read_chains(world: World, folder: Path) -> list[dict[str, Any]]:
-    """Read and verify all audit chains without the code of the service; return their records in order.
+    """Read and verify all stored audit chains without the code of the service; return their records in order.
 
     Raises:
         ViolationError: a chain is damaged.
@@ -48,7 +48,7 @@ def read_chains(world: World, folder: Path) -> list[dict[str, Any]]:
 
 
 def read_hashes(folder: Path, target: str, scope: str) -> list[bytes]:
-    """Read the hashes of a chain's records in order."""
+    """Return the hashes of a chain's records, in the order of the chain."""
     sql = (
         "SELECT records.hash FROM records JOIN chains USING (chain) "
         "WHERE target = ? AND scope = ? ORDER BY records.sequence"

@@ -52,7 +52,7 @@ async def send_until_final(
 async def send_until_done(
     world: World, member: str, method: str, path: str, body: Any = None, *, key: str = ""
 ) -> ApiReply:
-    """After the end of all faults, send a request repeatedly until a reply is final."""
+    """Send a request repeatedly until a reply is final; call this only after all faults have ended."""
     reply = await send_until_final(world, member, method, path, body, key=key, attempts=_FOREVER)
     world.require(reply is not None, f"{method} {path} gets no final reply after the last fault")
     assert reply is not None

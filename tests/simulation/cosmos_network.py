@@ -1,7 +1,8 @@
 """Simulated network between the azure-cosmos SDK and a Cosmos DB account in the same process.
 
-The SDK keeps its own transport, which maps errors of aiohttp to its own; only the session of aiohttp is replaced. Time
-passes only on the clock of the caller: the running event loop, and the function that delivers messages later.
+The SDK uses its own transport, which converts errors of aiohttp to errors of the SDK; only the session of aiohttp is
+replaced. Time passes only on the clock of the caller: the running event loop, and the function that delivers messages
+later.
 """
 
 import asyncio

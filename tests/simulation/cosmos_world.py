@@ -93,7 +93,7 @@ def uses_cosmos(seed: int) -> bool:
 
 
 def replace_modules(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a component's modules, with the Cosmos DB adapters instead of the embedded adapters."""
+    """Return the names of a component's modules; the Cosmos DB adapters replace the embedded adapters."""
     replaced: list[str] = []
     for module in modules:
         name = module.removeprefix(_EMBEDDED).removesuffix(".py")
@@ -172,7 +172,7 @@ class WorldAccount:
         forget_clients()
 
     def export(self, folder: Path) -> None:
-        """Copy the account's data into files of the embedded stores, which the checks of the invariants read."""
+        """Copy the account's data into files of the embedded stores, so that the checks of invariants can read them."""
         export_chains(self._network.service, folder / "provenance.sqlite")
 
 

@@ -79,7 +79,7 @@ def test_printed_errors_do_not_control_the_terminal(
 
 
 def test_characters_that_the_output_cannot_encode_are_escaped(tmp_path: Path) -> None:
-    """A character that standard output cannot encode is escaped; JSON output stays valid."""
+    """If standard output cannot encode a character, the character is escaped; JSON output stays valid."""
     program = (
         "import sys; from oi.cli import main; from oi.cli.output import print_json, print_rows;"
         "main.execute = lambda _: print_json({'a': '\\u4e2d'}) or print_rows([{'a': '\\u4e2d'}], ['a']) or 0;"

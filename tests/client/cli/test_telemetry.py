@@ -63,7 +63,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def write_lines(path: Path, *values: Any) -> None:
-    """Write one line for each value, with a message that contains it."""
+    """Write one line for each value; each line is a message that contains the value."""
     path.write_text("".join(f'{{"value": {json.dumps(value)}}}\n' for value in values))
 
 
@@ -97,7 +97,7 @@ def test_invalid_input_is_named(
 
 
 def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An error names the line of the file instead of the request, and says what was stored before."""
+    """An error names the line of the file instead of that of the request, and says how much was stored before."""
     fake.fault = "wrong"
     write_lines(path, *range(5_500), "wrong")
     path.write_text("\n" + path.read_text())

@@ -39,7 +39,7 @@ def address() -> Iterator[str]:
 def test_the_exit_code_names_the_kind_of_failure(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The exit code is 1 for a rejected request, 2 for a missing login, and 3 for an unreachable service."""
+    """The exit code is 1 for a rejected request, 2 for a missing login, and 3 if the service cannot be reached."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("OI_TOKEN", "jwt")
     for name in ("OI_URL", "OI_KEY"):

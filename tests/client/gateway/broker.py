@@ -1,4 +1,4 @@
-"""Mosquitto, an MQTT broker, as a separate process for tests."""
+"""Mosquitto, an MQTT broker, which tests run as a separate process."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ class Broker:
 
     Args:
         folder: folder of the configuration and of the stored sessions.
-        lines: further lines of the configuration of the listener.
+        lines: additional configuration lines for the listener.
     """
 
     def __init__(self, folder: Path, *lines: str) -> None:
@@ -58,7 +58,7 @@ class Broker:
         raise AssertionError((self._folder / "log").read_text(encoding="utf-8"))
 
     def stop(self) -> None:
-        """Stop the broker with a signal to end, as a service manager does."""
+        """Stop the broker with SIGTERM, as a service manager does."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(_STOP_SECONDS)

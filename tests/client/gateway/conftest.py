@@ -1,4 +1,4 @@
-"""Broker that the tests of the gateway share."""
+"""Fixture: MQTT broker that the tests of the gateway share."""
 
 from collections.abc import Iterator
 

@@ -27,7 +27,7 @@ class FakeService:
         self._changed = asyncio.Condition()
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Store messages, or raise the error that the test has set."""
+        """Store the messages, or raise the error that the test has set."""
         self.requests += 1
         if self.error is not None:
             raise self.error
@@ -49,7 +49,7 @@ class FakeService:
         return self.read(lookup)
 
 
-class Taker:
+class DroppingReceiver:
     """Fake receiver of messages, which drops them."""
 
     is_full = False
@@ -65,7 +65,7 @@ class Taker:
         self.taken.append(delivery)
 
 
-class Marks:
+class EmptyMarkStore:
     """Fake store of delivery marks (received packet ids) that is always empty."""
 
     async def read(self) -> list[bytes]:
@@ -73,11 +73,11 @@ class Marks:
         return []
 
     async def clear(self) -> None:
-        """Do nothing, because this fake store has no marks."""
+        """Do nothing, because this fake store never has marks."""
 
 
 def build_settings(folder: Path, port: int, name: str, **source: Any) -> GatewaySettings:
-    """Return a gateway configuration with this client id and with topics below this name."""
+    """Return a gateway configuration with this client id and with topics whose first level is this name."""
     return parse_settings(Section(describe_settings(folder, port, name, **source)))
 
 
@@ -94,7 +94,7 @@ def describe_settings(folder: Path, port: int, name: str, **source: Any) -> dict
 
 @asynccontextmanager
 async def open_gateway(settings: GatewaySettings, service: FakeService) -> AsyncIterator[Metrics]:
-    """Run a gateway; yield its metrics as soon as it is connected."""
+    """Run a gateway for the duration of the block; yield its metrics as soon as it is connected."""
     metrics = Metrics()
     task = asyncio.create_task(run_gateway(settings, metrics=metrics, upstream=service))
     try:
@@ -107,7 +107,7 @@ async def open_gateway(settings: GatewaySettings, service: FakeService) -> Async
 
 
 async def wait_for_count(metrics: Metrics, name: str, count: int, task: "asyncio.Task[None] | None" = None) -> None:
-    """Wait until a metric has this value; fail if the gateway ends first."""
+    """Wait until a metric has this value; fail if the task of the gateway ends first."""
     async with asyncio.timeout(WAIT_SECONDS):
         while sum_counts(metrics, name) < count:
             await asyncio.sleep(0.01)
@@ -127,5 +127,5 @@ def encode_message(**message: Any) -> bytes:
 
 
 def remove_metadata(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored message without the metadata that the gateway added."""
+    """Return a stored message without the metadata members that the gateway added."""
     return {name: value for name, value in message.items() if name not in {"messageId", "timestamp", "deviceId"}}

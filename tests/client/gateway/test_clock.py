@@ -1,4 +1,4 @@
-"""Tests of the timestamps that the gateway adds when the clock of its machine jumps."""
+"""Tests of the timestamps that the gateway adds when the clock of its machine is changed."""
 
 from email.utils import formatdate
 
@@ -8,8 +8,8 @@ from oi.gateway.clock import ReceiveClock
 START = 1_767_600_000.0
 
 
-class Hands:
-    """Clocks of a machine (wall clock and monotonic clock) that a test sets."""
+class MachineClocks:
+    """Wall clock and monotonic clock of a machine, which a test sets."""
 
     def __init__(self) -> None:
         self.wall = START
@@ -23,30 +23,30 @@ class Hands:
 
 @pytest.mark.parametrize("jump", [-86_400.0, 3_600.0])
 def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
-    """If the machine's clock jumps, the gateway uses the service's time, so that timestamps stay in order."""
-    hands = Hands()
-    clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
+    """If the machine's clock is changed, the gateway uses the time of the service, so that timestamps stay in order."""
+    clocks = MachineClocks()
+    clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
     clock.observe(formatdate(START, usegmt=True))
-    hands.wall += jump
-    hands.advance(10)
+    clocks.wall += jump
+    clocks.advance(10)
     assert clock.now() == START + 10
     assert clock.get_clock_lead_seconds() == jump
 
 
 def test_a_small_difference_is_not_corrected() -> None:
     """A small difference from the service's time is ignored, because the header Date is less precise."""
-    hands = Hands()
-    clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
+    clocks = MachineClocks()
+    clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
     clock.observe(formatdate(START - 30, usegmt=True))
-    hands.advance(0.25)
+    clocks.advance(0.25)
     assert clock.now() == START + 0.25
 
 
 @pytest.mark.parametrize("date", ["", "yesterday"])
 def test_without_the_service_the_clock_of_the_machine_is_used(date: str) -> None:
     """If the header Date of a reply is invalid, the gateway uses the machine's clock."""
-    hands = Hands()
-    clock = ReceiveClock(lambda: hands.wall, lambda: hands.monotonic)
+    clocks = MachineClocks()
+    clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
     clock.observe(date)
-    hands.wall += 3_600
+    clocks.wall += 3_600
     assert (clock.now(), clock.get_clock_lead_seconds()) == (START + 3_600, 0.0)

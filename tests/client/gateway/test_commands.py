@@ -22,8 +22,11 @@ TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
 
 
 @pytest.fixture
-def identity(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the reply of the fake service about the key; the entry ``status`` makes it an error."""
+def key_reply(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the fake service's reply about the API key.
+
+    If a test adds the entry ``status``, the reply is an error with this status.
+    """
     known: dict[str, Any] = {"accessRights": ["Workspace.Telemetry.Write"], "connections": ["press"]}
 
     def reply_to_request(request: httpx.Request) -> httpx.Response:
@@ -49,9 +52,9 @@ def write_configuration(folder: Path, port: int, name: str, **source: Any) -> st
 
 
 def test_check_without_messages_names_the_filters(
-    tmp_path: Path, shared_broker: Broker, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shared_broker: Broker, key_reply: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If no message arrives, `check` prints the topic filters and succeeds with a valid key and broker."""
+    """If no message arrives, `check` prints the topic filters and succeeds if key and broker are valid."""
     path = write_configuration(tmp_path, shared_broker.port, "shown")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == 0
     output = capsys.readouterr().out
@@ -60,13 +63,13 @@ def test_check_without_messages_names_the_filters(
 
 
 def test_check_names_connections_of_other_keys(
-    tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, key_reply: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`check` fails if a route or message leads to a connection that the key is not bound to."""
-    identity["connections"] = ["lathe"]
+    """`check` fails if a route or message leads to a connection to which the key is not bound."""
+    key_reply["connections"] = ["lathe"]
     settings = describe_settings(tmp_path, 1883, "x")
     shown: list[str] = []
-    display = _MessagePrinter(parse_settings(Section(settings)), identity, 1, shown.append)
+    display = _MessagePrinter(parse_settings(Section(settings)), key_reply, 1, shown.append)
     display.put(Delivery("x/press/d-1", encode_message(value=1)))
     assert "rejected: The key is not bound to the connection press." in shown[0]
     settings["routes"] = [{"topic": "a/{device}", "connection": "press", "device": "{device}"}]
@@ -101,7 +104,7 @@ def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
 
 
 def test_check_shows_converted_messages(tmp_path: Path) -> None:
-    """`check` shows each message, or why it cannot be sent, and ends after the given number."""
+    """`check` shows each converted message, or why it cannot be sent, and ends after the given number of messages."""
     shown: list[str] = []
     settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
     display = _MessagePrinter(settings, {}, 3, shown.append)
@@ -132,14 +135,14 @@ def test_check_shows_converted_messages(tmp_path: Path) -> None:
 def test_check_explains_the_key(
     tmp_path: Path,
     shared_broker: Broker,
-    identity: dict[str, Any],
+    key_reply: dict[str, Any],
     capsys: pytest.CaptureFixture[str],
     known: dict[str, Any],
     code: int,
     text: str,
 ) -> None:
     """`check` fails if the key cannot send telemetry, and lists rights that the key does not need."""
-    identity.update(known)
+    key_reply.update(known)
     path = write_configuration(tmp_path, shared_broker.port, "key")
     assert execute(["gateway", "check", path, "--seconds", "1"]) == code
     printed = capsys.readouterr()
@@ -147,7 +150,7 @@ def test_check_explains_the_key(
 
 
 def test_check_explains_an_unreachable_broker(
-    tmp_path: Path, identity: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, key_reply: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If the broker is unreachable, the error of `check` names the broker's address."""
     assert execute(["gateway", "check", write_configuration(tmp_path, 1, "none")]) == 1
@@ -158,7 +161,7 @@ def test_check_explains_an_unreachable_broker(
 def test_a_mistake_in_the_configuration_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    """The error about an invalid configuration names the file and the member."""
+    """The error about an invalid configuration names the file and the invalid member."""
     (tmp_path / "gateway.yaml").write_text("service: {}")
     assert execute(["gateway", verb, str(tmp_path / "gateway.yaml")]) == 2
     assert "`service.url` is missing." in capsys.readouterr().err
@@ -166,7 +169,7 @@ def test_a_mistake_in_the_configuration_is_wrong_usage(
 
 @pytest.mark.parametrize("verb", ["run", "check"])
 def test_a_mistake_in_the_source_is_wrong_usage(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], identity: dict[str, Any], verb: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key_reply: dict[str, Any], verb: str
 ) -> None:
     """An invalid source in the configuration is rejected before the gateway connects."""
     assert execute(["gateway", verb, write_configuration(tmp_path, 1883, "x", qos=3)]) == 2
@@ -174,7 +177,10 @@ def test_a_mistake_in_the_source_is_wrong_usage(
 
 
 def test_run_refuses_a_spool_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If a gateway already uses a spool file, a second gateway with this file ends with an error."""
+    """If a gateway already uses a spool file, a second gateway with this file ends with an error.
+
+    The spool is the file of waiting messages.
+    """
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**20, STOP))
     assert execute(["gateway", "run", write_configuration(tmp_path, 1, "x")]) == 1
     assert "in use by another gateway" in capsys.readouterr().err
@@ -208,7 +214,7 @@ def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_rejected_messages_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Control characters in a rejected message are escaped; in JSON output they are escaped as JSON."""
+    """Control characters in a rejected message are escaped as text; in JSON output they are escaped as JSON."""
     path = write_configuration(tmp_path, 1, "x")
     spool = GatewaySpool(SpoolSettings(tmp_path / "x.db", 2**30, STOP))
     spool.append({}, [Rejected("a\x1b]0;", None, "not_json", "No.", "\x1b[2J\u009b\n\u202e".encode())], b"")

@@ -39,7 +39,7 @@ def test_every_metric_is_described() -> None:
 
 
 def test_the_unit_runs_the_command_of_the_guide() -> None:
-    """The systemd unit runs the program, with the configuration file, that the guide installs."""
+    """The systemd unit runs the program and uses the configuration file that the guide installs."""
     unit = (ROOT / "client" / "systemd" / "oi-gateway.service").read_text(encoding="utf-8")
     [command] = re.findall(r"^ExecStart=(\S+) gateway run (\S+)$", unit, re.MULTILINE)
     assert all(part in PAGE for part in command)

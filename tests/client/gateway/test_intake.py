@@ -24,7 +24,7 @@ from tests.client.gateway.running import WAIT_SECONDS
 
 
 class Bench:
-    """Gateway intake with a spool (file of waiting messages), and the numbers of acknowledged messages."""
+    """Gateway intake with a spool (file of waiting messages); it records the numbers of the acknowledged messages."""
 
     def __init__(self, folder: Path) -> None:
         self.spool = GatewaySpool(SpoolSettings(folder / "spool.db", 2**30, STOP))
@@ -88,7 +88,7 @@ async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypa
 async def test_nothing_is_acknowledged_while_the_disk_is_full(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    """While the disk is full, no message is acknowledged; later each message is stored once and in order."""
+    """While the disk is full, no message is acknowledged; after that, each message is stored once and in order."""
     monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
     caplog.set_level(logging.INFO)
     append, failures = bench.spool.append, [error] * 3
@@ -113,7 +113,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full(
 
 
 async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
-    """While many messages are not on disk yet, the source must wait, which limits the use of memory."""
+    """While many messages are not yet on disk, the source must wait, so that the memory that they use is limited."""
     for number in range(MAX_PENDING):
         assert not bench.intake.is_full
         bench.put(number)
@@ -141,7 +141,7 @@ async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pyte
 
 
 async def test_ids_are_new_after_each_start(tmp_path: Path) -> None:
-    """Each start of the gateway creates new message ids, even if the spool is an older copy."""
+    """Each start of the gateway creates new message ids, even if its spool is an older copy."""
     ids = set()
     for _ in range(2):
         bench = Bench(tmp_path)

@@ -15,7 +15,7 @@ PLAIN = Target("press", None, Fields())
 
 
 def convert_message(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
-    """Convert a message and return the parsed line."""
+    """Convert a received message and return the parsed telemetry line."""
     line = build_line(payload, target, AT, lambda: "id-1")
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
@@ -138,7 +138,7 @@ def test_pointers_lead_through_arrays() -> None:
 
 @pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
 def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
-    """If a payload member has the name of a metadata member, the message is rejected."""
+    """If the route reads metadata elsewhere, a payload member with the name of a metadata member is rejected."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(RejectedError, match=f"has a member {name}, but the route reads it at /h/") as raised:
         convert_message(json.dumps({"h": {}, name: "payload"}).encode(), target)

@@ -16,9 +16,9 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.client.gateway.broker import Broker
 from tests.client.gateway.running import (
+    DroppingReceiver,
+    EmptyMarkStore,
     FakeService,
-    Marks,
-    Taker,
     build_settings,
     encode_message,
     open_gateway,
@@ -43,7 +43,10 @@ async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_pa
 
 
 async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp_path: Path) -> None:
-    """During an outage messages wait on disk, also over a restart; afterwards they are sent in order."""
+    """During an outage, messages wait on disk, even through a restart of the gateway.
+
+    Afterwards they are sent in order.
+    """
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "outage")
     service.error = UnreachableError("down")
     for first in (0, 100):
@@ -156,7 +159,7 @@ async def test_two_gateways_with_one_client_id_are_reported(
 async def test_a_broker_that_names_the_reason_is_understood(shared_broker: Broker, tmp_path: Path) -> None:
     """The MQTT reason code 0x8E is reported as a client id that another client uses."""
     settings = build_settings(tmp_path, shared_broker.port, "reason")
-    context = SourceContext([], Taker(), Marks(), Metrics())
+    context = SourceContext([], DroppingReceiver(), EmptyMarkStore(), Metrics())
     connection = MqttConnection(parse_mqtt_settings(settings.source), context)
     await connection.open()
     packet = SimpleNamespace(_in_packet={"packet": bytes([0x8E, 0])})

@@ -4,7 +4,7 @@ from oi.gateway.sources.mqtt_marks import Redeliveries, build_mark
 
 
 def test_a_stored_delivery_is_recognised_once() -> None:
-    """A repeated delivery with the same packet id, topic and payload is recognised once."""
+    """A repeated delivery with the same packet id, topic and payload is recognised, but only once."""
     mark = build_mark(7, "a/b", b"{}")
     known = Redeliveries([build_mark(6, "a/b", b"{}") + mark], 10)
     assert not known.remove_if_known(build_mark(7, "a/c", b"{}"))
@@ -14,7 +14,7 @@ def test_a_stored_delivery_is_recognised_once() -> None:
 
 
 def test_old_deliveries_are_not_recognised() -> None:
-    """An old delivery is not recognised, because its packet id may have been used for another message since."""
+    """A delivery from long ago is not recognised, because its packet id may belong to another message by now."""
     marks = [build_mark(number, "a", b"{}") for number in range(1, 6)]
     known = Redeliveries(marks, 2)
     assert [known.remove_if_known(each) for each in marks] == [False, False, False, True, True]

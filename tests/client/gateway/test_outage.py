@@ -25,7 +25,7 @@ HOUR = 3_600_000
 """Messages of one hour at 1,000 a second."""
 
 
-class Ledger:
+class OrderCheckingService:
     """Fake service that checks the order of each device's messages and stores only each device's last number."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Ledger:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Iterator[SpoolThread]:
-    """Yield a new spool (file of waiting messages)."""
+    """Yield an empty spool (file of waiting messages)."""
     thread = SpoolThread(GatewaySpool(SpoolSettings(tmp_path / "spool.db", 2**40, STOP)))
     yield thread
     thread.close()
@@ -63,7 +63,7 @@ async def test_an_hour_without_the_service_loses_nothing(
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(module, "_FIRST_PAUSE_SECONDS", 0.01)
     route = {"topic": "p/{device}", "connection": "press", "device": "{device}"}
-    metrics, ledger = Metrics(), Ledger()
+    metrics, ledger = Metrics(), OrderCheckingService()
     intake = Intake(Routes([parse_route(Section(route))]), spool, ReceiveClock(), metrics)
     sender = Sender(ledger, spool, metrics)
     intake.call_when_stored(sender.wake)

@@ -33,7 +33,7 @@ class Upstream:
         self.active = self.most_active = 0
 
     async def send(self, lookup: str, lines: bytes) -> None:
-        """Store values, or raise the error that the test has set."""
+        """Store the values of the messages, or raise the error that the test has set."""
         values = [json.loads(line) for line in lines.splitlines()]
         self.requests.append((lookup, values))
         self.active += 1
@@ -47,7 +47,7 @@ class Upstream:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Any:
-    """Yield a new spool (file of waiting messages)."""
+    """Yield an empty spool (file of waiting messages)."""
     thread = SpoolThread(GatewaySpool(SpoolSettings(tmp_path / "spool.db", 2**30, STOP)))
     yield thread
     thread.close()
@@ -62,7 +62,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def run_sender(spool: SpoolThread, upstream: Upstream) -> AsyncIterator[Metrics]:
-    """Context manager: run a sender over the spool for the duration of the block."""
+    """Context manager: run a sender of the spool's messages for the duration of the block."""
     metrics = Metrics()
     task = asyncio.create_task(Sender(upstream, spool, metrics).run())
     try:
@@ -85,7 +85,7 @@ def build_error(status: int, code: str, detail: str = "Why.", *fields: str) -> E
 
 
 async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolThread) -> None:
-    """At most four requests run at once, and only one for each connection."""
+    """At most four requests run at once, and at most one of them for each connection."""
     upstream = Upstream(lambda *_: None)
     for number in range(12):
         store_messages(spool, f"c{number % 6}", number, number + 100)
@@ -115,10 +115,10 @@ async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolT
         (build_error(500, "INTERNAL"), "refuses messages of the connection press"),
     ],
 )
-async def test_an_error_keeps_the_spool(
+async def test_an_error_leaves_messages_in_the_spool(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, error: Exception, text: str
 ) -> None:
-    """An error is logged once; the messages stay in the spool until the service accepts them."""
+    """An error of the service is logged once, and the messages stay in the spool until the service accepts them."""
     caplog.set_level(logging.INFO)
     upstream = Upstream(lambda *_: error if len(upstream.requests) < 4 else None)
     store_messages(spool, "press", 1, 2)
@@ -148,7 +148,10 @@ async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: Spoo
     ],
 )
 async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, error: Exception) -> None:
-    """If an error names a message, it is stored separately with the reason; the rest of the batch is sent."""
+    """If an error names one message, this message is stored separately with the reason.
+
+    The rest of the batch is sent.
+    """
     upstream = Upstream(lambda _, values: error if 2 in values else None)
     store_messages(spool, "press", 1, 2, 3)
     store_messages(spool, "press", 4)
@@ -174,8 +177,8 @@ async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThr
     assert len(upstream.requests) == 2
 
 
-async def test_an_unknown_line_number_sets_no_message_aside(spool: SpoolThread) -> None:
-    """If an error names a line that does not exist, the whole batch stays in the spool."""
+async def test_an_unknown_line_number_leaves_the_batch_in_the_spool(spool: SpoolThread) -> None:
+    """If an error names a line that the batch does not have, the whole batch stays in the spool."""
     upstream = Upstream(
         lambda *_: build_error(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
     )
@@ -188,7 +191,7 @@ async def test_an_unknown_line_number_sets_no_message_aside(spool: SpoolThread) 
 async def test_a_programming_error_keeps_the_gateway_running(
     spool: SpoolThread, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After an unexpected exception for one connection, the gateway runs on and sends its messages later."""
+    """After an unexpected exception for one connection, the gateway continues to run and sends the messages later."""
     monkeypatch.setattr(module, "_LONGEST_PAUSE_SECONDS", 0.001)
     upstream = Upstream(lambda *_: RuntimeError("odd") if len(upstream.requests) < 2 else None)
     store_messages(spool, "press", 1)

@@ -10,7 +10,7 @@ from oi.gateway.sections import Section, SettingsError
 from oi.gateway.settings import ServiceSettings, load_settings, parse_settings
 from oi.gateway.sources import SourceContext, create_source
 
-from tests.client.gateway.running import Marks, Taker, describe_settings
+from tests.client.gateway.running import DroppingReceiver, EmptyMarkStore, describe_settings
 
 
 def build_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -29,7 +29,9 @@ def build_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 def parse_with_source(members: dict[str, Any]) -> None:
     """Parse a configuration that has a source."""
     settings = parse_settings(Section(members))
-    create_source(settings.source_kind, settings.source, SourceContext([], Taker(), Marks(), Metrics()))
+    create_source(
+        settings.source_kind, settings.source, SourceContext([], DroppingReceiver(), EmptyMarkStore(), Metrics())
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    """The gateway reads its configuration from a file; missing members have the documented defaults."""
+    """The gateway reads its configuration from a file; members that the file omits have the documented defaults."""
     path = tmp_path / "gateway.yaml"
     path.write_text(
         "service: {url: 'https://plant.example/', keyFile: key}\n"
@@ -124,7 +126,10 @@ def test_a_file_that_is_not_a_configuration_is_rejected(tmp_path: Path, text: st
 
 
 def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API key is read from the file, or else from the environment variable; without both, an error is raised."""
+    """The API key is read from the key file or, without a file, from the environment variable.
+
+    Without both it is an error.
+    """
     (tmp_path / "key").write_text("oik_1\n")
     monkeypatch.setenv("OI_KEY", "oik_2")
     assert ServiceSettings("https://x", tmp_path / "key").read_key() == "oik_1"

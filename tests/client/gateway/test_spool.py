@@ -21,7 +21,7 @@ def read_batch(spool: GatewaySpool, lookup: str) -> Batch:
 
 
 def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> None:
-    """After a restart, the messages that were not removed are read in order for each connection."""
+    """After a restart, messages that were not removed are read in the order of each connection."""
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"m1")
     spool.append({"a": [b"4\n"]}, [], b"m2")
@@ -39,7 +39,7 @@ def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> Non
 
 
 def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
-    """A batch has at most 5,000 messages, however many are waiting."""
+    """A batch for one request has at most 5,000 messages, however many messages wait."""
     spool = open_spool(tmp_path)
     for _ in range(3):
         spool.append({"a": [b"{}\n"] * 4_000}, [], b"")
@@ -54,7 +54,7 @@ def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    """A second process cannot open the spool, because two senders would mix the order of messages."""
+    """A second process cannot open the spool, because two senders would send messages in the wrong order."""
     spool = open_spool(tmp_path)
     with pytest.raises(SpoolInUseError, match="in use by another gateway"):
         open_spool(tmp_path)
@@ -71,7 +71,7 @@ def test_a_file_that_is_not_a_spool_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
-    """With the policy `stop`, a commit stores all its messages or, if they do not fit, none."""
+    """With the policy `stop`, a commit to a full spool stores all of its messages or none."""
     spool = open_spool(tmp_path)
     line = b"x" * 600_000
     spool.append({"a": [line]}, [], b"")
@@ -85,7 +85,7 @@ def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
 
 
 def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
-    """With the policy `dropOldest`, the oldest messages are deleted and counted if the spool is full."""
+    """With the policy `dropOldest`, the oldest messages of a full spool are deleted and counted."""
     spool = open_spool(tmp_path, when_full=DROP_OLDEST)
     line = b"x" * 400_000
     assert [spool.append({name: [line]}, [], b"") for name in "abcd"] == [0, 0, 1, 1]
@@ -134,7 +134,7 @@ def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
 
 
 def test_the_file_shrinks_after_an_outage(tmp_path: Path) -> None:
-    """After an outage, when the messages are sent, the file becomes smaller again."""
+    """When the messages of an outage have been sent, the spool file becomes smaller again."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     for _ in range(30):
         spool.append({"a": [b"x" * 2**20]}, [], b"")

@@ -18,15 +18,15 @@ from oi.gateway.sources.mqtt_settings import parse_mqtt_settings
 
 from tests.client.gateway.broker import MOSQUITTO, NO_MOSQUITTO, Broker
 from tests.client.gateway.certificates import Authority
-from tests.client.gateway.running import FakeService, Marks, Taker, build_settings, open_gateway
+from tests.client.gateway.running import DroppingReceiver, EmptyMarkStore, FakeService, build_settings, open_gateway
 
 # paho-mqtt leaves a socket whose handshake failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 
 
 @dataclass
-class Secured:
-    """Brokers that require a client certificate, and the certificates of the tests."""
+class SecuredBrokers:
+    """MQTT brokers that require a client certificate, and the certificates for the tests."""
 
     authority: Authority
     good: Broker
@@ -35,8 +35,8 @@ class Secured:
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Yield a broker with a valid certificate and a broker with an expired certificate."""
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers]:
+    """Yield two brokers, one with a valid and one with an expired certificate."""
     if MOSQUITTO is None:
         pytest.skip(NO_MOSQUITTO)
     folder = tmp_path_factory.mktemp("tls")
@@ -50,7 +50,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         brokers.append(Broker(folder / name, *lines).start())
     certificate, key = authority.issue("client", 1)
     files = {"caFile": str(authority.file), "certificateFile": str(certificate), "keyFile": str(key)}
-    yield Secured(authority, brokers[0], brokers[1], files)
+    yield SecuredBrokers(authority, brokers[0], brokers[1], files)
     for each in brokers:
         each.stop()
 
@@ -58,7 +58,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 async def find_connection_error(folder: Path, broker: Broker, tls: dict[str, Any]) -> str:
     """Try to connect to the broker and return the error message."""
     settings = build_settings(folder, broker.port, "fails", tls=tls)
-    context = SourceContext(["a"], Taker(), Marks(), Metrics(), is_check=True)
+    context = SourceContext(["a"], DroppingReceiver(), EmptyMarkStore(), Metrics(), is_check=True)
     with pytest.raises((BrokerError, SettingsError, ApiError)) as raised:
         await asyncio.wait_for(MqttSource(parse_mqtt_settings(settings.source, is_check=True), context).run(), 30)
     text = str(raised.value)
@@ -67,28 +67,28 @@ async def find_connection_error(folder: Path, broker: Broker, tls: dict[str, Any
     return text
 
 
-async def test_a_client_certificate_signs_in(secured: Secured, tmp_path: Path) -> None:
+async def test_a_client_certificate_signs_in(secured: SecuredBrokers, tmp_path: Path) -> None:
     """The gateway connects with a client certificate; a metric contains the expiry of this certificate."""
     settings = build_settings(tmp_path, secured.good.port, "tls", tls=secured.client)
     async with open_gateway(settings, FakeService()) as metrics:
         assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.format_text()
 
 
-async def test_an_expired_certificate_of_the_broker_is_named(secured: Secured, tmp_path: Path) -> None:
+async def test_an_expired_certificate_of_the_broker_is_named(secured: SecuredBrokers, tmp_path: Path) -> None:
     """If the broker's certificate has expired, the error says so."""
     text = await find_connection_error(tmp_path, secured.expired, secured.client)
     assert "The certificate of the broker" in text
     assert "certificate has expired" in text
 
 
-async def test_a_certificate_of_another_authority_is_refused(secured: Secured, tmp_path: Path) -> None:
+async def test_a_certificate_of_another_authority_is_refused(secured: SecuredBrokers, tmp_path: Path) -> None:
     """A broker is rejected if an unknown authority has issued its certificate."""
     text = await find_connection_error(tmp_path, secured.good, {})
     assert "The certificate of the broker" in text
     assert "expired" not in text
 
 
-async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path: Path) -> None:
+async def test_an_expired_client_certificate_is_named(secured: SecuredBrokers, tmp_path: Path) -> None:
     """An expired client certificate is reported before connecting, because the broker would give no reason."""
     certificate, key = secured.authority.issue("old", -2)
     text = await find_connection_error(
@@ -97,14 +97,14 @@ async def test_an_expired_client_certificate_is_named(secured: Secured, tmp_path
     assert f"The client certificate {certificate} expired on" in text
 
 
-async def test_a_missing_client_certificate_is_explained(secured: Secured, tmp_path: Path) -> None:
+async def test_a_missing_client_certificate_is_explained(secured: SecuredBrokers, tmp_path: Path) -> None:
     """If the broker closes the connection without a reason, the error suggests that a client certificate is missing."""
     text = await find_connection_error(tmp_path, secured.good, {"caFile": secured.client["caFile"]})
     assert "Check the client certificate" in text or "was lost" in text
 
 
 @pytest.mark.parametrize("name", ["caFile", "certificateFile"])
-async def test_a_file_that_cannot_be_read_is_named(secured: Secured, tmp_path: Path, name: str) -> None:
+async def test_a_file_that_cannot_be_read_is_named(secured: SecuredBrokers, tmp_path: Path, name: str) -> None:
     """The error about an unreadable certificate file names the file."""
     text = await find_connection_error(tmp_path, secured.good, {**secured.client, name: str(tmp_path / "missing.pem")})
     assert "cannot be read" in text

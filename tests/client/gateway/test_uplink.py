@@ -1,4 +1,4 @@
-"""Tests of the gateway's requests: key, compression, and the time of the service."""
+"""Tests of the gateway's requests: API key, compression, and the time that the service states."""
 
 import asyncio
 import gzip
@@ -15,8 +15,8 @@ from oi.gateway.uplink import Uplink
 TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
 
 
-class Wire:
-    """Fake service that accepts exactly one API key."""
+class FakeService:
+    """Fake service that accepts only one API key."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -33,9 +33,9 @@ class Wire:
 
 
 @pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+def fake_service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     """Return the fake service, to which all requests of the gateway go."""
-    made, client = Wire("good"), httpx.AsyncClient
+    made, client = FakeService("good"), httpx.AsyncClient
 
     def connect(**options: Any) -> httpx.AsyncClient:
         return client(transport=httpx.MockTransport(made.reply), **options)
@@ -44,8 +44,11 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     return made
 
 
-async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path: Path) -> None:
-    """Large batches are compressed and small ones are not; each reply sets the time that the gateway uses."""
+async def test_batches_are_compressed_and_the_time_is_noted(fake_service: FakeService, tmp_path: Path) -> None:
+    """Large batches are compressed and small ones are not.
+
+    Each reply sets the time that the gateway uses as the service's time.
+    """
     (tmp_path / "key").write_text("good")
     clock = ReceiveClock(lambda: 0.0, lambda: 0.0)
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), clock)
@@ -53,7 +56,7 @@ async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path
     await uplink.send("press", b"{}\n")
     await uplink.send("a/b", large)
     await uplink.close()
-    small, compressed = wire.requests
+    small, compressed = fake_service.requests
     assert (small.content, "Content-Encoding" in small.headers) == (b"{}\n", False)
     assert (gzip.decompress(compressed.content), compressed.headers["Content-Encoding"]) == (large, "gzip")
     assert compressed.url.raw_path == b"/oi-api/telemetry/a%2Fb"
@@ -61,8 +64,8 @@ async def test_batches_are_compressed_and_the_time_is_noted(wire: Wire, tmp_path
     assert clock.now() == 1_767_600_000.0
 
 
-async def test_a_rejected_key_is_read_again(wire: Wire, tmp_path: Path) -> None:
-    """After a rejection, the gateway reads the key file again, so that a new key needs no restart."""
+async def test_a_rejected_key_is_read_again(fake_service: FakeService, tmp_path: Path) -> None:
+    """If the service rejects the key, the gateway reads the key file again, so that a new key needs no restart."""
     (tmp_path / "key").write_text("old")
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), ReceiveClock())
     for _ in range(2):
@@ -72,4 +75,4 @@ async def test_a_rejected_key_is_read_again(wire: Wire, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("good")
     await uplink.send("press", b"{}\n")
     await uplink.close()
-    assert len(wire.requests) == 1
+    assert len(fake_service.requests) == 1

@@ -41,7 +41,7 @@ def test_rows_become_messages(tmp_path: Path) -> None:
 
 
 def test_ids_equal_those_of_the_service(tmp_path: Path) -> None:
-    """A row has the same message id in a replay and in an import, so that it is stored once after both."""
+    """A row has the same message id in a replay and in an import, so that it is stored once if both send it."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
     assert row.content == derive_message_id("rig", "d", moment, {"b": "x", "a": 1.5})
@@ -95,7 +95,7 @@ def test_ids_depend_on_the_content(tmp_path: Path) -> None:
 
 
 def test_repeated_rows_are_counted(tmp_path: Path) -> None:
-    """A repeated row is skipped and counted; rows with a messageId are repeated if this id is equal."""
+    """A repeated row is skipped and counted; a row with a messageId is repeated if an earlier row has the same id."""
     one = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},1\n{TIME},1\n{TIME},2\n", "a/0.csv"), RIG)
     two = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
     own = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},1,m\n{TIME},1,n\n"), RIG)

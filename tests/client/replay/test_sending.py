@@ -16,7 +16,7 @@ START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 def build_rows(seconds: Sequence[float], size: int = 10) -> Iterator[CsvRow]:
-    """Yield a row for each of the given times."""
+    """Yield one row for each of the given times; the payload of a row has the given size."""
     for number, second in enumerate(seconds, 1):
         message = b"{}".ljust(size)
         yield CsvRow(f"rig.csv: row {number}", START + timedelta(seconds=second), message, str(number), "")
@@ -59,14 +59,14 @@ async def test_a_refusal_names_its_rows(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch has at most the configured number of rows and bytes."""
+    """A batch has at most the maximum number of rows and the maximum number of bytes."""
     monkeypatch.setattr(sending, "MAX_BYTES", 100)
     batches = [len(batch) async for batch in collect_batches(build_rows([0] * 7, size=30), Pace(batch=4))]
     assert batches == [3, 3, 1]
 
 
 async def test_rows_are_sent_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a speed, rows with equal times form one batch, and pauses between them have the recorded length."""
+    """With a speed, rows that are due together form one batch; pauses have the recorded length divided by the speed."""
     now = 0.0
 
     async def advance_clock(seconds: float) -> None:

@@ -92,7 +92,7 @@ def _create_isolated_folder(folder: Path) -> Path:
 
 @pytest.mark.usefixtures("ledger")
 def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An exported chain is valid only for its own scope."""
+    """The verifier accepts an exported chain only under the chain's own scope."""
     options = ["--workspace", WORKSPACE, "--target", "DomainEvents", "--scope"]
     assert main([str(tmp_path / "batch.json"), *options, BATCH.scope_key]) == 0
     assert main([str(tmp_path / "batch.json"), *options, "batch/8"]) == 1
@@ -102,7 +102,7 @@ def test_a_chain_is_valid_under_its_scope_only(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"a":1,"a":2}]', "[NaN", '"x"', "[" * 100_000])
 def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """For a file that is not an export, the verifier prints no verdict and ends with status 2."""
+    """If a file is not an export, the verifier prints no verdict and ends with status 2."""
     (tmp_path / "bad.json").write_text(content)
     assert main([str(tmp_path / "bad.json"), *OPTIONS]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
@@ -110,7 +110,7 @@ def test_invalid_exports_have_no_verdict(tmp_path: Path, content: str, capsys: p
 
 @pytest.mark.usefixtures("ledger")
 def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
-    """For a missing file, an invalid key or incomplete options, the verifier ends with status 2."""
+    """If a file is missing, a key is invalid or options are incomplete, the verifier ends with status 2."""
     file = str(tmp_path / "export.json")
     assert main([str(tmp_path / "none.json"), *OPTIONS]) == 2
     assert main([file, *OPTIONS, "--key", "x"]) == 2
@@ -252,7 +252,7 @@ def test_fetch_does_not_print_tokens(
 
 
 async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A chain whose last record has a future time is valid, but a warning contains this time."""
+    """A chain whose last record has a future time is valid; a warning contains this time."""
     file = tmp_path / "export.json"
     assert main([str(file), *OPTIONS]) == 0
     assert capsys.readouterr().err == ""
@@ -277,7 +277,7 @@ def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytes
 async def fetched(
     ledger: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
-    """Download a chain with its newest checkpoint; return the commands for download and verification."""
+    """Download a chain with its newest checkpoint; return the download command and the verification command."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     _Service.note, _Service.refusal = made.note.decode(), 0
@@ -291,7 +291,7 @@ async def fetched(
 def test_the_saved_checkpoint_is_used_by_default(
     tmp_path: Path, fetched: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By default a chain is compared with the saved checkpoint, so that removed and changed records are found."""
+    """By default a chain is compared with the saved checkpoint, which reveals removed and changed records."""
     _, verify = fetched
     out = tmp_path / "fetched.json"
     assert (tmp_path / "fetched.json.checkpoint").read_text() == _Service.note
@@ -321,7 +321,7 @@ async def test_a_chain_rewritten_after_it_was_signed_is_found(
 
 @pytest.mark.usefixtures("ledger")
 def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If no checkpoint is saved, the error contains the path where one is expected."""
+    """If no checkpoint is saved, the error contains the path of the file in which it is expected."""
     key = (ROOT / "tests" / "vectors" / "proofs.json").read_text()
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", json.loads(key)["verifierKey"]]) == 2
     error = capsys.readouterr().err
@@ -370,7 +370,7 @@ def test_an_invalid_checkpoint_is_not_saved(
 async def test_notes_of_retired_keys_verify(
     ledger: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
 ) -> None:
-    """A checkpoint of a retired key is valid if the key file contains that key."""
+    """A checkpoint whose key was retired is valid if the key file contains that key."""
     _, verify = fetched
     rotate_key(tmp_path / "checkpoint-key.pem")
     new = str(await ledger.checkpoints.load_verifier_key())

@@ -6,7 +6,7 @@ from tests.service.local_service import ROOT
 
 
 def read_code(path: str) -> str:
-    """Return the code of a module without comments and docstrings."""
+    """Return the code of a module in a form without comments and docstrings."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

@@ -74,7 +74,7 @@ def test_malformed_receipts_are_named(content: bytes, reason: str) -> None:
 
 
 def test_a_changed_record_is_rejected() -> None:
-    """A receipt is rejected for another record, and for its own record after a change of content or Hash."""
+    """A receipt is rejected for another record, and for its own record after a change of the content or the Hash."""
     receipt, record = parse_receipt(GOOD), RECORDS[1]
     for changed, reason in (
         ({**record, "EntityID": "other"}, "digest"),
@@ -86,8 +86,11 @@ def test_a_changed_record_is_rejected() -> None:
             verify_record(receipt, changed, KEYS)
 
 
-def test_another_key_is_named() -> None:
-    """The error about an unknown key contains its id; a key is rejected if its id does not match its numbers."""
+def test_an_unknown_key_is_named() -> None:
+    """The error about an unknown key contains the key's id.
+
+    A key whose id does not match its coordinates is rejected.
+    """
     with pytest.raises(UnknownKeyError, match=KEYS[0].key_id.hex()):
         verify_record(parse_receipt(GOOD), RECORDS[1], [])
     [key] = cbor2.loads(KEY_SET)
@@ -155,8 +158,8 @@ def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFix
         assert run_command(tmp_path, GOOD, RECORDS[1], KEY_SET, *part) == 0
 
 
-def test_the_command_names_the_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If record, receipt, key or chain do not match, the exit status is 1 and the output names the difference."""
+def test_the_command_names_the_mismatch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If record, receipt, key or chain do not match, the exit status is 1 and the output says what does not match."""
     other = ec.derive_private_key(7, ec.SECP256R1()).public_key()
     numbers = other.public_numbers()
     spki = VerifierKey.parse(LINE).spki[:-64] + numbers.x.to_bytes(32) + numbers.y.to_bytes(32)

@@ -16,9 +16,9 @@ _PATH = "oi-api/surfaces/hall"
 class AdministrationComponent(Component):
     """Simulated members read a number in the description of a surface, increment it, and write it back.
 
-    Invariants: no acknowledged change is lost, and no number is acknowledged twice; a change under a condition that
-    does not hold is not made; each stored change has exactly one audit event, in the order of the changes, and each
-    event has its change.
+    Invariants: no acknowledged change is lost, and no number is acknowledged twice; a change whose condition does not
+    hold is not made; each stored change has exactly one audit event, and each audit event has a stored change; the
+    events have the order of the changes.
     """
 
     name: ClassVar[str] = "administration"

@@ -24,14 +24,14 @@ _COLD: Final = 0.0
 
 
 class AlertsComponent(Component):
-    """A measured value rises and falls while instances evaluate alert rules and members acknowledge alerts.
+    """Measured value that rises and falls while instances evaluate alert rules and members acknowledge alerts.
 
-    The rule ``hot`` fires at once and ``lasting`` after 40 seconds. Members disable, delete and create ``edited``. The
-    rule ``silent`` watches two connections.
+    The rule ``hot`` fires at once; the rule ``lasting`` fires after 40 seconds. Members disable, delete and create the
+    rule ``edited``. The rule ``silent`` watches two connections.
 
-    Invariants: a group has one active alert; no rule has more alerts than the value rose; no alert goes back to an
-    earlier state, and only pending ones vanish; an alert has one acknowledgement with one audit event; after the last
-    fault, the alerts follow the value, and each alert that has fired is announced under one id, as is its end.
+    Invariants: a group has one active alert; a rule has at most one alert each time the value rises; no alert returns
+    to an earlier state, and only pending alerts vanish; an alert has one acknowledgement with one audit event; after
+    the last fault, the alerts follow the value; each alert that has fired is announced under one id, and so is its end.
     """
 
     name: ClassVar[str] = "alerts"

@@ -18,9 +18,9 @@ _PATH = "oi-api/provenance/amendments"
 class AmendmentsComponent(Component):
     """Members create amendments, and approve or reject amendments of other members and sometimes their own.
 
-    Invariants: an acknowledged amendment is stored once; an amendment has at most one decision, which is the
-    acknowledged one; nobody decides about an own amendment; a decision that the service rejects is not stored; equal
-    requests get equal replies; a decided amendment is not pending in the list of pending amendments.
+    Invariants: an acknowledged amendment is stored once; an amendment has at most one decision, and an acknowledged
+    decision is this one; no member decides about an own amendment; a decision that the service rejects is not stored;
+    equal requests get equal replies; the list of pending amendments contains no decided amendment.
     """
 
     name: ClassVar[str] = "amendments"

@@ -20,8 +20,8 @@ class ApiKeysComponent(Component):
     """Members create API keys with Idempotency-Keys, use these API keys, and revoke them.
 
     Invariants: equal requests get equal replies, with the same secret; a created key works until its revocation; a
-    revoked key is rejected after the documented delay; each key has one event of its creation, and one of its
-    revocation if it was acknowledged; a request creates one key.
+    revoked key is rejected after the documented delay; each key has one audit event about its creation and, if its
+    revocation was acknowledged, one about its revocation; a request creates one key.
     """
 
     name: ClassVar[str] = "api-keys"

@@ -1,4 +1,4 @@
-"""Audit bundle component: jobs write chains with proofs to a file while clients append records."""
+"""Audit bundle component: background jobs write chains with proofs to a file while clients append records."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Audit chain component: appends with group commit, idempotency keys, and a check of the stored chain."""
+"""Audit chain component: clients append events with group commit and idempotency keys; the chain is then checked."""
 
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ _CREATED, _TRANSIENT = 201, frozenset({429, 503, 504})
 
 
 class AuditChainComponent(Component):
-    """Clients append events with a unique text each, by which the model finds them in the stored chain.
+    """Clients that append events; each event has a unique text, by which the model finds it in the stored chain.
 
     Invariants: an acknowledged event is stored exactly once, with the acknowledged id and hash; a rejected event is not
     stored; an event without a final reply is stored at most once; equal requests get equal replies; every chain has

@@ -19,9 +19,9 @@ _CHECKPOINT = "oi-api/provenance/checkpoint?target=DomainEvents&scopeKey="
 class CheckpointsComponent(Component):
     """Clients append events and read the newest checkpoints of their chains.
 
-    Invariants: every checkpoint that a client ever got, and every stored one, covers as many records as it states, and
-    its root is that of these records; the sizes that one client gets never go back; after the last fault, each chain
-    gets a checkpoint of all its records.
+    Invariants: every checkpoint that a client received or that is stored covers as many records as it states, and its
+    root is the root of these records; the sizes that one client receives never decrease; after the last fault, each
+    chain gets a checkpoint of all its records.
     """
 
     name: ClassVar[str] = "checkpoints"

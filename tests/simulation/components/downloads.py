@@ -1,4 +1,7 @@
-"""Download component: jobs convert the archive to files, with repeated steps, cancellations and expiry."""
+"""Download component: background jobs convert the archive to files.
+
+Steps are repeated, and downloads are cancelled or expire.
+"""
 
 import csv
 import io

@@ -91,7 +91,7 @@ class ImportsComponent(TelemetryComponent):
         self._is_calm = not (world.stores_fail or faults.request_lost or faults.reply_lost or faults.crash)
 
     def attach(self, services: Services) -> None:
-        """Give import files virtual modification times, and let all processes use one query table."""
+        """Give import files virtual modification times, and make all processes use one query table."""
         super().attach(services)
         attach_files(self.world, services)
         vars(services.imports).update(_table=self._table)

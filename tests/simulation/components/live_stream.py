@@ -1,4 +1,4 @@
-"""Live stream component: messages are published to open streams, and replays send earlier messages."""
+"""Live stream component: messages are sent to open streams, and a replay sends a new stream the earlier messages."""
 
 import hashlib
 import hmac
@@ -53,9 +53,9 @@ class LiveStreamComponent(TelemetryComponent):
     """Clients send messages, which are published; other clients open streams with a replay of earlier messages.
 
     A published message is in the query table some seconds later. Invariants: a stream receives only messages of its
-    connections, with their contents; the recent messages of a processed batch are published; if a replay has succeeded
-    and its stream is open, the stream has received every message since its start that was in the table before, or was
-    published before or after its opening.
+    connections, with their contents; the recent messages of a processed batch are published; after a successful replay,
+    an open stream has received every message since its start time that was in the table when the replay began, or that
+    was published before or after the stream opened.
     """
 
     name: ClassVar[str] = "live-stream"
@@ -77,7 +77,7 @@ class LiveStreamComponent(TelemetryComponent):
         self._listening = 0
 
     def attach(self, services: Services) -> None:
-        """Let all processes use one Web PubSub, as on Azure, and set a small page size for reads of the query table."""
+        """Make all processes use one Web PubSub, as on Azure, and set a small page size for reading the query table."""
         super().attach(services)
         runtime = services.runtime
         history = History(services.queries.engine, _PAGE_ROWS)

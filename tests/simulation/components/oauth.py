@@ -1,4 +1,4 @@
-"""OAuth component: families of refresh tokens, correct clients, and thieves that reuse old tokens."""
+"""OAuth component: families of refresh tokens, clients that use tokens correctly, and thieves that reuse old tokens."""
 
 import asyncio
 import hashlib

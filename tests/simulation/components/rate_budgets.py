@@ -67,8 +67,8 @@ class _Admission:
 class RateBudgetsComponent(Component):
     """Clients send requests of one principal to two rate limiters in each process.
 
-    Invariants: no minute contains more requests than the budget and one unreported slice of each limiter; a limiter
-    whose store fails admits one budget for each failure at most; after the last fault, a caller that obeys Retry-After
+    Invariants: no minute contains more requests than the budget plus one unreported slice for each limiter; a limiter
+    whose store fails admits at most one budget for each failure; after the last fault, a caller that obeys Retry-After
     is admitted.
     """
 

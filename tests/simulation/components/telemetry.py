@@ -130,7 +130,7 @@ class TelemetryComponent(Component):
         return True
 
     def _store_offset(self, hub: str, partition: str) -> None:
-        """Store the archive's offset in a partition; the service computes its progress from it."""
+        """Store the archive's offset in a partition, from which the service computes the progress of the archive."""
         with closing(HubReader(self.world.folder / "hub.sqlite")) as reader:
             group = dict(PATH_TO_ARCHIVE)[hub]
             reader.commit(hub, group, partition, self._offsets[hub, partition])

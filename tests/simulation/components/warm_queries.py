@@ -81,7 +81,10 @@ class WarmQueriesComponent(Component):
     async def _send_change(
         self, lookup: str, text: str, member: str, method: str, path: str, body: Any, headers: Any, *, key: str
     ) -> ApiReply | None:
-        """Send a change; note the text that must run afterwards, unless another change runs at the same time."""
+        """Send a change.
+
+        Unless another change runs at the same time, note the text that queries must run afterwards.
+        """
         self._changes[lookup] += 1
         self._open[lookup] += 1
         number, self._known[lookup] = self._changes[lookup], None
@@ -160,7 +163,7 @@ class WarmQueriesComponent(Component):
         return True
 
     async def complete_work(self) -> None:
-        """Execute the stored queries, and make one more change, which appends a missing event of the one before."""
+        """Execute the stored queries, and make one more change, which also appends a missing event of the last one."""
         await self.world.sleep(_VISIBLE / MICROSECONDS + 1)
         listed = await send_until_done(self.world, "ann@t", "GET", _PATH)
         for query in [each for each in listed.json["warmQueries"] if each["lookup"] in _LOOKUPS]:

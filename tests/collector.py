@@ -36,7 +36,7 @@ class Collector:
 
     @property
     def address(self) -> str:
-        """URL for exporters."""
+        """URL to which exporters send traces and metrics."""
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def read_spans(self, path: str = "/v1/traces") -> list[Span]:

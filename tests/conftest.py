@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """If the option is set, fail a run with skipped tests."""
+    """If the option is set, fail a test run that has skipped tests."""
     if (
         session.config.option.require_all
         and session.exitstatus == pytest.ExitCode.OK
@@ -35,7 +35,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _count_skipped(config: pytest.Config) -> Counter[str]:
-    """Return the number of skipped tests by reason; return none in a worker of a parallel run."""
+    """Return the number of skipped tests by reason.
+
+    Workers of a parallel run return nothing, because the controller counts.
+    """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if isinstance(reporter, pytest.TerminalReporter) else []
     return Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)

@@ -1,4 +1,4 @@
-"""Executor that runs work at once in the calling thread, so that the order is known."""
+"""Executor that runs each function at once in the calling thread, so that the order of calls is known."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 
 def convert_key(numbers: Mapping[Any, Any]) -> bytes:
-    """Convert a COSE_Key or a JWK to PEM."""
+    """Convert the numbers of a COSE_Key or of a JWK to a public key in PEM."""
     x, y = (
         (numbers[-2], numbers[-3])
         if -2 in numbers
@@ -22,7 +22,7 @@ def convert_key(numbers: Mapping[Any, Any]) -> bytes:
 
 
 def select_key(receipt: bytes, key_set: bytes) -> bytes:
-    """Return the key of a COSE_KeySet that signed a receipt, as PEM."""
+    """Return, as PEM, the key of a COSE_KeySet that has signed a receipt."""
     wanted = cbor2.loads(cbor2.loads(receipt).value[0])[4]
     [key] = [each for each in cbor2.loads(key_set) if each[2] == wanted]
     assert (key[1], key[3], key[-1]) == (2, -7, 1)
@@ -36,7 +36,7 @@ def verify_inclusion(receipt: bytes, record_hash: str, key_set: bytes) -> Any:
 
 
 def verify_growth(receipt: bytes, hashes: Sequence[str], key_set: bytes) -> tuple[int, int]:
-    """Verify a consistency receipt with roots that are computed from all records; return both sizes."""
+    """Verify a consistency receipt with the roots that are computed from all record hashes; return both chain sizes."""
     [proof] = cbor2.loads(receipt).value[1][396][-2]
     old, size, path = cbor2.loads(proof)
     older, newer = (scitt_cose.merkle_root(list(hashes[:each])) for each in (old, size))

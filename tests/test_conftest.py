@@ -19,7 +19,7 @@ def test_c():
 
 
 def run_pytest(folder: Path, source: str, *options: str) -> tuple[int, str]:
-    """Run pytest on this source in a separate process; return the exit code and the output."""
+    """Run pytest with this test source in a separate process; return the exit code and the output."""
     path = folder / "test_some.py"
     path.write_text(source)
     (folder / "pytest.ini").write_text("[pytest]\n")

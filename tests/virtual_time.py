@@ -9,7 +9,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class VirtualTime:
-    """Wall clock and monotonic clock that a test advances; code that sleeps waits for this.
+    """Wall clock and monotonic clock that a test advances; code that sleeps waits until the test advances them.
 
     Args:
         start: current time at the start.
@@ -27,7 +27,7 @@ class VirtualTime:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start, a small number, because a large float is not exact to the microsecond."""
+        """Seconds since the start; the number is small, because a large float is not exact to the microsecond."""
         return (self.now - self._start).total_seconds()
 
     def advance(self, seconds: float) -> None:

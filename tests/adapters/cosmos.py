@@ -52,7 +52,7 @@ async def open_accounts(kind: str) -> AsyncIterator[Accounts]:
 
 
 def build_random_faults_without_412() -> list[InjectedFault]:
-    """Return random faults except status 412, which callers would read as a real conflict."""
+    """Return random faults except the status 412, which callers would treat as a real conflict."""
     return [
         fault
         for fault in (*build_random_faults(0.3, 1, _is_batch), *build_random_faults(0.1, 2, _is_read))

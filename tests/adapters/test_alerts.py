@@ -25,8 +25,8 @@ type Opener = Callable[[], AlertStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several processes do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -41,9 +41,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def store(opener: Opener) -> AlertStore:
-    """Provide an empty store; each kind of store is tested."""
-    return opener()
+def store(open_store: Opener) -> AlertStore:
+    """Provide an empty store; each test runs with each kind of store."""
+    return open_store()
 
 
 def build_state(rule: str = "hot", **changes: Any) -> RuleState:
@@ -86,20 +86,23 @@ async def test_a_rule_without_a_record_is_empty(store: AlertStore) -> None:
     assert await store.list_alerts(EVERYTHING, None, 10) == []
 
 
-async def test_state_and_alerts_are_stored_together(opener: Opener) -> None:
-    """State and open alerts that one instance saves are read by another instance without changes."""
+async def test_state_and_alerts_are_stored_together(open_store: Opener) -> None:
+    """State and open alerts that one instance saves are loaded by another instance without changes."""
     alert = build_alert(marks=(Mark.FIRING,), value=2**60, connection="press", comment="Überdruck")
-    stored = await save_change(opener(), RuleRecord("hot"), build_state(firing=1, has_marks=True), alert)
+    stored = await save_change(open_store(), RuleRecord("hot"), build_state(firing=1, has_marks=True), alert)
     assert stored.state == build_state(firing=1, has_marks=True)
     assert stored.alerts == (alert,)
     assert stored.token
-    other = opener()
+    other = open_store()
     assert await other.find(alert.id) == alert
     assert await other.list_states() == [build_state(firing=1, has_marks=True)]
 
 
 async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: AlertStore) -> None:
-    """A resolved alert stays in the rule's record while its notification is pending, and later only in the history."""
+    """A resolved alert stays in the rule's record until its notifications are sent.
+
+    After that it is only in the history.
+    """
     resolved = build_alert(state=AlertState.RESOLVED, resolved_at=AT + SECOND, marks=(Mark.RESOLVED,))
     record = await save_change(store, RuleRecord("hot"), build_state(), resolved)
     assert record.alerts == (resolved,)
@@ -109,9 +112,9 @@ async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: A
     assert await store.list_alerts(EVERYTHING, None, 10) == [done]
 
 
-async def test_a_changed_record_rejects_older_changes(opener: Opener) -> None:
+async def test_a_changed_record_rejects_older_changes(open_store: Opener) -> None:
     """If two changes are based on the same record, the second is rejected and stores nothing."""
-    first, second = opener(), opener()
+    first, second = open_store(), open_store()
     record = await save_change(first, RuleRecord("hot"), build_state())
     tokens = await asyncio.gather(
         first.save(record, build_state(revision="a"), [build_alert(1)]),
@@ -203,7 +206,7 @@ async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, number
 
 
 async def test_old_history_is_deleted(tmp_path: Path) -> None:
-    """The SQLite store deletes old resolved alerts without pending work; in Cosmos DB, such alerts expire."""
+    """The SQLite store deletes old resolved alerts without pending work; the Cosmos DB store makes them expire."""
     database = SqliteDatabase(tmp_path / "alerts.sqlite", SCHEMA)
     store = SqliteAlertStore(database)
     resolved = [build_alert(n, state=AlertState.RESOLVED, resolved_at=AT + n * SECOND) for n in range(3)]

@@ -40,7 +40,7 @@ ENDPOINT = os.environ.get("BLOB_ENDPOINT", "")
 
 @pytest.fixture(params=["folder", "azurite", *(["blob endpoint"] if ENDPOINT else [])])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
-    """Provide an empty store; each kind of store is tested."""
+    """Provide an empty store; each test runs with each kind of store."""
     opener = open_folder_store(tmp_path)
     if request.param != "folder":
         opener = (
@@ -72,7 +72,7 @@ async def open_azurite_store(connection_string: str) -> AsyncIterator[BlobStore]
 
 @asynccontextmanager
 async def open_endpoint_store() -> AsyncIterator[BlobStore]:
-    """Open the Azure store with a new container of the account BLOB_ENDPOINT; delete the container afterwards."""
+    """Open the Azure store with a new container in the account BLOB_ENDPOINT; delete the container afterwards."""
     name = f"contract-{uuid.uuid4().hex}"
     async with DefaultAzureCredential() as credential, BlobServiceClient(ENDPOINT, credential=credential) as client:
         await client.create_container(name)
@@ -113,7 +113,7 @@ async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> No
 
 
 async def test_names_are_listed_in_order(store: BlobStore) -> None:
-    """Blob names are sorted as whole texts; a prefix may end in the middle of a folder or file name."""
+    """Blob names are sorted as whole texts; the prefix of a list may end within a folder or file name."""
     for name in reversed(NAMES):
         assert await store.create(name, name.encode())
     assert await list_names(store) == sorted(NAMES)
@@ -151,7 +151,7 @@ async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) ->
 
 
 async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
-    """With an upload link, anyone can upload its blob repeatedly, but no other blob."""
+    """With an upload link, anyone can upload its blob, also repeatedly, but no other blob."""
     url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
     async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as anyone:
         for content in (b"first", b"second" * 300_000):
@@ -185,7 +185,7 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
 
 
 async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
-    """With a download link, anyone can download the blob, under the set file name and by ranges."""
+    """With a download link, anyone can download the blob or ranges of it; the link sets the file name."""
     await store.create("j/rig ü.csv", b"0123456789")
     url = await store.link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
     async with httpx.AsyncClient() as anyone:
@@ -222,7 +222,7 @@ async def test_an_available_store_passes_its_check(store: BlobStore) -> None:
 
 
 async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
-    """If the store is unavailable, each call raises an error, and no listing is empty."""
+    """If the store is unavailable, each call raises an error, including calls that list blobs."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
     broken: list[BlobStore] = [FolderBlobStore(tmp_path / "file", FileLinks("", tmp_path / "key"))]

@@ -41,8 +41,8 @@ async def open_sqlite(folder: Path) -> AsyncIterator[Opener]:
 
 
 @pytest.fixture(params=["sqlite", *KINDS, "cosmos small batches"])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens an empty store; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call; tests run with each kind of store."""
     if request.param == "sqlite":
         async with open_sqlite(tmp_path) as another:
             yield another
@@ -54,9 +54,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def store(opener: Opener) -> CatalogStore:
-    """Provide an empty store; each kind of store is tested."""
-    return opener()
+def store(open_store: Opener) -> CatalogStore:
+    """Provide an empty store; each test runs with each kind of store."""
+    return open_store()
 
 
 async def test_a_new_store_is_version_0_and_empty(store: CatalogStore) -> None:
@@ -96,7 +96,7 @@ async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> 
 
 
 async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
-    """A save fails if its append id is already pending, and stores no item."""
+    """If an append id of a save is already pending, the save fails and stores no item."""
     await store.save([RIG], [], EVENTS[:1], 0)
     with pytest.raises(WorkspaceError):
         await store.save([MINE], [], [EVENTS[1], EVENTS[0]], 1)
@@ -105,7 +105,7 @@ async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
 
 
 async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
-    """Pending events are listed oldest first; deleting them does not change the version."""
+    """Pending events are listed oldest first until they are deleted; deleting them does not change the version."""
     await store.save([RIG], [], EVENTS[:2], 0)
     await store.save([MINE], [], EVENTS[2:], 1)
     assert list(await store.list_pending_events()) == EVENTS
@@ -116,23 +116,23 @@ async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
     assert (await store.read_version(), len((await store.load()).items)) == (2, 2)
 
 
-async def test_a_large_change_is_atomic(opener: Opener) -> None:
+async def test_a_large_change_is_atomic(open_store: Opener) -> None:
     """A change of hundreds of items and several megabytes is stored completely or not at all."""
     items = [replace(RIG, key=f"rig-{n:03d}", definition={"n": n, "text": "x" * 9_000}) for n in range(250)]
     events = [PendingEvent(f"id-{n:03d}", "PlatformConfig", "admin", {"EntityID": "x" * 100}) for n in range(250)]
-    assert await opener().save(items, [], events, 0) == 1
-    loaded = await opener().load()
+    assert await open_store().save(items, [], events, 0) == 1
+    loaded = await open_store().load()
     assert loaded.items == tuple(items)
-    assert list(await opener().list_pending_events()) == events
-    assert await opener().save([], [(item.kind, item.key) for item in items], [], 1) == 2
-    await opener().delete_pending_events([event.append_id for event in events[:100]])
-    assert (await opener().load()).items == ()
-    assert list(await opener().list_pending_events()) == events[100:]
+    assert list(await open_store().list_pending_events()) == events
+    assert await open_store().save([], [(item.kind, item.key) for item in items], [], 1) == 2
+    await open_store().delete_pending_events([event.append_id for event in events[:100]])
+    assert (await open_store().load()).items == ()
+    assert list(await open_store().list_pending_events()) == events[100:]
 
 
-async def test_one_of_simultaneous_saves_succeeds(opener: Opener) -> None:
+async def test_one_of_simultaneous_saves_succeeds(open_store: Opener) -> None:
     """If several saves are based on the same version, one succeeds."""
-    stores = [opener() for _ in range(4)]
+    stores = [open_store() for _ in range(4)]
     items = [replace(RIG, key=f"rig-{n}") for n in range(4)]
     results = await asyncio.gather(
         *(store.save([item], [], [], 0) for store, item in zip(stores, items, strict=True)), return_exceptions=True
@@ -141,9 +141,9 @@ async def test_one_of_simultaneous_saves_succeeds(opener: Opener) -> None:
     assert (await stores[0].load()).items == (items[results.index(1)],)
 
 
-async def test_a_reader_sees_one_version(opener: Opener) -> None:
+async def test_a_reader_sees_one_version(open_store: Opener) -> None:
     """A read returns the items of one version, even while other processes save."""
-    writer, reader = opener(), opener()
+    writer, reader = open_store(), open_store()
     await writer.save([replace(RIG, key=f"rig-{n}", definition={"version": 1}) for n in range(5)], [], [], 0)
 
     async def write() -> None:

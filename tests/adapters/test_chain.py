@@ -48,7 +48,7 @@ async def open_sqlite(folder: Path) -> AsyncIterator[ChainStore]:
 
 @asynccontextmanager
 async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[ChainStore]:
-    """Open the Cosmos DB store with an emulator."""
+    """Open the Cosmos DB store on an emulator."""
     async with CosmosServer(physical_partitions=3) as server:
         await create_database(server)
         async with open_stores(server, segment_bytes=segment_bytes) as (opened,):
@@ -88,7 +88,7 @@ if os.environ.get("COSMOS_ENDPOINT") and os.environ.get("COSMOS_KEY"):
 
 @pytest.fixture(params=OPENERS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainStore]:
-    """Provide an empty store; each kind of store is tested."""
+    """Provide an empty store; each test runs with each kind of store."""
     async with OPENERS[request.param](tmp_path) as opened:
         yield opened
 
@@ -182,7 +182,7 @@ async def test_one_of_simultaneous_appends_succeeds(store: ChainStore) -> None:
 
 
 async def test_chains_are_separate(store: ChainStore) -> None:
-    """Each scope, with any characters, has a separate chain, and all chains are listed."""
+    """Each scope, with any characters, has a chain of its own, and all chains are listed."""
     for chain in (PLATFORM, *SCOPES):
         await append_records(store, chain, 2)
     listed = {chain: tip async for chain, tip in store.list_tips()}
@@ -212,7 +212,7 @@ async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
 
 
 async def test_pages_end_after_records_or_bytes(store: ChainStore) -> None:
-    """A page ends at its maximum of records or bytes, has at least one record, and says whether more follow."""
+    """A page ends at its maximum of records or bytes, has at least one record, and says whether more records follow."""
     records = await append_records(store, PLATFORM, 5)
     one = len(records[0].canonical)
     for limit, size, expected in ((2, MANY, 2), (9, 2 * one, 2), (9, 1, 1), (5, MANY, 5)):
@@ -245,7 +245,7 @@ FILTERS = [
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
 async def test_scans_return_matches(store: ChainStore, filters: Filters, expected: list[int]) -> None:
-    """A scan returns the records that match its filters, in either order, with an offset and a limit."""
+    """A scan returns the records that match its filters, in ascending or descending order, with offset and limit."""
     await append_records(store, PLATFORM, 9)
     newest = await store.scan(PLATFORM, filters, limit=99, max_bytes=MANY)
     assert ([record.sequence for record in newest.records], newest.more) == (expected, False)
@@ -262,7 +262,7 @@ async def test_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
 
 
 async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -> None:
-    """A record can be found by its append id, and decisions by the amendment that they concern."""
+    """A record can be found by its append id; decisions can be found by the amendment that they concern."""
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     await append_records(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
     await append_records(store, chain, 4)

@@ -30,7 +30,7 @@ NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 @pytest.fixture(params=[name for name in OPENERS if name != "cosmos endpoint"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChainStore]:
-    """Provide a chain of three records; each kind of store is tested."""
+    """Provide a chain of three records; each test runs with each kind of store."""
     async with OPENERS[request.param](tmp_path) as opened_store:
         await append_records(opened_store, PLATFORM, COUNT)
         yield opened_store
@@ -42,12 +42,12 @@ async def get_workspace_id() -> str:
 
 
 async def verify_chain(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
-    """Verify the chain at the time ``at``."""
+    """Verify the chain, with the time ``at`` as the current time."""
     return await ChainVerifier(store, get_workspace_id, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
 
 
 async def store_forged_record(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
-    """Replace the text of the last record, and store its new hash and a matching head."""
+    """Replace a text in the last record, and store the record with its new hash and a matching head."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old, new) if old else record.canonical
@@ -57,7 +57,7 @@ async def store_forged_record(store: ChainStore, time: str, *, old: bytes = b"",
 
 
 async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
-    """Append at the time ``at``, check that the append is rejected, and return the error."""
+    """Append with the time ``at`` as the current time, check that the append is rejected, and return the error."""
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at)).append(
             PLATFORM, draft_event("u", EVENT)
@@ -68,7 +68,7 @@ async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
 
 
 def build_checkpoints(store: ChainStore, folder: Path, at: datetime) -> Checkpoints:
-    """Return a service that signs checkpoints at the time ``at``."""
+    """Return a service that signs checkpoints, with the time ``at`` as the current time."""
     notes, signer = FileCheckpointStore(folder / "notes"), FileNoteSigner(folder / "key.pem", folder / "notes")
     return Checkpoints(store, notes, signer, get_workspace_id, runtime=Runtime(now=lambda: at))
 
@@ -159,7 +159,7 @@ async def test_the_first_of_several_future_times_is_reported(store: ChainStore) 
 
 
 async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -> None:
-    """If the clock of a process is up to an hour slow, its records get the time of the record before."""
+    """If the clock of a process is up to an hour slow, its new records get the time of the previous record."""
     time = rfc3339(NOW + timedelta(hours=1))
     await store_forged_record(store, time)
     made = await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: NOW)).append(

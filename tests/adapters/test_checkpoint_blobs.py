@@ -36,8 +36,8 @@ def connection_string() -> Iterator[str]:
 
 
 @pytest.fixture(params=KINDS)
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several processes do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         if request.param == FOLDER:
             yield lambda: FileCheckpointStore(tmp_path / "checkpoints")
@@ -63,18 +63,18 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def store(opener: Opener) -> CheckpointStore:
-    """Provide an empty store; each kind of store is tested."""
-    return opener()
+def store(open_store: Opener) -> CheckpointStore:
+    """Provide an empty store; each test runs with each kind of store."""
+    return open_store()
 
 
 def build_name(size: int, prefix: str = PREFIX) -> str:
     return f"{prefix}{size:012d}"
 
 
-async def test_a_note_is_created_once(opener: Opener) -> None:
+async def test_a_note_is_created_once(open_store: Opener) -> None:
     """If several callers store the same checkpoint, the first signed text stays."""
-    stores = [opener() for _ in range(3)]
+    stores = [open_store() for _ in range(3)]
     won = await asyncio.gather(*(stores[n % 3].create(build_name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
     assert not await stores[0].create(build_name(7), b"later")
@@ -109,13 +109,13 @@ async def test_chains_are_separate(store: CheckpointStore) -> None:
 
 
 async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
-    """Reading a missing checkpoint or a missing working state returns None."""
+    """Reading a missing checkpoint or a missing working state of the signer returns None."""
     assert await store.get(build_name(1)) is None
     assert await store.load_state(f"{PREFIX}tree") is None
 
 
 async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> None:
-    """A working state can be replaced and is never returned as a checkpoint."""
+    """A working state of the signer can be replaced and is never returned as a checkpoint."""
     for state in (b"first", b"", bytes(range(256))):
         await store.save_state(f"{PREFIX}tree", state)
         await store.save_state(f"{PREFIX}tiles/0/x001", state)

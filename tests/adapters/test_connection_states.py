@@ -23,8 +23,8 @@ type Opener = Callable[[], ConnectionStateStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several processes do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -38,9 +38,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def states(opener: Opener) -> ConnectionStateStore:
-    """Provide an empty store; each kind of store is tested."""
-    return opener()
+def states(open_store: Opener) -> ConnectionStateStore:
+    """Provide an empty store; each test runs with each kind of store."""
+    return open_store()
 
 
 def _build_arrivals(
@@ -81,7 +81,7 @@ async def test_a_redelivered_message_counts_once(
 
 
 async def test_status_and_counts_are_independent(states: ConnectionStateStore) -> None:
-    """A count does not change the status, and a status does not change the counts."""
+    """Storing a count does not change the status, and storing a status does not change the counts."""
     await states.record([_build_arrivals(1)])
     assert (await states.load_states())["rig"].status == "CONNECTING"
     await states.set_status("rig", "CONNECTED")
@@ -93,9 +93,9 @@ async def test_status_and_counts_are_independent(states: ConnectionStateStore) -
     assert found["new"] == ConnectionState("ERROR", 0, None)
 
 
-async def test_several_processes_count_once(opener: Opener) -> None:
+async def test_several_processes_count_once(open_store: Opener) -> None:
     """If two processes count the same messages, each message counts once."""
-    first, second = opener(), opener()
+    first, second = open_store(), open_store()
     await asyncio.gather(*(store.record([_build_arrivals(1, 2, 3)]) for store in (first, second)))
     assert (await second.load_states())["rig"].messages_received == 3
     await asyncio.gather(
@@ -106,7 +106,7 @@ async def test_several_processes_count_once(opener: Opener) -> None:
 
 
 async def test_messages_during_a_write_are_counted(states: ConnectionStateStore) -> None:
-    """Messages that arrive while the counts are written are counted, even if another caller is cancelled."""
+    """Messages that arrive while counts are being written are counted, even if a caller is cancelled."""
     names = [f"c{number}" for number in range(40)]
     waiting = [asyncio.create_task(states.record([_build_arrivals(1, 2, connection=name)])) for name in names]
     await asyncio.sleep(0)
@@ -118,9 +118,9 @@ async def test_messages_during_a_write_are_counted(states: ConnectionStateStore)
     assert [found[name].messages_received for name in names[1:]] == [2] * 39
 
 
-async def test_messages_with_type_mismatches_are_counted_once(opener: Opener) -> None:
+async def test_messages_with_type_mismatches_are_counted_once(open_store: Opener) -> None:
     """A message with a type mismatch counts once, however often it is delivered."""
-    first, second = opener(), opener()
+    first, second = open_store(), open_store()
     mismatched = replace(_build_arrivals(1, 2, 3), mismatched=frozenset({2, 3}))
     for store in (first, second, first):
         await store.record([mismatched])

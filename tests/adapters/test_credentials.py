@@ -27,8 +27,8 @@ type Opener = Callable[[], CredentialStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several processes do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -44,9 +44,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def store(opener: Opener) -> CredentialStore:
-    """Provide an empty store; each kind of store is tested."""
-    return opener()
+def store(open_store: Opener) -> CredentialStore:
+    """Provide an empty store; each test runs with each kind of store."""
+    return open_store()
 
 
 def build_token(token_id: str, parent: str = "", *, expires_at: datetime = AT + HOUR) -> IssuedToken:
@@ -57,9 +57,9 @@ async def list_revoked(store: CredentialStore) -> set[str]:
     return set((await store.load()).revoked_tokens)
 
 
-async def test_a_key_is_loaded_as_added(opener: Opener) -> None:
+async def test_a_key_is_loaded_as_added(open_store: Opener) -> None:
     """Another process loads a new key with all attributes; each new key increments the version."""
-    store = opener()
+    store = open_store()
     before = await store.read_version()
     await store.add_key(KEY)
     unlimited = ApiKey("BBBBBBBB", b"s", b"d", "historian", "", None, AT, None, creators=("admin@x", "ö/x"))
@@ -68,14 +68,14 @@ async def test_a_key_is_loaded_as_added(opener: Opener) -> None:
     await store.add_key(bound)
     unknown = replace(KEY, key_id="DDDDDDDD", creators=None)
     await store.add_key(unknown)
-    loaded = await opener().load()
+    loaded = await open_store().load()
     assert loaded.keys == {"AAAAAAAA": KEY, "BBBBBBBB": unlimited, "CCCCCCCC": bound, "DDDDDDDD": unknown}
-    assert loaded.version == await opener().read_version() > before + 1
+    assert loaded.version == await open_store().read_version() > before + 1
 
 
 @pytest.mark.parametrize("shift", [-HOUR, HOUR])
 async def test_a_repeated_request_stores_one_key(store: CredentialStore, shift: timedelta) -> None:
-    """Storing a key a second time with the same id and secret succeeds and changes nothing."""
+    """Storing a key again with the same id and secret succeeds and changes nothing."""
     for key in (KEY, replace(KEY, key_id="BBBBBBBB", creators=None, binding=TelemetryBinding(("press",), ()))):
         assert await store.add_key(key) == key
         version = await store.read_version()
@@ -93,7 +93,7 @@ async def test_an_id_has_one_secret(store: CredentialStore) -> None:
 
 
 async def test_a_repeated_request_does_not_restore_a_revoked_key(store: CredentialStore) -> None:
-    """Storing a key a second time does not change its last use or its revocation."""
+    """Storing a key again does not change its last use or its revocation."""
     await store.add_key(KEY)
     await store.store_last_use(KEY.key_id, AT)
     await store.revoke_key(KEY.key_id, AT + HOUR)
@@ -155,13 +155,13 @@ async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
     assert len(await list_revoked(store)) == 120
 
 
-async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
+async def test_tokens_are_found_until_they_expire(open_store: Opener) -> None:
     """A token is found until it expires; the list of revoked tokens has no expired tokens."""
-    store = opener()
+    store = open_store()
     living, dead = build_token("living", "p"), build_token("dead", expires_at=AT - HOUR)
     await store.add_token(dead)
     await store.add_token(living)
-    assert await opener().find_token("living") == living
+    assert await open_store().find_token("living") == living
     assert await store.find_token("dead") is None
     assert await store.find_token("unknown") is None
     await store.revoke_token("living", AT)
@@ -170,9 +170,9 @@ async def test_tokens_are_found_until_they_expire(opener: Opener) -> None:
     assert await list_revoked(store) == {"living"}
 
 
-async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
+async def test_concurrent_changes_are_all_stored(open_store: Opener) -> None:
     """If several processes change credentials at the same time, all changes are stored."""
-    stores = [opener() for _ in range(3)]
+    stores = [open_store() for _ in range(3)]
     keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(9)]
     before = await stores[0].read_version()
     await asyncio.gather(*(stores[number % 3].add_key(key) for number, key in enumerate(keys)))

@@ -15,7 +15,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
 
 
 async def test_the_usage_is_plausible(disk: Disk) -> None:
-    """A disk reports no usage at all, or at most as many free bytes as total bytes."""
+    """A disk reports either no usage at all, or at most as many free bytes as total bytes."""
     usage = await disk.read_usage()
     assert usage is None or 0 <= usage.free <= usage.total
 

@@ -45,7 +45,7 @@ async def _open_cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
 
 @pytest.fixture(params=["sqlite", "cosmos", "cosmos with faults"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
-    """Provide an empty store with the tables of :data:`TABLES`; each kind of store is tested."""
+    """Provide an empty store with the tables of :data:`TABLES`; each test runs with each kind of store."""
     faults = request.param == "cosmos with faults"
     async with _open_sqlite(tmp_path) if request.param == "sqlite" else _open_cosmos(faults=faults) as made:
         yield made
@@ -165,7 +165,7 @@ async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> N
 
 @pytest.mark.parametrize("document_id", ["ü ñ 漢字 😀", "a+b%20c&d=e;f,g:h@i", "x" * 1023, '"q"', "%2e"])
 async def test_ids_may_be_any_valid_text(store: DocumentStore, document_id: str) -> None:
-    """Every id that the rules allow can be written and found."""
+    """Every id that is valid can be stored and found."""
     key = DocumentKey(document_id, document_id)
     await store.create(TABLES["/id"], key, build_document_text(id=document_id))
     await store.replace(TABLES["/id"], key, build_document_text(id=document_id, n=1), None)
@@ -191,7 +191,7 @@ async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.M
 
 
 async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
-    """A reader of all pages gets each document once that exists during the whole reading."""
+    """While documents are written and deleted, the pages contain each document once that exists the whole time."""
     stable = {f"s{n:03}" for n in range(60)}
     for name in stable:
         await store.create(LINE, DocumentKey(name, name[-1]), build_document_text(id=name, line=name[-1]))

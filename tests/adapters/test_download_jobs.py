@@ -24,8 +24,8 @@ type Opener = Callable[[], JobStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several processes do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -40,9 +40,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def store(opener: Opener) -> JobStore:
-    """Provide an empty store; each kind of store is tested."""
-    return opener()
+def store(open_store: Opener) -> JobStore:
+    """Provide an empty store; each test runs with each kind of store."""
+    return open_store()
 
 
 def build_job(job_id: str = "j1", **changes: Any) -> Job:
@@ -65,9 +65,9 @@ async def create_stored(store: JobStore, job_id: str = "j1") -> Job:
     return found
 
 
-async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
+async def test_a_job_is_loaded_as_stored(open_store: Opener) -> None:
     """Another process loads a job with all attributes; an owner's jobs are listed newest first."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     first = build_job("a", leaves={"pump": (("x", "y"), ("",))})
     second = build_job("b", created_at=START + HOUR)
     for each in (first, second, build_job("c", owner="somebody")):
@@ -81,9 +81,9 @@ async def test_a_job_is_loaded_as_stored(opener: Opener) -> None:
     assert list(await store.list_owned("editor@t")) == [second]
 
 
-async def test_the_start_of_an_import_moves_its_expiry(opener: Opener) -> None:
-    """Starting an import postpones its expiry; repeating a step of an import counts its rows once."""
-    store, other = opener(), opener()
+async def test_the_start_of_an_import_moves_its_expiry(open_store: Opener) -> None:
+    """Starting an import postpones its expiry; repeating a step of the import does not count its rows again."""
+    store, other = open_store(), open_store()
     request = ImportRequest(
         format=ImportFormat.CSV,
         file_name="a.csv",
@@ -113,9 +113,9 @@ async def test_a_job_is_created_once(store: JobStore) -> None:
     assert (await create_stored(store)).owner == "editor@t"
 
 
-async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
+async def test_concurrent_changes_are_all_stored(open_store: Opener) -> None:
     """If two processes change a job at the same time, both changes are stored."""
-    stores = (opener(), opener())
+    stores = (open_store(), open_store())
     part = Part(connection="pump", start=START, end=START + HOUR)
     await stores[0].create(build_job(parts=(part,) * 20))
 
@@ -130,7 +130,7 @@ async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
 
 
 async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
-    """If the function that changes a job raises an exception, the caller gets it and the job is unchanged."""
+    """If the function that changes a job raises an exception, the caller gets it, and the job stays unchanged."""
     await store.create(build_job())
     await store.change("j1", Job.cancel)
     before = await create_stored(store)

@@ -39,8 +39,8 @@ type Opener = Callable[[], GrantStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several processes do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -55,9 +55,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             yield lambda: CosmosGrantStore(account())
 
 
-async def test_a_grant_is_found_as_stored(opener: Opener) -> None:
+async def test_a_grant_is_found_as_stored(open_store: Opener) -> None:
     """Another process finds a grant with all attributes, also after the grant is replaced."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     await store.add(GRANT)
     found = await other.find("0001")
     assert found is not None
@@ -70,9 +70,9 @@ async def test_a_grant_is_found_as_stored(opener: Opener) -> None:
     assert await store.find("unknown") is None
 
 
-async def test_one_of_several_replacements_succeeds(opener: Opener) -> None:
+async def test_one_of_several_replacements_succeeds(open_store: Opener) -> None:
     """If several processes replace a grant at the same time, exactly one succeeds."""
-    stores = [opener() for _ in range(4)]
+    stores = [open_store() for _ in range(4)]
     await stores[0].add(GRANT)
     found = [await store.find("0001") for store in stores]
     attempts = [replace(GRANT, refresh=replace(REFRESH, digest=f"d{number}")) for number in range(4)]
@@ -85,23 +85,23 @@ async def test_one_of_several_replacements_succeeds(opener: Opener) -> None:
     assert last.grant == attempts[won.index(True)]
 
 
-async def test_active_grants_are_listed(opener: Opener) -> None:
+async def test_active_grants_are_listed(open_store: Opener) -> None:
     """The list contains each grant that is redeemed and has neither ended nor expired."""
-    store = opener()
+    store = open_store()
     active = replace(GRANT, grant_id="0002", refresh=REFRESH)
     foreign = replace(active, grant_id="0003", member_id="editor@x")
     ended = replace(active, grant_id="0004", end=END)
     expired = replace(active, grant_id="0005", refresh=replace(REFRESH, expires_at=AT - HOUR))
     for grant in (GRANT, foreign, active, ended, expired):
         await store.add(grant)
-    assert list(await opener().list_active("viewer@x")) == [active]
-    assert list(await opener().list_active()) == [active, foreign]
+    assert list(await open_store().list_active("viewer@x")) == [active]
+    assert list(await open_store().list_active()) == [active, foreign]
     assert list(await store.list_active("nobody")) == []
 
 
-async def test_grants_of_a_credential_are_listed(opener: Opener) -> None:
-    """Grants are found by the credential (token or API key) of the consent."""
-    store = opener()
+async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:
+    """Grants can be listed by the credential (token or API key) with which the person consented."""
+    store = open_store()
     other = replace(GRANT, grant_id="0002", token_id="other", api_key_id="", refresh=REFRESH)
     for grant in (GRANT, other, replace(GRANT, grant_id="0003", end=END)):
         await store.add(grant)
@@ -111,12 +111,12 @@ async def test_grants_of_a_credential_are_listed(opener: Opener) -> None:
     assert list(await store.list_descendants("unknown")) == []
 
 
-async def test_ends_without_an_event_are_listed(opener: Opener) -> None:
+async def test_ends_without_an_event_are_listed(open_store: Opener) -> None:
     """An ended grant is listed until its audit event is stored."""
-    store = opener()
+    store = open_store()
     await store.add(GRANT)
     await store.add(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))
-    [found] = await opener().list_unrecorded()
+    [found] = await open_store().list_unrecorded()
     assert found.grant.grant_id == "0002"
     assert await store.replace(found, replace(found.grant, end=replace(END, is_recorded=True)))
     assert list(await store.list_unrecorded()) == []

@@ -25,8 +25,8 @@ type Opener = Callable[[], tuple[IdempotencyStore, IdempotentReplyStore]]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the stores as several processes do; each kind of store is tested."""
+async def open_both_stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same stores at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
@@ -47,21 +47,21 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def keys(opener: Opener) -> IdempotencyStore:
+def keys(open_both_stores: Opener) -> IdempotencyStore:
     """Provide an empty store of idempotency keys."""
-    return opener()[0]
+    return open_both_stores()[0]
 
 
 @pytest.fixture
-def store(opener: Opener) -> IdempotentReplyStore:
+def store(open_both_stores: Opener) -> IdempotentReplyStore:
     """Provide an empty store of replies to idempotent requests."""
-    return opener()[1]
+    return open_both_stores()[1]
 
 
-async def test_one_of_simultaneous_claims_is_stored(opener: Opener) -> None:
+async def test_one_of_simultaneous_claims_is_stored(open_both_stores: Opener) -> None:
     """If several callers claim a key at the same time, one claim is stored, and each caller receives it."""
     claims = [Claim("f", f"id-{number}") for number in range(6)]
-    stores = [opener()[0] for _ in range(3)]
+    stores = [open_both_stores()[0] for _ in range(3)]
     given = await asyncio.gather(
         *(stores[number % 3].claim("k", claim, AT, AT - DAY) for number, claim in enumerate(claims))
     )
@@ -71,7 +71,7 @@ async def test_one_of_simultaneous_claims_is_stored(opener: Opener) -> None:
 
 
 async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
-    """After its retention, a claim expires, and another request can claim the key."""
+    """After its retention period, a claim expires, and another request can claim the key."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     assert await keys.claim("k", OTHER, AT + DAY, AT) == FIRST
     assert await keys.claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
@@ -87,9 +87,9 @@ async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
     assert await keys.claim("k", OTHER, AT, AT - DAY) == OTHER
 
 
-async def test_one_of_many_callers_gets_the_lease(opener: Opener) -> None:
+async def test_one_of_many_callers_gets_the_lease(open_both_stores: Opener) -> None:
     """If several callers have the same claim, exactly one gets the lease."""
-    stores = [opener()[1] for _ in range(3)]
+    stores = [open_both_stores()[1] for _ in range(3)]
     begun = await asyncio.gather(
         *(
             stores[number % 3].begin("n", Claim("f", f"id-{number}"), f"l{number}", AT, AT + SECOND, AT - DAY)
@@ -131,7 +131,7 @@ async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) 
 
 
 async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> None:
-    """Another request with the same key never gets a lease."""
+    """A request with another content but the same key never gets a lease."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
     begun = await store.begin("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
@@ -139,7 +139,7 @@ async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> Non
 
 
 async def test_replies_expire(store: IdempotentReplyStore) -> None:
-    """After its retention, a stored reply expires, and its key can be used again."""
+    """After its retention period, a stored reply expires, and its key can be used again."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.finish("n", "a", ANSWER)
     assert (await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER
@@ -147,8 +147,8 @@ async def test_replies_expire(store: IdempotentReplyStore) -> None:
     assert (fresh.owns_lease, fresh.reply, fresh.claim) == (True, None, OTHER)
 
 
-async def test_keys_and_replies_are_separate(opener: Opener) -> None:
-    """The same name can be in the store of keys and in the store of replies."""
-    keys, store = opener()
+async def test_keys_and_replies_are_separate(open_both_stores: Opener) -> None:
+    """The store of keys and the store of replies may contain the same name."""
+    keys, store = open_both_stores()
     await keys.claim("n", FIRST, AT, AT - DAY)
     assert (await store.begin("n", OTHER, "a", AT, AT + SECOND, AT - DAY)).claim == OTHER

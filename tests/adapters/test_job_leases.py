@@ -22,8 +22,8 @@ type Opener = Callable[[], JobLeaseStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several instances do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several instances do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -41,24 +41,24 @@ async def claim_job(store: JobLeaseStore, holder: str, at: datetime, first_due: 
     return await store.claim(JOB, holder, at, at + LEASE, first_due)
 
 
-async def test_new_job_is_due_at_its_first_due_time(opener: Opener) -> None:
+async def test_new_job_is_due_at_its_first_due_time(open_store: Opener) -> None:
     """A new job gets no lease before the first time at which it is due."""
-    store = opener()
+    store = open_store()
     assert await claim_job(store, "a", AT, AT + SECOND) == JobClaim(granted=False, next_attempt=AT + SECOND)
     assert (await claim_job(store, "a", AT + SECOND, AT + 9 * SECOND)).granted
 
 
-async def test_only_one_instance_gets_a_due_job(opener: Opener) -> None:
+async def test_only_one_instance_gets_a_due_job(open_store: Opener) -> None:
     """If several instances claim a due job, exactly one gets the lease."""
-    stores = [opener() for _ in range(4)]
+    stores = [open_store() for _ in range(4)]
     claims = await asyncio.gather(*(claim_job(store, f"instance-{n}", AT) for n, store in enumerate(stores)))
     assert sum(each.granted for each in claims) == 1
     assert all(each.next_attempt == AT + LEASE for each in claims)
 
 
-async def test_released_job_waits_for_its_next_due_time(opener: Opener) -> None:
+async def test_released_job_waits_for_its_next_due_time(open_store: Opener) -> None:
     """After its release, a job gets no lease before the next time at which it is due."""
-    first, second = opener(), opener()
+    first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
     await first.release(JOB, "a", AT + 15 * SECOND)
     early = await claim_job(second, "b", AT + 14 * SECOND)
@@ -66,17 +66,17 @@ async def test_released_job_waits_for_its_next_due_time(opener: Opener) -> None:
     assert (await claim_job(second, "b", AT + 15 * SECOND)).granted
 
 
-async def test_lease_of_a_dead_instance_ends(opener: Opener) -> None:
+async def test_lease_of_a_dead_instance_ends(open_store: Opener) -> None:
     """If the holder of a lease dies, the job is due again when the lease has expired."""
-    first, second = opener(), opener()
+    first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
     assert not (await claim_job(second, "b", AT + LEASE - SECOND)).granted
     assert (await claim_job(second, "b", AT + LEASE)).granted
 
 
-async def test_due_time_is_limited_after_clocks_are_set_back(opener: Opener) -> None:
+async def test_due_time_is_limited_after_clocks_are_set_back(open_store: Opener) -> None:
     """After clocks are set back, a job is due at the next time of its schedule instead of the later stored time."""
-    store = opener()
+    store = open_store()
     hour = 3600 * SECOND
     assert (await claim_job(store, "a", AT + hour)).granted
     await store.release(JOB, "a", AT + hour + 15 * SECOND)
@@ -85,27 +85,27 @@ async def test_due_time_is_limited_after_clocks_are_set_back(opener: Opener) -> 
     assert (await claim_job(store, "b", AT + 15 * SECOND, AT + 30 * SECOND)).granted
 
 
-async def test_lease_of_a_dead_instance_is_limited_after_clocks_are_set_back(opener: Opener) -> None:
-    """After clocks are set back, a dead instance's lease ends after its normal duration."""
-    first, second = opener(), opener()
+async def test_lease_of_a_dead_instance_is_limited_after_clocks_are_set_back(open_store: Opener) -> None:
+    """After clocks are set back, the lease of a dead instance ends after its usual duration."""
+    first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT + 3600 * SECOND)).granted
     refused = await claim_job(second, "b", AT)
     assert refused == JobClaim(granted=False, next_attempt=AT + LEASE)
     assert (await claim_job(second, "b", AT + LEASE)).granted
 
 
-async def test_extended_lease_stays_with_its_holder(opener: Opener) -> None:
+async def test_extended_lease_stays_with_its_holder(open_store: Opener) -> None:
     """While an extended lease is valid, no other instance gets the job."""
-    first, second = opener(), opener()
+    first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
     assert await first.extend(JOB, "a", AT + 2 * LEASE)
     assert not (await claim_job(second, "b", AT + LEASE)).granted
     assert (await claim_job(second, "b", AT + 2 * LEASE)).granted
 
 
-async def test_former_holder_cannot_change_the_lease(opener: Opener) -> None:
+async def test_former_holder_cannot_change_the_lease(open_store: Opener) -> None:
     """An instance that lost its lease can neither extend nor release it."""
-    first, second = opener(), opener()
+    first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
     assert (await claim_job(second, "b", AT + LEASE)).granted
     assert not await first.extend(JOB, "a", AT + 9 * LEASE)
@@ -114,9 +114,9 @@ async def test_former_holder_cannot_change_the_lease(opener: Opener) -> None:
     assert await second.extend(JOB, "b", AT + 3 * LEASE)
 
 
-async def test_unknown_job_has_no_lease(opener: Opener) -> None:
-    """The lease of an unknown job cannot be extended, and releasing it stores nothing."""
-    store = opener()
+async def test_unknown_job_has_no_lease(open_store: Opener) -> None:
+    """An unknown job has no lease to extend, and releasing its lease stores nothing."""
+    store = open_store()
     assert not await store.extend(JOB, "a", AT + LEASE)
     await store.release(JOB, "a", AT + 9 * LEASE)
     assert (await claim_job(store, "a", AT)).granted

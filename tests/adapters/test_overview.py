@@ -31,7 +31,7 @@ MANY = 2**40
 
 
 @dataclass
-class Opened:
+class OpenedOverview:
     """Overview with its chain store, and a function that makes a chain look as if an earlier version wrote it."""
 
     overview: ChainOverview
@@ -40,7 +40,7 @@ class Opened:
 
 
 @asynccontextmanager
-async def open_sqlite(folder: Path) -> AsyncIterator[Opened]:
+async def open_sqlite(folder: Path) -> AsyncIterator[OpenedOverview]:
     """Open the embedded adapter."""
     path = folder / "provenance.sqlite"
     store, overview = SqliteChainStore(path), SqliteChainOverview(path)
@@ -50,13 +50,13 @@ async def open_sqlite(folder: Path) -> AsyncIterator[Opened]:
             connection.execute("DELETE FROM chain_summaries")
             connection.execute("DELETE FROM pending_amendments")
 
-    yield Opened(overview, store, do_nothing)
+    yield OpenedOverview(overview, store, do_nothing)
     await overview.close()
     await store.close()
 
 
 @asynccontextmanager
-async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[Opened]:
+async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> AsyncIterator[OpenedOverview]:
     """Open the Cosmos DB adapter with an emulator."""
     async with CosmosServer(physical_partitions=3) as server:
         await create_database(server)
@@ -75,18 +75,18 @@ async def open_cosmos(_folder: Path, segment_bytes: int = SEGMENT_BYTES) -> Asyn
                     else:
                         await container.delete_item(item["id"], item["chain"])
 
-        yield Opened(CosmosChainOverview(account, store), store, forget_chain)
+        yield OpenedOverview(CosmosChainOverview(account, store), store, forget_chain)
         await store.close()
 
 
 @asynccontextmanager
-async def open_cosmos_with_small_segments(folder: Path) -> AsyncIterator[Opened]:
+async def open_cosmos_with_small_segments(folder: Path) -> AsyncIterator[OpenedOverview]:
     """Open the Cosmos DB adapter with segments of one or two appends."""
-    async with open_cosmos(folder, segment_bytes=1_500) as opened:
-        yield opened
+    async with open_cosmos(folder, segment_bytes=1_500) as adapter:
+        yield adapter
 
 
-type Opener = Callable[[Path], AbstractAsyncContextManager[Opened]]
+type Opener = Callable[[Path], AbstractAsyncContextManager[OpenedOverview]]
 OPENERS: dict[str, Opener] = {
     "sqlite": open_sqlite,
     "cosmos": open_cosmos,
@@ -95,14 +95,14 @@ OPENERS: dict[str, Opener] = {
 
 
 @pytest.fixture(params=OPENERS)
-async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
-    """Provide an empty overview; each kind of store is tested."""
+async def adapter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenedOverview]:
+    """Provide an empty overview; each test runs with each kind of store."""
     async with OPENERS[request.param](tmp_path) as found:
         yield found
 
 
 def build_amendment(status: str = "pending") -> dict[str, str]:
-    """Return the JSON members of an amendment's record."""
+    """Return the JSON members of an amendment record."""
     return {"AmendedBy": "e", "Status": status, "EntityType": "T", "EntityID": "1"}
 
 
@@ -128,34 +128,34 @@ async def append_records(store: ChainStore, chain: ChainKey, *bodies: dict[str, 
 
 
 def build_event(name: str = "1") -> dict[str, str]:
-    """Return the JSON members of an audit event's record."""
+    """Return the JSON members of an audit event record."""
     return {"ActionType": "A", "EntityType": "T", "EntityID": name}
 
 
-async def summarize_chain(opened: Opened, chain: ChainKey) -> ChainSummary:
+async def summarize_chain(adapter: OpenedOverview, chain: ChainKey) -> ChainSummary:
     """Return the summary of one chain."""
-    found = await opened.overview.list_chains(chain.target, None, 100)
+    found = await adapter.overview.list_chains(chain.target, None, 100)
     return next(one for one in found if one.chain == chain)
 
 
-async def list_places(opened: Opened) -> list[tuple[str, int]]:
+async def list_places(adapter: OpenedOverview) -> list[tuple[str, int]]:
     """Return the scope and sequence number of each entry in the index of pending amendments."""
-    entries = await opened.overview.list_pending(None, 100, MANY)
+    entries = await adapter.overview.list_pending(None, 100, MANY)
     assert all(entry.record and entry.record.sequence == entry.place.sequence for entry in entries)
     return [(entry.place.scope_key, entry.place.sequence) for entry in entries]
 
 
-async def test_summaries_follow_appends(opened: Opened) -> None:
+async def test_summaries_follow_appends(adapter: OpenedOverview) -> None:
     """A chain's summary has its current number of records, first and last time, and pending amendments."""
-    assert await opened.overview.list_chains(None, None, 10) == []
-    await append_records(opened.store, PLATFORM, build_event(), second=1)
-    await append_records(opened.store, EVENTS, build_event(), build_event(), second=2)
-    await append_records(opened.store, EVENTS, build_event(), second=70)
+    assert await adapter.overview.list_chains(None, None, 10) == []
+    await append_records(adapter.store, PLATFORM, build_event(), second=1)
+    await append_records(adapter.store, EVENTS, build_event(), build_event(), second=2)
+    await append_records(adapter.store, EVENTS, build_event(), second=70)
     await append_records(
-        opened.store, AMENDMENTS, build_amendment(), build_amendment("approved"), build_amendment(), second=3
+        adapter.store, AMENDMENTS, build_amendment(), build_amendment("approved"), build_amendment(), second=3
     )
-    await append_records(opened.store, AMENDMENTS, build_decision(1), second=4)
-    first, second, third = await opened.overview.list_chains(None, None, 10)
+    await append_records(adapter.store, AMENDMENTS, build_decision(1), second=4)
+    first, second, third = await adapter.overview.list_chains(None, None, 10)
     assert [one.chain for one in (first, second, third)] == [AMENDMENTS, EVENTS, PLATFORM]
     assert (second.records, second.first_at, second.last_at, second.pending) == (
         3, "2026-01-05T08:00:02.000000Z", "2026-01-05T08:01:10.000000Z", 0,
@@ -164,118 +164,120 @@ async def test_summaries_follow_appends(opened: Opened) -> None:
     assert (third.records, third.pending, third.verdict) == (1, 0, None)
 
 
-async def test_summaries_are_listed_in_pages(opened: Opened) -> None:
+async def test_summaries_are_listed_in_pages(adapter: OpenedOverview) -> None:
     """All pages of the list, of any size, together contain each chain once."""
     chains = [ChainKey(Target.DOMAIN_EVENTS, f"s{number}") for number in range(5)] + [AMENDMENTS, OTHER, PLATFORM]
     for chain in chains:
         for _ in range(3):
             await append_records(
-                opened.store, chain, build_amendment() if chain.target == AMENDMENTS.target else build_event("x" * 500)
+                adapter.store, chain, build_amendment() if chain.target == AMENDMENTS.target else build_event("x" * 500)
             )
-    expected = [one.chain for one in await opened.overview.list_chains(None, None, 100)]
+    expected = [one.chain for one in await adapter.overview.list_chains(None, None, 100)]
     assert sorted(expected) == sorted(chains)
     for size in (1, 2, 3, 7):
         listed: list[ChainKey] = []
-        while page := await opened.overview.list_chains(None, listed[-1] if listed else None, size):
+        while page := await adapter.overview.list_chains(None, listed[-1] if listed else None, size):
             assert len(page) <= size
             listed += [one.chain for one in page]
         assert listed == expected
-    only = await opened.overview.list_chains(Target.DOMAIN_EVENTS, None, 100)
+    only = await adapter.overview.list_chains(Target.DOMAIN_EVENTS, None, 100)
     assert [one.chain for one in only] == [one for one in expected if one.target is Target.DOMAIN_EVENTS]
-    rest = await opened.overview.list_chains(Target.DOMAIN_EVENTS, only[2].chain, 100)
+    rest = await adapter.overview.list_chains(Target.DOMAIN_EVENTS, only[2].chain, 100)
     assert [one.chain for one in rest] == [one.chain for one in only[3:]]
 
 
-async def test_pending_amendments_are_listed_oldest_first(opened: Opened) -> None:
+async def test_pending_amendments_are_listed_oldest_first(adapter: OpenedOverview) -> None:
     """The index lists pending amendments of all scopes by time, in pages; decided ones can be removed."""
-    await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
-    await append_records(opened.store, OTHER, build_amendment(), second=2)
-    await append_records(opened.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
-    assert await list_places(opened) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 2", 1), ("line 1/ü", 4)]
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    await append_records(adapter.store, OTHER, build_amendment(), second=2)
+    await append_records(adapter.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
+    assert await list_places(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 2", 1), ("line 1/ü", 4)]
     listed: list[PendingPlace] = []
-    while page := await opened.overview.list_pending(listed[-1] if listed else None, 1, MANY):
+    while page := await adapter.overview.list_pending(listed[-1] if listed else None, 1, MANY):
         listed += [entry.place for entry in page]
-    assert [(place.scope_key, place.sequence) for place in listed] == await list_places(opened)
-    await append_records(opened.store, OTHER, build_decision(1), second=4)
-    entries = await opened.overview.list_pending(None, 100, MANY)
-    await opened.overview.remove_pending([entry for entry in entries if entry.place.chain == OTHER])
-    assert await list_places(opened) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
-    assert (await summarize_chain(opened, OTHER)).pending == 0
-    assert (await summarize_chain(opened, AMENDMENTS)).pending == 3
+    assert [(place.scope_key, place.sequence) for place in listed] == await list_places(adapter)
+    await append_records(adapter.store, OTHER, build_decision(1), second=4)
+    entries = await adapter.overview.list_pending(None, 100, MANY)
+    await adapter.overview.remove_pending([entry for entry in entries if entry.place.chain == OTHER])
+    assert await list_places(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
+    assert (await summarize_chain(adapter, OTHER)).pending == 0
+    assert (await summarize_chain(adapter, AMENDMENTS)).pending == 3
 
 
-async def test_a_page_of_pending_amendments_has_a_maximum_size(opened: Opened) -> None:
+async def test_a_page_of_pending_amendments_has_a_maximum_size(adapter: OpenedOverview) -> None:
     """A page has at least one entry, and ends before its maximum size is exceeded."""
-    await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
-    (entry,) = await opened.overview.list_pending(None, 100, 1)
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
+    (entry,) = await adapter.overview.list_pending(None, 100, 1)
     assert entry.place.sequence == 1
 
 
-async def test_earlier_chains_are_counted(opened: Opened) -> None:
+async def test_earlier_chains_are_counted(adapter: OpenedOverview) -> None:
     """A chain that an earlier version stored without counts is counted once."""
-    await append_records(opened.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
-    await append_records(opened.store, AMENDMENTS, build_decision(1), second=2)
-    await opened.forget_counts(AMENDMENTS)
-    await append_records(opened.store, AMENDMENTS, build_amendment(), build_decision(2), second=3)
-    assert (await summarize_chain(opened, AMENDMENTS)).pending is None
-    assert await opened.overview.count_pending(AMENDMENTS) == 2
-    assert await opened.overview.list_uncounted(10) == [AMENDMENTS]
-    await asyncio.gather(*(opened.overview.complete_counts(AMENDMENTS) for _ in range(3)))
-    await opened.overview.complete_counts(AMENDMENTS)
-    assert await opened.overview.list_uncounted(10) == []
-    assert (await summarize_chain(opened, AMENDMENTS)).pending == 2
-    assert (await summarize_chain(opened, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
-    entries = await opened.overview.list_pending(None, 100, MANY)
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
+    await append_records(adapter.store, AMENDMENTS, build_decision(1), second=2)
+    await adapter.forget_counts(AMENDMENTS)
+    await append_records(adapter.store, AMENDMENTS, build_amendment(), build_decision(2), second=3)
+    assert (await summarize_chain(adapter, AMENDMENTS)).pending is None
+    assert await adapter.overview.count_pending(AMENDMENTS) == 2
+    assert await adapter.overview.list_uncounted(10) == [AMENDMENTS]
+    await asyncio.gather(*(adapter.overview.complete_counts(AMENDMENTS) for _ in range(3)))
+    await adapter.overview.complete_counts(AMENDMENTS)
+    assert await adapter.overview.list_uncounted(10) == []
+    assert (await summarize_chain(adapter, AMENDMENTS)).pending == 2
+    assert (await summarize_chain(adapter, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
+    entries = await adapter.overview.list_pending(None, 100, MANY)
     assert {3, 5} <= {entry.place.sequence for entry in entries}
-    await append_records(opened.store, AMENDMENTS, build_decision(3), second=4)
-    assert (await summarize_chain(opened, AMENDMENTS)).pending == 1
+    await append_records(adapter.store, AMENDMENTS, build_decision(3), second=4)
+    assert (await summarize_chain(adapter, AMENDMENTS)).pending == 1
 
 
-async def test_counting_during_appends_is_exact(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_counting_during_appends_is_exact(adapter: OpenedOverview, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting a chain while records are appended gives the exact number."""
     monkeypatch.setattr(provenance_overview, "COUNTED_AT_ONCE", 3)
-    await append_records(opened.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
-    await opened.forget_counts(AMENDMENTS)
+    await append_records(adapter.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
+    await adapter.forget_counts(AMENDMENTS)
 
     async def append_all() -> None:
         for number in range(10):
             body = build_decision(number + 1) if number % 2 else build_amendment()
             while True:
                 with contextlib.suppress(TipMovedError):
-                    await append_records(opened.store, AMENDMENTS, body, second=2 + number)
+                    await append_records(adapter.store, AMENDMENTS, body, second=2 + number)
                     break
 
     async def count_all() -> None:
-        while await opened.overview.list_uncounted(1):
-            await opened.overview.complete_counts(AMENDMENTS)
+        while await adapter.overview.list_uncounted(1):
+            await adapter.overview.complete_counts(AMENDMENTS)
 
     await asyncio.gather(append_all(), count_all(), count_all())
     await count_all()
-    assert (await summarize_chain(opened, AMENDMENTS)).pending == await opened.overview.count_pending(AMENDMENTS) == 10
-    entries = await opened.overview.list_pending(None, 100, MANY)
+    assert (
+        (await summarize_chain(adapter, AMENDMENTS)).pending == await adapter.overview.count_pending(AMENDMENTS) == 10
+    )
+    entries = await adapter.overview.list_pending(None, 100, MANY)
     assert {1, 3, 5, 7, 9} | {11, 13, 15, 17, 19} <= {entry.place.sequence for entry in entries}
 
 
-async def test_results_of_verifications_and_checkpoints_are_stored(opened: Opened) -> None:
+async def test_results_of_verifications_and_checkpoints_are_stored(adapter: OpenedOverview) -> None:
     """A summary has the last verdict and the largest checkpoint size, also after appends."""
-    assert await opened.overview.find_verdict(EVENTS) is None
-    await append_records(opened.store, EVENTS, build_event())
-    assert await opened.overview.find_verdict(EVENTS) is None
+    assert await adapter.overview.find_verdict(EVENTS) is None
+    await append_records(adapter.store, EVENTS, build_event())
+    assert await adapter.overview.find_verdict(EVENTS) is None
     verdict = StoredVerdict("2026-01-05T09:00:00.000000Z", 1, is_valid=False, broken_at="000000000001", reason="r")
     valid = replace(verdict, is_valid=True)
-    await opened.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:00.000000Z")
-    await opened.overview.save_verdict(EVENTS, verdict, "2026-01-05T08:59:00.000000Z")
-    await opened.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:59.999999Z")
-    await opened.overview.save_checkpoint_sizes({EVENTS: 7})
-    await opened.overview.save_checkpoint_sizes({EVENTS: 5})
-    await append_records(opened.store, EVENTS, build_event())
-    found = await summarize_chain(opened, EVENTS)
+    await adapter.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:00.000000Z")
+    await adapter.overview.save_verdict(EVENTS, verdict, "2026-01-05T08:59:00.000000Z")
+    await adapter.overview.save_verdict(EVENTS, valid, "2026-01-05T08:59:59.999999Z")
+    await adapter.overview.save_checkpoint_sizes({EVENTS: 7})
+    await adapter.overview.save_checkpoint_sizes({EVENTS: 5})
+    await append_records(adapter.store, EVENTS, build_event())
+    found = await summarize_chain(adapter, EVENTS)
     assert (found.verdict, found.checkpoint_size, found.records) == (verdict, 7, 2)
-    assert await opened.overview.find_verdict(EVENTS) == verdict
-    assert await opened.overview.find_verdict(PLATFORM) is None
-    assert await opened.overview.list_chains(None, None, 10, broken_only=True) == [found]
-    assert await opened.overview.list_chains(Target.PLATFORM_CONFIG, None, 10, broken_only=True) == []
-    assert await opened.overview.list_chains(None, EVENTS, 10, broken_only=True) == []
-    await opened.overview.save_verdict(EVENTS, valid, verdict.verified_at)
-    assert await opened.overview.list_chains(None, None, 10, broken_only=True) == []
-    assert (await summarize_chain(opened, EVENTS)).verdict == valid
+    assert await adapter.overview.find_verdict(EVENTS) == verdict
+    assert await adapter.overview.find_verdict(PLATFORM) is None
+    assert await adapter.overview.list_chains(None, None, 10, broken_only=True) == [found]
+    assert await adapter.overview.list_chains(Target.PLATFORM_CONFIG, None, 10, broken_only=True) == []
+    assert await adapter.overview.list_chains(None, EVENTS, 10, broken_only=True) == []
+    await adapter.overview.save_verdict(EVENTS, valid, verdict.verified_at)
+    assert await adapter.overview.list_chains(None, None, 10, broken_only=True) == []
+    assert (await summarize_chain(adapter, EVENTS)).verdict == valid

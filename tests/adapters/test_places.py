@@ -19,8 +19,8 @@ type Opener = Callable[[], QuotaStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several processes do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -34,9 +34,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         yield open_another
 
 
-async def test_concurrent_reservations_respect_the_limit(opener: Opener) -> None:
-    """Processes that reserve places at the same time get together exactly as many as the limit allows."""
-    stores = [opener() for _ in range(3)]
+async def test_concurrent_reservations_respect_the_limit(open_store: Opener) -> None:
+    """Processes that reserve places at the same time together get exactly as many places as the limit allows."""
+    stores = [open_store() for _ in range(3)]
     taken = await asyncio.gather(
         *(stores[n % 3].reserve(WHO, Purpose.JOBS, f"job-{n}", at=AT + n, limit=5) for n in range(15))
     )
@@ -45,9 +45,9 @@ async def test_concurrent_reservations_respect_the_limit(opener: Opener) -> None
     assert {place.id for place in held} == {f"job-{n}" for n in range(15) if taken[n]}
 
 
-async def test_places_of_others_do_not_count(opener: Opener) -> None:
+async def test_places_of_others_do_not_count(open_store: Opener) -> None:
     """Places of other principals or purposes are not counted; reserving a place again changes nothing."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await other.reserve(WHO, Purpose.JOBS, "a", at=AT + 1, limit=1)
     assert not await other.reserve(WHO, Purpose.JOBS, "b", at=AT, limit=1)
@@ -57,9 +57,9 @@ async def test_places_of_others_do_not_count(opener: Opener) -> None:
     assert list(await store.list_reservations("nobody", Purpose.JOBS)) == []
 
 
-async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
+async def test_a_freed_place_can_be_taken_again(open_store: Opener) -> None:
     """A freed place is available at once; freeing a place that does not exist changes nothing."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     for reservation_id in ("a", "b"):
         assert await store.reserve(WHO, Purpose.STREAMS, reservation_id, at=AT, limit=2)
     await other.release(WHO, Purpose.STREAMS, ["a", "missing"])
@@ -68,9 +68,9 @@ async def test_a_freed_place_can_be_taken_again(opener: Opener) -> None:
     assert [place.id for place in await store.list_reservations(WHO, Purpose.STREAMS)] == ["b", "c"]
 
 
-async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> None:
-    """The place of a finished job is not counted as active, but its bytes are."""
-    store = opener()
+async def test_a_finished_place_counts_with_its_size_only(open_store: Opener) -> None:
+    """The place of a finished job does not count as active, but the bytes of the job still count."""
+    store = open_store()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await store.raise_size(WHO, Purpose.JOBS, "a", size=60, at=AT, limit=100)
     await store.finish(WHO, Purpose.JOBS, "a")
@@ -83,9 +83,9 @@ async def test_a_finished_place_counts_with_its_size_only(opener: Opener) -> Non
     assert list(await store.list_reservations(WHO, Purpose.JOBS)) == expected
 
 
-async def test_concurrent_size_changes_respect_the_limit(opener: Opener) -> None:
+async def test_concurrent_size_changes_respect_the_limit(open_store: Opener) -> None:
     """If several processes increase sizes at the same time, the sum stays within the limit."""
-    stores = [opener() for _ in range(3)]
+    stores = [open_store() for _ in range(3)]
     grown = await asyncio.gather(
         *(stores[n % 3].raise_size(WHO, Purpose.JOBS, f"job-{n}", size=30, at=AT, limit=100) for n in range(9))
     )

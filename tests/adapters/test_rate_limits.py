@@ -18,8 +18,8 @@ type Opener = Callable[[], LeaseStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several instances do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several instances do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -46,9 +46,9 @@ def build_lease_request(
     return LeaseRequest(principal, instance, previous, used, used_until, wanted, active, 10)
 
 
-async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
+async def test_a_lease_reduces_the_budget(open_store: Opener) -> None:
     """The lease of one instance reduces the remaining budget of the others."""
-    first, second = opener(), opener()
+    first, second = open_store(), open_store()
     lease = await first.lease(build_lease_request(6), AT)
     assert (lease.granted, lease.left, lease.active_on_other_instances) == (6, 4, 0)
     other = await second.lease(build_lease_request(6, instance="two"), AT + 1)
@@ -58,9 +58,9 @@ async def test_a_lease_reduces_the_budget(opener: Opener) -> None:
     assert (await first.lease(build_lease_request(1, principal="another"), AT + 2)).granted == 1
 
 
-async def test_unused_budget_is_returned(opener: Opener) -> None:
+async def test_unused_budget_is_returned(open_store: Opener) -> None:
     """The unused part of a lease is available again after the lease is settled."""
-    store = opener()
+    store = open_store()
     lease = await store.lease(build_lease_request(8), AT)
     settled = await store.lease(build_lease_request(1, previous=lease.id, used=2), AT + 1)
     assert (settled.granted, settled.left) == (1, 7)
@@ -68,9 +68,9 @@ async def test_unused_budget_is_returned(opener: Opener) -> None:
     assert (unused.granted, unused.left) == (0, 8)
 
 
-async def test_used_budget_counts_for_the_window(opener: Opener) -> None:
+async def test_used_budget_counts_for_the_window(open_store: Opener) -> None:
     """Used budget is available again one minute after its last use."""
-    store = opener()
+    store = open_store()
     lease = await store.lease(build_lease_request(10), AT - 0.5)
     settled = await store.lease(build_lease_request(0, previous=lease.id, used=10, used_until=AT), AT + 1)
     assert settled.frees_at == AT + 60
@@ -78,16 +78,16 @@ async def test_used_budget_counts_for_the_window(opener: Opener) -> None:
     assert (await store.lease(build_lease_request(5), AT + 60)).granted == 5
 
 
-async def test_an_unsettled_lease_counts_as_used(opener: Opener) -> None:
+async def test_an_unsettled_lease_counts_as_used(open_store: Opener) -> None:
     """If an instance dies without settling its lease, the lease counts as used."""
-    await opener().lease(build_lease_request(10), AT)
-    assert (await opener().lease(build_lease_request(5, instance="two"), AT + 30)).granted == 0
-    assert (await opener().lease(build_lease_request(5, instance="two"), AT + 61)).granted == 5
+    await open_store().lease(build_lease_request(10), AT)
+    assert (await open_store().lease(build_lease_request(5, instance="two"), AT + 30)).granted == 0
+    assert (await open_store().lease(build_lease_request(5, instance="two"), AT + 61)).granted == 5
 
 
-async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
-    """Each instance gets the number of requests that the other instances are executing."""
-    store = opener()
+async def test_active_requests_of_others_are_reported(open_store: Opener) -> None:
+    """Each instance gets the number of requests that other instances are executing at this time."""
+    store = open_store()
     await store.lease(build_lease_request(1, active=3), AT)
     assert (await store.lease(build_lease_request(1, instance="two", active=2), AT + 1)).active_on_other_instances == 3
     assert (await store.lease(build_lease_request(1, instance="three"), AT + 2)).active_on_other_instances == 5
@@ -95,9 +95,9 @@ async def test_active_requests_of_others_are_reported(opener: Opener) -> None:
     assert (await store.lease(build_lease_request(1, instance="three"), AT + 20)).active_on_other_instances == 0
 
 
-async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
+async def test_simultaneous_leases_share_the_budget(open_store: Opener) -> None:
     """The sum of simultaneous leases does not exceed the budget."""
-    stores = [opener() for _ in range(3)]
+    stores = [open_store() for _ in range(3)]
     given: list[Lease] = await asyncio.gather(
         *(stores[number % 3].lease(build_lease_request(2, instance=f"i{number}"), AT) for number in range(9))
     )
@@ -106,9 +106,11 @@ async def test_simultaneous_leases_share_the_budget(opener: Opener) -> None:
 
 
 @pytest.mark.parametrize("is_settled", [False, True])
-async def test_usage_before_the_clock_was_set_back_counts_for_one_window(opener: Opener, *, is_settled: bool) -> None:
-    """After the clock is set back by an hour, earlier usage counts for one minute and not longer."""
-    store = opener()
+async def test_usage_before_the_clock_was_set_back_counts_for_one_window(
+    open_store: Opener, *, is_settled: bool
+) -> None:
+    """After the clock is set back by an hour, earlier usage counts for one minute only."""
+    store = open_store()
     lease = await store.lease(build_lease_request(10), AT + 3600)
     if is_settled:
         await store.lease(build_lease_request(0, previous=lease.id, used=10, used_until=AT + 3600), AT + 3600)
@@ -118,8 +120,8 @@ async def test_usage_before_the_clock_was_set_back_counts_for_one_window(opener:
     assert (await store.lease(build_lease_request(5, instance="two"), AT + 62)).granted == 5
 
 
-async def test_active_requests_before_the_clock_was_set_back_are_ignored(opener: Opener) -> None:
+async def test_active_requests_before_the_clock_was_set_back_are_ignored(open_store: Opener) -> None:
     """If an instance died before the clock was set back, its active requests are not counted."""
-    store = opener()
+    store = open_store()
     await store.lease(build_lease_request(1, active=3), AT + 3600)
     assert (await store.lease(build_lease_request(1, instance="two"), AT)).active_on_other_instances == 0

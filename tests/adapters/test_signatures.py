@@ -35,8 +35,8 @@ type Opener = Callable[[], Stores]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the stores as several processes do; each kind of store is tested."""
+async def open_both_stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same stores at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -51,9 +51,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def stores(opener: Opener) -> Stores:
-    """Provide empty stores; each kind of store is tested."""
-    return opener()
+def stores(open_both_stores: Opener) -> Stores:
+    """Provide empty stores; each test runs with each kind of store."""
+    return open_both_stores()
 
 
 def increment_number(value: dict[str, Any] | None) -> dict[str, Any]:
@@ -73,9 +73,9 @@ async def test_attempts_are_stored_per_member(stores: Stores) -> None:
     assert await store.read_attempts("a@t") == {"number": 2, "pending": []}
 
 
-async def test_concurrent_changes_are_all_stored(opener: Opener) -> None:
+async def test_concurrent_changes_are_all_stored(open_both_stores: Opener) -> None:
     """If several processes change attempts at the same time, all changes are stored."""
-    processes = [opener() for _ in range(3)]
+    processes = [open_both_stores() for _ in range(3)]
     await asyncio.gather(*(each.store.change_attempts("a@t", increment_number) for each in processes * 3))
     assert (await processes[0].store.read_attempts("a@t") or {})["number"] == 9
     await asyncio.gather(*(each.store.change_sign_in("s1", increment_number, AT) for each in processes * 3))
@@ -106,7 +106,7 @@ async def test_exceptions_change_nothing(stores: Stores) -> None:
 
 
 def build_entry(second: int, user: str = "a@t", chain: str = "1") -> IndexedSignature:
-    """Return an entry for the index of signatures with a time of this second."""
+    """Return an entry of the index of signatures whose time has this second."""
     place = f"2026-03-01T12:00:{second:02d}.000000Z {chain} {second:012d}"
     return IndexedSignature(place, user, {"UserID": user, "Statement": None, "Text": "é"})
 

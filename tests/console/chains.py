@@ -51,7 +51,7 @@ def edit_record(
     target: str = "DomainEvents",
     mend: bool = False,
 ) -> None:
-    """Edit a record in the database file; ``mend`` also stores the Hash that matches the edit."""
+    """Edit the text of a record in the database file; ``mend`` also stores the Hash that matches the edited record."""
     where = f"sequence = ? AND chain = (SELECT chain FROM chains WHERE target = '{target}' AND scope = ?)"
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         [(content,)] = file.execute(f"SELECT canonical FROM records WHERE {where}", (sequence, scope)).fetchall()

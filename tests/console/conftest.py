@@ -23,7 +23,7 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip browser tests on machines without a browser."""
+    """Skip the browser tests on machines without a browser."""
     missing = _find_missing_tool()
     for item in items:
         if missing and HERE in item.path.parents and item.path.name not in WITHOUT_BROWSER:

@@ -39,13 +39,13 @@ def put_member(admin: httpx.Client, member: str, **definition: Any) -> None:
 
 
 def put_connection(admin: httpx.Client, lookup: str, **definition: Any) -> None:
-    """Add or replace a connection."""
+    """Add or replace a connection with these members."""
     reply = admin.put(f"/oi-api/connections/{lookup}", json={"name": lookup, "type": "CLOUD_IOT_HUB", **definition})
     assert reply.status_code in {200, 201}, reply.text
 
 
 def find_field(page: Page, label: str) -> Locator:
-    """Return the input field with exactly this label."""
+    """Return the input field that has exactly this label."""
     return page.get_by_label(label, exact=True)
 
 
@@ -209,7 +209,7 @@ def test_a_new_administrator_needs_only_the_console(console: Console, admin: htt
 
 
 def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> None:
-    """If another user changed the item meanwhile, Save stores nothing; after Reload the form contains both changes."""
+    """If another user has changed the item, Save stores nothing; after Reload the form contains both users' changes."""
     console.expected.append("412")
     put_connection(admin, "shared", source={"devices": ["a-*"]})
     page = console.sign_in().open("connections/shared", "shared").page
@@ -234,7 +234,10 @@ def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> Non
 
 
 def test_signals_are_proposed_from_messages_and_edited(console: Console, admin: httpx.Client) -> None:
-    """The page proposes signals from messages; a user edits units and limits, and saves them with the connection."""
+    """The page proposes signals from past messages.
+
+    A user edits units and limits, and saves the signals with the connection.
+    """
     put_connection(admin, "press")
     page = console.sign_in().open("connections/press", "press").page
     press_button(page, "Propose from messages")
@@ -377,7 +380,7 @@ def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: h
 
 
 def test_a_reader_sees_values_without_forms(console: Console) -> None:
-    """Without the rights to manage, the pages show values without forms and send no request that is rejected."""
+    """Without the rights to manage, the pages show values instead of forms and send no request that is rejected."""
     page = console.sign_in(VIEWER).page
     for path, title in (
         (f"team/{quote(EDITOR)}", "Process engineer"),

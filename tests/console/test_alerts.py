@@ -1,4 +1,4 @@
-"""Tests of alerts in the console: active alerts, acknowledgement, rules with their preview, and the badge."""
+"""Tests of alerts in the console: active alerts, acknowledgement, rules with preview, and the navigation's badge."""
 
 import re
 

@@ -127,7 +127,7 @@ def test_a_second_decision_shows_the_first(console: Console, editor: httpx.Clien
 
 
 def test_an_altered_amendment_has_a_banner(console: Console, editor: httpx.Client) -> None:
-    """If an amendment's content was edited in the database, a banner marks it."""
+    """If the content of an amendment was changed in the database, a banner says so."""
     create_amendment(editor, "tampered", "B-7")
     edit_record(console.service, "tampered", 1, '"ph":7.2', '"ph":7.3', target="DomainAmendments")
     page = open_pending_amendments(console.sign_in(ADMIN), "tampered")
@@ -186,7 +186,7 @@ def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.
 
 
 def test_empty_views_show_the_next_step(console: Console) -> None:
-    """Without a scope the page requests a scope; for an entity without amendments it shows a message."""
+    """Without a scope, the page asks for one; for an entity without amendments, it shows a message."""
     console.sign_in().open("amendments", "Amendments")
     page = console.page
     expect(page.get_by_role("heading", name="Which scope?")).to_be_visible()

@@ -22,7 +22,7 @@ def editor(service: Service) -> httpx.Client:
 
 
 def open_events(console: Console, scope: str, record: int | None = None) -> Page:
-    """Open the events of a scope and, if given, the panel of a record."""
+    """Open the events of a scope and, if a record is given, the panel of this record."""
     console.open(f"audit/DomainEvents/{scope}" + (f"?record={record}" if record else ""), "Audit log")
     console.page.get_by_role("grid").wait_for()
     return console.page
@@ -34,7 +34,7 @@ def read_record_ids(page: Page) -> list[str]:
 
 
 def find_dialog(page: Page, title: str) -> Locator:
-    """Return an open dialog."""
+    """Return the open dialog with this title."""
     return page.get_by_role("dialog", name=title)
 
 
@@ -70,7 +70,7 @@ def test_scrolling_loads_older_records(console: Console, editor: httpx.Client) -
 
 
 def test_filters_survive_a_reload(console: Console, editor: httpx.Client) -> None:
-    """Filters narrow the list and survive a reload; if no record matches, the page says so."""
+    """Filters reduce the list and survive a reload; if no record matches, the page says so."""
     append_events(editor, "filtered", 2)
     append_events(editor, "filtered", 1, ActionType="BatchReleased", EntityType="Batch")
     page = open_events(console.sign_in(), "filtered")
@@ -110,7 +110,7 @@ def test_keyboard_opens_a_record(console: Console, editor: httpx.Client) -> None
 
 
 def test_verification_shows_the_position_of_a_break(console: Console, editor: httpx.Client) -> None:
-    """A valid chain is verified; after an edit in the database file, the picture shows the position of the break."""
+    """The page verifies a valid chain; after an edit in the database file, the picture shows where the chain breaks."""
     append_events(editor, "broken", 6)
     page = open_events(console.sign_in(), "broken")
     page.get_by_role("button", name="Verify chain").click()
@@ -260,7 +260,7 @@ def test_recent_scopes_are_forgotten_at_sign_out(console: Console, editor: httpx
 
 
 def test_empty_scope_shows_the_next_step(console: Console) -> None:
-    """For an empty chain the page shows the next step, and its verification says that nothing was checked."""
+    """For an empty chain, the page shows the next step; a verification says that nothing was checked."""
     console.sign_in().open("audit/DomainEvents/never-written", "Audit log")
     page = console.page
     expect(page.get_by_role("heading", name="No records yet")).to_be_visible()

@@ -15,12 +15,12 @@ from tests.service.local_service import Service
 
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
-    """Return the caller that writes the events."""
+    """Return the client that writes the events."""
     return service.caller("editor@plant-a.example")
 
 
 def expect_steps(page: Page, *ends: str) -> None:
-    """Wait until the steps of the shown proof have these results."""
+    """Wait until the steps of the displayed proof have these results."""
     headings = page.get_by_role("dialog").get_by_role("heading", level=3)
     expect(headings).to_have_text([re.compile(rf"{end}$") for end in ends])
 
@@ -55,7 +55,7 @@ def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> No
 
 
 def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:
-    """If the reader enters another key than the published one, the proof fails."""
+    """If the reader enters a key other than the published one, the proof fails."""
     append_events(editor, "own key", 1)
     wait_for_checkpoint(editor, "own key", 1)
     proof = start_proof(console.sign_in(), "own key", 1)

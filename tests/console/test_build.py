@@ -29,7 +29,7 @@ needs_packages = pytest.mark.skipif(
 
 
 def test_roles_have_the_rights_of_the_service() -> None:
-    """The roles in the console's source have the same access rights as the roles of the service."""
+    """In the source of the console, each role has the same access rights as in the service."""
     rights = re.findall(r'"(Workspace\.[\w.]+)"', (CONSOLE / "src/session/rights.ts").read_text(encoding="utf-8"))
     assert sorted(rights) == sorted(AccessRight)
     roles = (CONSOLE / "src/session/roles.ts").read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def _find_imports(script: Path) -> set[Path]:
 
 @needs_build
 def test_no_file_contains_another_origin() -> None:
-    """No file contains the address of another origin or evaluates text as code."""
+    """No file contains the address of another origin or executes text as code."""
     for path in BUILT.rglob("*"):
         if path.suffix in {".js", ".css", ".html", ".svg"}:
             text = KNOWN.sub("", path.read_text(encoding="utf-8"))
@@ -91,7 +91,7 @@ def test_no_file_contains_another_origin() -> None:
 
 @needs_build
 def test_page_has_no_inline_code() -> None:
-    """The page loads scripts and styles only as files, as its policy requires."""
+    """The page loads scripts and styles only from files, as its security policy requires."""
     page = (BUILT / "index.html").read_text(encoding="utf-8")
     assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page) == []
 

@@ -157,7 +157,10 @@ def test_the_mcp_client_signs_a_person_in_through_the_browser(
 
 
 def wait_for(opened: "queue.Queue[str]", run: "Future[Any]") -> str:
-    """Return the URL that the client opens in the browser, or raise the client's error."""
+    """Wait for the URL that the client opens in the browser, and return it.
+
+    Raise the client's error if it fails first.
+    """
     while True:
         try:
             return opened.get(timeout=1)
@@ -184,7 +187,7 @@ def allow_client(console: Console, address: str, service: Service) -> None:
 async def list_tools_twice(
     url: str, memory: Memory, client_id: str, redirect: str, opened: "queue.Queue[str]", returns: Pages
 ) -> set[str]:
-    """List the tools of the MCP server, refresh the token, and list them again."""
+    """List the tools of the MCP server, refresh the token, and list the tools again."""
 
     async def open_browser(address: str) -> None:
         opened.put(address)

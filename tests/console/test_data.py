@@ -18,7 +18,7 @@ def _open_with_token(console: Console, scopes: str, address: str) -> None:
 
 
 def test_existing_container_cannot_be_removed(console: Console) -> None:
-    """The page can create a container; it explains why an existing container cannot be deleted."""
+    """The page can create a container; it says why an existing container cannot be deleted."""
     console.expected.extend(("400", "409"))
     page = console.sign_in().open("data", "Data").page
     name = f"inspections-{uuid.uuid4().hex[:6]}"
@@ -71,7 +71,7 @@ def test_document_is_created_edited_and_deleted(console: Console) -> None:
 
 
 def test_a_conflicting_document_edit_offers_both_versions(console: Console) -> None:
-    """If a document was changed meanwhile, the user chooses between both versions."""
+    """If another user has changed the document, the user chooses between both versions."""
     console.expected.append("412")
     line = f"l-{uuid.uuid4().hex[:6]}"
     editor = console.service.caller("editor@plant-a.example")

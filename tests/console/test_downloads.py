@@ -13,7 +13,7 @@ ROWS = 40
 
 
 def _wait_until_archived(service: Service) -> None:
-    """Send messages and wait until a download contains them, so that they are archived."""
+    """Send messages, and wait until a download contains them, because they are then archived."""
     editor = service.caller("editor@plant-a.example")
     messages = [{"messageId": f"dl-{number}", "torque": number / 4} for number in range(ROWS)]
     assert editor.post(f"/oi-api/telemetry/{CONNECTION}", json=messages).status_code == 202

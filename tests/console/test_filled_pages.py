@@ -25,7 +25,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def filled(service: Service, width: int) -> Iterator[Console]:
-    """Yield a console of this width, signed in as editor; after the test, fail if it has reported an error."""
+    """Return a console of this width in which an editor is signed in.
+
+    After the test, fail if the console has reported an error.
+    """
     with open_console(service, width=width) as made:
         yield made.sign_in()
         made.check_no_errors()

@@ -32,7 +32,7 @@ def editor(service: Service) -> httpx.Client:
 
 
 def create_draft(client: httpx.Client, lookup: str, name: str) -> None:
-    """Create or edit a query, which is a draft afterwards."""
+    """Create or edit a query; it is then a draft."""
     reply = client.put(f"{QUERIES}/{lookup}", json={"name": name, "surface": "cooling", "kql": KQL})
     assert reply.status_code in (200, 201), reply.text
 
@@ -48,7 +48,7 @@ def open_inbox(console: Console) -> Page:
 
 
 def read_badge(page: Page) -> int:
-    """Return the number next to the inbox in the navigation, which counts pending decisions."""
+    """Return the number of pending decisions that the navigation shows next to the inbox."""
     link = page.get_by_role("link", name=re.compile(r"^Inbox"))
     expect(link).to_have_accessible_name(re.compile(r"\d+ waiting"))
     found = re.search(r"\d+", link.inner_text())
@@ -113,7 +113,7 @@ def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, 
 
 
 def test_a_changed_draft_is_not_rejected(console: Console, service: Service, editor: httpx.Client) -> None:
-    """If the draft changed after the approver opened it, it is not rejected, and the page shows the newer text."""
+    """If the draft was changed after the approver opened it, it is not rejected, and the page shows the newer text."""
     console.expected += ["412"]
     create_draft(editor, "inbox-raced", "Raced draft")
     page = console.sign_in(APPROVER).open("queries/inbox-raced", "Raced draft").page

@@ -1,6 +1,6 @@
 """Tests of whole tasks of four roles (engineer, approver, auditor, administrator) on screens of three widths.
 
-Each step is checked in both themes; the table of screens sets the theme of the task.
+Each step is checked in both themes; a table of screens states with which theme a task begins.
 """
 
 import re
@@ -39,7 +39,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @contextmanager
 def open_as_member(service: Service, screen: Screen, member: str, *, touch: bool = False) -> Iterator[Console]:
-    """Open the console and sign in as a member; errors and rejected requests fail the test at the end."""
+    """Open the console and sign in as a member; at the end, errors and rejected requests fail the test."""
     width, theme = screen
     with open_console(service, width, touch=touch) as console:
         # Before the page loads, because a change during its start can go unnoticed.
@@ -61,7 +61,7 @@ def open_page(console: Console, title: str) -> Page:
 
 
 def press_button(place: Page | Locator, name: str) -> None:
-    """Press the button with exactly this name."""
+    """Press the button that has exactly this name."""
     place.get_by_role("button", name=name, exact=True).click()
 
 

@@ -102,7 +102,7 @@ def open_by_keyboard(page: Page, title: str) -> None:
 
 
 def press_tab_until(page: Page, wanted: Locator, *, backwards: bool = False) -> None:
-    """Press Tab until the wanted element has the focus; check that each focused element has a visible focus mark."""
+    """Press Tab until the wanted element has the focus; check that each element on the way shows its focus."""
     wanted.wait_for()
     for _ in range(MAX_TABS):
         if wanted.evaluate("element => element === document.activeElement"):

@@ -1,4 +1,4 @@
-"""Tests of keys and tokens (creation, list, revocation) and of the caller's usage."""
+"""Tests of the pages for API keys and tokens (creation, list, revocation) and of the caller's usage."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def request_whoami(service: Service, credential: str) -> httpx.Response:
 
 
 def read_secret(page: Page, label: str | re.Pattern[str]) -> str:
-    """Return the credential that the page shows."""
+    """Return the credential that the page shows once."""
     return page.get_by_role("region", name=label).inner_text().strip()
 
 
@@ -71,7 +71,7 @@ def test_token_is_shown_once(console: Console) -> None:
 
 
 def test_keyboard_selects_rights(console: Console) -> None:
-    """The tree of access rights can be used by keyboard and contains only the caller's rights."""
+    """The tree of access rights can be used with the keyboard, and contains only rights of the caller."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("treeitem", name="Keys", exact=True)).to_have_count(0)
@@ -93,7 +93,7 @@ def test_keyboard_selects_rights(console: Console) -> None:
 
 
 def test_token_cannot_outlive_its_issuer(console: Console) -> None:
-    """After a sign-in by link, lifetimes longer than the session are disabled and the reason is shown."""
+    """After a sign-in by link, lifetimes longer than the session cannot be selected, and the page says why."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("status")).to_contain_text("Sign in with an API key")
@@ -162,7 +162,7 @@ def test_key_is_created_listed_and_revoked(console: Console, member: str, owner:
 
 
 def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
-    """The new key of a device can send telemetry with the curl command that the page shows."""
+    """The API key of a device, which the page creates, can send telemetry with the displayed curl command."""
     console.sign_in(EDITOR).open("keys/keys", "Keys and tokens")
     page = console.page
     page.get_by_role("button", name="Create an API key").click()
@@ -231,7 +231,7 @@ def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:
 
 
 def test_the_usage_meter_counts_each_request(console: Console) -> None:
-    """After each reply, the meter shows the number of the caller's requests and the limit."""
+    """After each reply, the meter shows how many requests the caller has sent, and the limit."""
     console.sign_in("approver@plant-a.example").open("keys", "Keys and tokens")
     meter = console.page.get_by_role("meter", name="Your usage")
     expect(meter).to_have_attribute("aria-valuemax", re.compile("^[0-9]+$"))

@@ -45,7 +45,10 @@ def test_the_overview_shows_charts_and_connections(console: Console) -> None:
 
 
 def test_chart_moves_and_pauses(console: Console) -> None:
-    """A new field appears in the list and the chart; a paused chart does not move and loses no data."""
+    """A new field appears in the list and in the chart.
+
+    A paused chart does not move and loses no data.
+    """
     service = console.service
     page = console.sign_in().open(f"overview?connection={RIG}&window=60", "Overview").page
     expect(page.get_by_role("status").filter(has_text="live")).to_be_visible(timeout=STREAM_MS)
@@ -98,7 +101,7 @@ def test_page_processes_a_thousand_events_a_second(console: Console) -> None:
 
 
 def test_a_closed_stream_reconnects(console: Console) -> None:
-    """After the service closes the live stream, the page shows the reason, reconnects and continues."""
+    """After the service has closed the live stream, the page shows the reason, opens a new stream, and continues."""
     sockets: list[WebSocketRoute] = []
     page = console.page
 
@@ -130,7 +133,10 @@ def test_unknown_source_shows_an_error(console: Console) -> None:
 
 
 def test_charts_are_above_the_table(console: Console) -> None:
-    """The live charts are above the table and can show a single connection; the counts by status equal the total."""
+    """The live charts are above the table and can show a single connection.
+
+    The counts by status add up to the total.
+    """
     page = console.sign_in().open("overview?window=60", "Overview").page
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
     headings = page.get_by_role("heading", level=2).all_inner_texts()
@@ -153,7 +159,7 @@ def test_charts_are_above_the_table(console: Console) -> None:
 
 
 def test_chart_is_read_and_zoomed_by_keyboard(console: Console) -> None:
-    """Arrow keys select values of a live chart; zooming pauses the chart; a table lists the values."""
+    """Arrow keys select values of a live chart; zooming pauses the chart; a table lists the displayed values."""
     _send_message(console.service, {"Zoomed": 17.5}, device="rig-keys")
     page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
     page.get_by_label("rig-keys Zoomed").check(timeout=STREAM_MS)
@@ -207,7 +213,7 @@ def test_values_are_outdated_without_the_service(console: Console) -> None:
 
 
 def test_token_without_the_live_stream(service: Service) -> None:
-    """With only the right to read the catalog, the page shows connections and the name of the right for live charts."""
+    """With only the right to read the catalog, the page shows connections, and the right that live charts require."""
     token = service.caller("viewer@plant-a.example", "Workspace.Catalog.Read").headers["Authorization"]
     with open_console(service) as console:
         page = console.page

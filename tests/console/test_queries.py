@@ -22,9 +22,9 @@ def enter_kql(page: Page, kql: str) -> None:
 
 
 def test_queries_are_found_by_words_and_state(console: Console) -> None:
-    """The list of queries can be filtered by words and state; the address contains the filters.
+    """The list of queries can be filtered by words and state, and the address contains the filters.
 
-    Rows show the approver.
+    Each row shows the approver of its query.
     """
     page = console.sign_in("viewer@plant-a.example").open("queries", "Queries").page
     grid = page.get_by_role("grid", name="Queries")
@@ -66,7 +66,7 @@ def test_a_query_is_run_and_charted(console: Console) -> None:
 
 
 def test_invalid_parameter_is_reported_at_its_field(console: Console) -> None:
-    """The page shows the service's error about a parameter, time range or limit at its input field."""
+    """The page shows the service's error about a parameter, a time range or a limit at the input field for it."""
     console.expected.append("400")
     page = console.sign_in().open("queries/chiller-excursions", "Chiller temperature excursions").page
     page.get_by_label("low").fill("warm")

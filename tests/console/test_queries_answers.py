@@ -22,7 +22,7 @@ FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 
 @pytest.fixture
 def cached_query(service: Service) -> Iterator[str]:
-    """Yield the lookup (id in URLs) of a query with cached results."""
+    """Yield the lookup (id in URLs) of a query whose results are cached."""
     admin = service.caller("admin@plant-a.example")
     assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/kept", json=KEPT).status_code == 201
     assert admin.post("/oi-api/warm-queries/kept/approve").status_code == 200
@@ -41,7 +41,7 @@ def run_ad_hoc(console: Console, kql: str, limit: str = "") -> Page:
 
 
 def test_chart_lines_can_be_selected(console: Console) -> None:
-    """A chart draws at most twelve lines, measurements first, and the user can select which."""
+    """A chart draws at most twelve lines, measurements first; the user can select the lines."""
     page = run_ad_hoc(console, WAVES)
     legend = page.get_by_role("list", name="Lines").get_by_role("listitem")
     expect(legend).to_have_count(8)
@@ -120,7 +120,7 @@ def test_cached_result_shows_its_age(console: Console, cached_query: str) -> Non
 
 
 def test_keyboard_opens_a_query(console: Console) -> None:
-    """Arrow keys select a query, Enter opens it, and its heading takes the focus."""
+    """Arrow keys select a query in the list, and Enter opens it; the heading of its page then has the focus."""
     page = console.sign_in("viewer@plant-a.example").open("queries", "Queries").page
     grid = page.get_by_role("grid", name="Queries")
     grid.focus()
@@ -147,7 +147,10 @@ def test_results_fit_a_narrow_screen(service: Service) -> None:
 
 
 def test_absolute_range_is_sent_and_in_the_address(console: Console) -> None:
-    """A run between two times sends them in UTC; its address repeats the run; the fields use the selected time zone."""
+    """A run between two times sends the times in UTC, and opening its address repeats the run.
+
+    The fields use the selected time zone.
+    """
     page = console.sign_in().open("queries/latest-readings", "Latest readings").page
     page.get_by_label("Time range").select_option("between")
     page.get_by_label("From (UTC+1)").fill("2026-01-05T09:00")

@@ -27,7 +27,7 @@ def test_invisible_characters_are_escaped(console: Console) -> None:
 
 
 def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
-    """Leaving a page with unsaved input requires a confirmation; if the user cancels, the text stays."""
+    """Leaving a page with unsaved input requires a confirmation; if the user cancels, the input stays."""
     page = console.sign_in().open("queries", "Queries").page
     page.get_by_role("button", name="New query").click()
     page.get_by_label("Name", exact=True).fill("Not saved yet")
@@ -46,7 +46,7 @@ def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
 
 
 def test_conflicting_edit_needs_a_confirmation(console: Console) -> None:
-    """If two users edit a query, the second user sees the first user's version and must confirm the overwrite."""
+    """If two users edit a query, the second user sees the version of the first and must confirm the overwrite."""
     first = console.sign_in().open("queries/-/new", "New query").page
     save_draft(first, "two-editors", "Two editors")
     expect(first.get_by_role("heading", level=1)).to_have_text("Two editors")

@@ -146,7 +146,10 @@ def test_an_approver_runs_the_draft_before_the_decision(console: Console, servic
 
 
 def test_an_approval_of_the_document_is_marked(console: Console, service: Service) -> None:
-    """The page says whether an approval comes from the workspace document; if not, it links to the audit record."""
+    """The page says whether the approval of a query comes from the workspace document.
+
+    Otherwise it links to the audit record.
+    """
     page = console.sign_in("viewer@plant-a.example").open("queries/pressure-5m", "Pressure per five minutes").page
     expect(page.get_by_role("main")).to_contain_text("imported with the workspace document")
     editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/decided"
@@ -159,7 +162,7 @@ def test_an_approval_of_the_document_is_marked(console: Console, service: Servic
 
 
 def test_outdated_text_is_not_approved(console: Console, service: Service) -> None:
-    """If a text was edited meanwhile, its approval fails and the page links to the newer text."""
+    """If a draft was edited after the page loaded it, the approval fails, and the page links to the newer text."""
     console.expected += ["403", "412"]
     body = {"name": "Moving", "surface": "cooling", "kql": KQL}
     path = "/oi-api/warm-queries/moving"
@@ -210,7 +213,7 @@ def test_approver_can_approve_the_newer_text(console: Console, service: Service)
 
 
 def test_outdated_query_is_not_deleted(console: Console, service: Service) -> None:
-    """If a query was edited meanwhile, its deletion fails and the page shows the newer text."""
+    """If a query was edited after the page loaded it, the deletion fails, and the page shows the newer text."""
     console.expected.append("412")
     body, path = {"name": "Kept", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/kept"
     admin = service.caller("admin@plant-a.example")

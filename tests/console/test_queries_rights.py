@@ -18,7 +18,10 @@ def sign_in_with_rights(console: Console, service: Service, *scopes: str) -> Pag
 
 
 def test_a_query_runs_by_lookup_without_the_list(console: Console, service: Service) -> None:
-    """With only the right Execute, a user runs a query by id or API path, and sees which right the list needs."""
+    """With only the right Execute, a user runs a query by id or API path.
+
+    The page says which right the list of queries needs.
+    """
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.Execute")
     console.open("queries", "Queries")
     page.get_by_label("ID or API path").fill("cooling/pressure")
@@ -35,7 +38,7 @@ def test_a_query_runs_by_lookup_without_the_list(console: Console, service: Serv
 
 
 def test_token_without_execute_reads_definitions(console: Console, service: Service) -> None:
-    """With only the right to read the catalog, a user sees definitions, and which rights runs and history require."""
+    """With only the right to read the catalog, a user sees definitions, and which rights runs and history need."""
     page = sign_in_with_rights(console, service, "Workspace.Catalog.Read")
     console.open("queries/pressure-5m", "Pressure per five minutes")
     expect(page.get_by_role("tab")).to_have_text(["Definition", "History"])

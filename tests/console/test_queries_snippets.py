@@ -54,7 +54,10 @@ def run_program(command: list[str], token: str, **more: str) -> str:
 
 
 def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_path: Path) -> None:
-    """The snippets for curl, Python and TypeScript run; a parameter with special characters arrives unchanged."""
+    """The snippets for curl, Python and TypeScript run as they are.
+
+    A parameter with special characters arrives unchanged.
+    """
     token = service.caller("viewer@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}&limit=5", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
@@ -76,7 +79,7 @@ def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_pat
 
 
 def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo: str) -> None:
-    """The snippet for Grafana is JSON with the whole address; the snippet for Power BI escapes the value."""
+    """The snippet for Grafana is JSON with the complete address; in the snippet for Power BI, the value is escaped."""
     page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
     query = json.loads(copy_snippet(page, "Grafana"))

@@ -116,7 +116,10 @@ def test_a_verification_on_the_audit_page_shows_the_banner(
 
 
 def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
-    """A user can download the selected chains as one zip file with receipts; the page shows the progress."""
+    """A user can download the selected chains as one zip file with receipts.
+
+    The page shows the progress of the bundle.
+    """
     append_events(editor, "bundled", 3)
     page = console.sign_in(EDITOR).open("scopes/bundles", "Audit scopes").page
     expect(page.get_by_role("button", name="Start bundle")).to_be_disabled()
@@ -140,7 +143,7 @@ def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client,
 
 
 def test_a_bundle_with_a_wrong_range_is_not_started(console: Console, editor: httpx.Client) -> None:
-    """An error in the date range is shown at its field, and the form keeps the other input."""
+    """An error in the date range of a bundle is shown at its field, and the form keeps all other input."""
     console.expected += ["400"]
     append_events(editor, "ranged", 1)
     page = console.sign_in(EDITOR).open("scopes/bundles", "Audit scopes").page

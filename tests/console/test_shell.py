@@ -72,7 +72,7 @@ def test_used_link_shows_an_error(console: Console) -> None:
 
 
 def test_a_page_without_its_right_sends_no_request(console: Console) -> None:
-    """If the user lacks the right of a page, the page names the right and sends no request."""
+    """If the user lacks the right that a page requires, the page names the right and sends no request."""
     console.sign_in("viewer@plant-a.example").open("downloads", "Downloads")
     expect(console.page.get_by_role("main")).to_contain_text("Workspace.ColdData.Export")
     console.open("nothing", "Page not found")
@@ -168,7 +168,7 @@ def test_audit_log_is_in_utc_and_other_pages_in_the_local_zone(console: Console)
 
 
 def test_colours_change_at_once_without_motion(console: Console) -> None:
-    """If the user prefers reduced motion, a change of the theme has no transition."""
+    """If the user prefers reduced motion, the colours change without a transition when the theme changes."""
     page = console.sign_in().page
     console.set_theme("light")
     running = """() => {

@@ -1,4 +1,4 @@
-"""Tests of the sign-in with Entra ID; a fake serves the OpenID endpoints."""
+"""Tests of the sign-in with Entra ID; a fake provides the OpenID endpoints."""
 
 import base64
 import hashlib
@@ -51,8 +51,8 @@ class StandInEntra:
         jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
         return {"keys": [{**jwk, "kid": "first", "use": "sig"}]}
 
-    def way_back(self, query: str) -> str:
-        """Return the redirect address with the authorization code in its fragment."""
+    def build_redirect(self, query: str) -> str:
+        """Return the redirect address to the console, with the authorization code in its fragment."""
         asked = dict(parse_qsl(query))
         self.asked.append(asked)
         assert (asked["client_id"], asked["response_type"], asked["code_challenge_method"]) == (CLIENT, "code", "S256")
@@ -91,7 +91,7 @@ def _build_handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
             path, _, query = self.path.partition("?")
             if path == f"/{TENANT}/oauth2/v2.0/authorize":
                 self.send_response(302)
-                self.send_header("Location", entra.way_back(query))
+                self.send_header("Location", entra.build_redirect(query))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
             else:
@@ -150,7 +150,7 @@ def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
-    """Yield a browser that may call the service and the fake Entra ID."""
+    """Yield a console browser that may call the service and the fake Entra ID."""
     entra.changed = {}
     with open_console(entra_service) as console:
         yield console
@@ -159,7 +159,7 @@ def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
 
 
 def open_sign_in(console: Console, hash_part: str = "") -> Page:
-    """Open the console at the given hash, which shows the sign-in page first."""
+    """Open the console at a hash route; the sign-in page is shown first."""
     console.page.goto(f"{console.service.url}/console/{hash_part}")
     console.page.get_by_role("button", name="Sign in with Entra ID").wait_for()
     return console.page
@@ -202,7 +202,7 @@ def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
     ids=str,
 )
 def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, changed: dict[str, Any], told: str) -> None:
-    """A redirect that does not match the request is rejected; errors of Entra ID or the service are shown."""
+    """A redirect that does not match the sign-in request is rejected; errors of Entra ID or the service are shown."""
     visit.expected += ["400", "401"]
     entra.changed = changed
     page = open_sign_in(visit)
@@ -213,7 +213,7 @@ def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, chan
 
 
 def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandInEntra) -> None:
-    """After a session has ended, Entra ID opens in a new tab, so that a form keeps its typed values."""
+    """After a session has ended, the Entra ID sign-in opens in a new tab, so that a form keeps its typed values."""
     visit.expected.append("401")
     page = open_sign_in(visit, "#/keys/keys")
     page.get_by_role("button", name="Sign in with Entra ID").click()

@@ -1,4 +1,4 @@
-"""Tests that, with a token of a single access right, the navigation contains only pages that work."""
+"""Tests that the navigation contains only pages that work if the token has a single access right."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def browser(service: Service) -> Iterator[Console]:
 
 @pytest.mark.parametrize("right", AccessRight, ids=str)
 def test_one_right_opens_whole_pages(browser: Console, service: Service, right: AccessRight) -> None:
-    """For each single right, every page in the navigation has content, without errors or 403 replies."""
+    """For each single right, every page in the navigation has content, without error messages or 403 replies."""
     browser.forbidden.clear()
     browser.complaints.clear()
     page = browser.page

@@ -65,7 +65,7 @@ def signing(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def visit(signing: Service, entra: StandInEntra) -> Iterator[Console]:
-    """Yield a browser that may call the service and the fake Entra ID."""
+    """Yield a console browser that may call the service and the fake Entra ID."""
     entra.changed = {}
     with open_console(signing) as console:
         yield console
@@ -74,7 +74,7 @@ def visit(signing: Service, entra: StandInEntra) -> Iterator[Console]:
 
 
 def open_dialog(console: Console, scope: str, button: str) -> Locator:
-    """Open the dialog for a decision about the only amendment of a scope."""
+    """Open the dialog for a decision about the only amendment of a scope by this button."""
     page = open_pending_amendments(console, scope)
     page.get_by_role("button", name=button, exact=True).click()
     dialog = page.get_by_role("dialog", name=f"{button} amendment 000000000001")
@@ -83,14 +83,17 @@ def open_dialog(console: Console, scope: str, button: str) -> Locator:
 
 
 def open_entity(page: Page) -> Locator:
-    """Open the timeline of the decided amendment's entity, and return the entry with the decision."""
+    """Open the timeline of the entity whose amendment was decided, and return the entry with the decision."""
     page.get_by_role("tab", name="All amendments").click()
     page.get_by_role("gridcell", name=re.compile("of 000000000001")).click()
     return page.get_by_role("article", name="Decision 000000000002")
 
 
 def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_path: Path) -> None:
-    """After the user types the key again, the decision is signed; page, audit log and report show the signature."""
+    """After the user types the key again, the decision is signed.
+
+    The page, the audit log and the report show the signature.
+    """
     create_amendment(visit.service.caller(EDITOR), "typed again", ReasonText="Misread.")
     dialog = open_dialog(visit.sign_in(ANN), "typed again", "Approve")
     expect(dialog.get_by_role("row", name="ph")).to_contain_text("7.2")

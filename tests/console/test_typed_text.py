@@ -37,7 +37,7 @@ def accept_dialogs(page: Page, *answers: bool) -> list[str]:
 
 
 def end_session(route: Route) -> None:
-    """Replace a reply by the one that the service sends for an expired token."""
+    """Replace a reply with the one that the service sends for an expired token."""
     body = {"status": 401, "code": "TOKEN_EXPIRED", "detail": "Token has expired; request a new one."}
     route.fulfill(status=401, content_type="application/problem+json", body=json.dumps(body))
 

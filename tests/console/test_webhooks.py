@@ -59,7 +59,10 @@ def confirm_copied(page: Page) -> None:
 def test_a_webhook_is_added_tested_and_rotated(
     service: Service, admin: httpx.Client, receiver: WebhookReceiver
 ) -> None:
-    """A secret is shown once; after a rotation, messages have two signatures; a failed delivery can be sent again."""
+    """A secret is shown once.
+
+    After a rotation, messages have two signatures; a failed delivery can be sent again.
+    """
     receiver.replies["/hook"] = (503, {}, b"maintenance until noon")
     with open_console(service) as console:
         page = console.sign_in(ADMIN).page
@@ -111,7 +114,7 @@ def test_a_webhook_is_added_tested_and_rotated(
 
 
 def test_a_webhook_is_changed_and_removed(console: Console, admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """A change is stored and audited; if the service disabled a webhook, the page shows why."""
+    """A change of a webhook is stored and audited; if the service has disabled a webhook, the page says why."""
     receiver.replies["/gone"] = (410, {}, b"")
     body = {"url": receiver.get_url("/gone"), "eventTypes": ["download.completed"], "filter": {"surfaces": ["cooling"]}}
     made = admin.post(WEBHOOKS, json=body).json()

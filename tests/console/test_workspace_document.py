@@ -23,12 +23,12 @@ def admin(service: Service) -> httpx.Client:
 
 
 def read_current(admin: httpx.Client) -> str:
-    """Return the current document as YAML."""
+    """Return the current workspace document as YAML."""
     return admin.get(DOCUMENT, headers=YAML).text
 
 
 def add_surface(document: str, lookup: str) -> str:
-    """Return a document with one surface more."""
+    """Return a workspace document with one more surface."""
     assert SURFACE in document
     return document.replace(
         SURFACE, f"{SURFACE}- {{lookup: {lookup}, name: Surface of {lookup}, connections: []}}\n", 1
@@ -167,7 +167,10 @@ def test_rejected_documents_are_explained(console: Console, admin: httpx.Client)
 
 
 def test_a_file_is_chosen_or_dropped(console: Console, admin: httpx.Client, tmp_path: Path) -> None:
-    """A selected or dropped file fills the editor; if the editor has typed text, a confirmation comes first."""
+    """A selected or dropped file replaces the text in the editor.
+
+    If the user has typed text, a confirmation comes first.
+    """
     page = open_editor(console.sign_in(ADMIN))
     editor = page.get_by_label("YAML or JSON")
     chosen = tmp_path / "chosen.yaml"

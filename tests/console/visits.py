@@ -51,7 +51,7 @@ class Console:
     forbidden: list[str] = field(default_factory=list)
 
     def sign_in(self, member: str = "") -> "Console":
-        """Sign in with a new link, as the given member or else as the first administrator."""
+        """Sign in with a new sign-in link, as the given member or, without one, as the first administrator."""
         codes = open_sign_in_codes(self.service.data_dir)
         # Another thread, because Playwright's event loop occupies this one.
         with ThreadPoolExecutor(1) as thread:
@@ -87,7 +87,7 @@ class Console:
         self.page.locator(f"html[data-theme={wanted}]").wait_for()
 
     def find_barriers(self, rules: Sequence[str] | None = None) -> list[str]:
-        """Return the serious and critical findings of axe on the page, for the given rules or all."""
+        """Return the serious and critical findings of axe about the page, for the given rules or for all rules."""
         return find_barriers(self.page, rules)
 
     def save_screenshot(self, name: str) -> None:
@@ -112,7 +112,7 @@ class Console:
         assert page_width <= screen_width, f"{name} is {page_width} px wide on a screen of {screen_width} px"
 
     def check_fits_a_phone(self, name: str) -> None:
-        """Check on a phone's width that the page does not scroll sideways; restore the width."""
+        """Check at the width of a phone that the page does not scroll sideways; then restore the width."""
         size = self.page.viewport_size
         assert size is not None
         self.page.set_viewport_size({"width": 390, "height": 900})
@@ -120,7 +120,7 @@ class Console:
         self.page.set_viewport_size(size)
 
     def check_fits_in_both_themes(self, name: str) -> None:
-        """Check in both themes that the page does not scroll sideways; then restore the theme."""
+        """Check in both themes that the page does not scroll sideways; then restore the previous theme."""
         own: Theme = "dark" if self.page.locator("html[data-theme=dark]").count() else "light"
         other: Theme = "light" if own == "dark" else "dark"
         for theme in (other, own):
@@ -128,7 +128,7 @@ class Console:
             self.check_fits(f"{name}-{theme}")
 
     def check_no_errors(self) -> None:
-        """Fail if the browser has requested other origins, reported unexpected errors, or got 403 replies."""
+        """Fail if the browser has called other origins, reported unexpected errors, or received 403 replies."""
         assert self.origins <= {urlsplit(self.service.url).netloc, ""}
         unexpected = [each for each in self.complaints if not any(text in each for text in self.expected)]
         assert unexpected == [], unexpected

@@ -14,7 +14,7 @@ CLIENTS = ROOT / ".venv-clients" / "bin" / "python"
 
 
 def find_missing_clients() -> str:
-    """Return why the programs of API users cannot run, or an empty text."""
+    """Return the reason why the programs of API users cannot run, or an empty text if they can."""
     return "" if CLIENTS.exists() else "the programs of API users are not installed: run `make .venv-clients/installed`"
 
 

@@ -30,7 +30,7 @@ def _read_defined_names(node: ast.AST, prefix: str = "") -> set[str]:
 
 @pytest.mark.parametrize(("path", "names"), STEPS, ids=[path for path, _ in STEPS])
 def test_each_step_names_an_existing_function(path: str, names: tuple[str, ...]) -> None:
-    """The file of each step exists and defines the functions that the step names."""
+    """The file that a step names exists and defines the functions that the step names."""
     assert names or path in _WITHOUT_FUNCTION
     assert set(names) <= _read_defined_names(ast.parse((ROOT / path).read_text(encoding="utf-8")))
 
@@ -47,5 +47,5 @@ def test_each_path_is_described() -> None:
 
 
 def test_no_file_is_named_outside_a_step() -> None:
-    """Each Python file in backticks belongs to a step, because only steps are tested."""
+    """Each Python file that the page names in backticks belongs to a step, because only steps are tested."""
     assert len(re.findall(r"`[\w./]+\.py`", TEXT)) == len(STEPS)

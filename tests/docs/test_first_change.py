@@ -38,14 +38,14 @@ class NewFile:
 
 @dataclass(frozen=True)
 class Insertion:
-    """Lines that a step inserts after a line of a file."""
+    """Lines that a step inserts below a line of a file."""
 
     path: str
     line: str
     text: str
 
     def apply(self, folder: Path) -> None:
-        """Insert the lines after the line, which must occur once."""
+        """Insert the lines below the line, which must occur exactly once in the file."""
         target = folder / self.path
         text = target.read_text(encoding="utf-8")
         assert text.count(f"\n{self.line}\n") == 1, f"{self.path} does not contain exactly one line {self.line!r}"
@@ -125,6 +125,6 @@ def test_each_code_block_belongs_to_a_step() -> None:
 
 
 def test_the_steps_of_the_tutorial_work(copy: Path) -> None:
-    """If the steps are applied in order, each change fits its file, and each command prints the shown output."""
+    """If the steps are applied in order, each change fits its file, and each command prints the displayed output."""
     for step in list_steps():
         step.apply(copy)

@@ -27,7 +27,10 @@ EXPECTED = [
 
 
 def save_document(plant: Service, folder: Path) -> dict[str, str]:
-    """Save the OpenAPI document that an Editor receives; return environment variables for the programs."""
+    """Save the OpenAPI document that an Editor receives.
+
+    Return environment variables for the generated clients' programs.
+    """
     caller = plant.caller("editor@plant-a.example")
     # The service learns the columns of a query after its start.
     reply = wait_until(lambda: caller.get("/oi-api/openapi").raise_for_status(), lambda one: KNOWN_COLUMN in one.text)

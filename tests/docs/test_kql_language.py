@@ -1,4 +1,4 @@
-"""Tests that kql-language.md and the lists of KQL names match the engine and the KQL language service."""
+"""Tests that kql-language.md and the lists of KQL names match both the engine and the KQL language service."""
 
 import subprocess
 import sys
@@ -32,14 +32,14 @@ def test_the_page_matches_the_engine() -> None:
 
 
 def test_the_editor_has_the_names() -> None:
-    """The console's editor highlights and completes the names that the KQL language service knows."""
+    """The console's editor highlights and completes exactly the names that the KQL language service knows."""
     assert build_editor_names(read_language()) == EDITOR.read_text(encoding="utf-8"), (
         "run: .venv/bin/python -m scripts.kql_language"
     )
 
 
 def test_the_names_equal_those_of_the_language_service() -> None:
-    """The file of KQL names has the functions, aggregates, plugins and operators of the language service."""
+    """The file of KQL names contains the functions, aggregates, plugins and operators of the language service."""
     if reason := find_missing("@kusto/language-service-next"):
         pytest.skip(reason)
     language = request_language(find_node() or "node")
@@ -47,7 +47,7 @@ def test_the_names_equal_those_of_the_language_service() -> None:
 
 
 def test_every_exclusion_and_example_names_a_part_of_kql() -> None:
-    """Each exclusion and each example names an existing part of KQL."""
+    """Each exclusion and each example in the lists names an existing part of KQL."""
     language = read_language()
     names = {symbol["name"] for kind in ("functions", "aggregates", "plugins") for symbol in language[kind]}
     assert set(EXCLUSIONS) <= names | set(language["operators"])

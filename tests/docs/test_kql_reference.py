@@ -23,7 +23,7 @@ def engineer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]
 
 
 def read_examples(label: str) -> list[str]:
-    """Return the code blocks of the KQL reference with a language label, `kql` or `kql-refused`."""
+    """Return the code blocks of the KQL reference whose language label is `kql` or `kql-refused`."""
     return [text for found, text in BLOCK.findall(TARGET.read_text(encoding="utf-8")) if found == label]
 
 

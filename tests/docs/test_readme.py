@@ -27,7 +27,10 @@ def read_steps() -> list[tuple[str, str]]:
 
 
 def build_pattern(output: str) -> re.Pattern[str]:
-    """Return a pattern for an output; a line with only … matches any lines, … within a line matches any text."""
+    """Return a pattern for an output.
+
+    A line with only … matches any lines, and … within a line matches any text.
+    """
     lines = output.strip("\n").split("\n")
     return re.compile("\n".join(r"(.*\n)*?.*" if line.strip() == "…" else _build_line_pattern(line) for line in lines))
 
@@ -65,7 +68,7 @@ def test_the_tour_prints_the_shown_outputs(plant: Service, tmp_path: Path) -> No
 
 
 def test_the_tour_names_addresses_only_at_its_start() -> None:
-    """After its first commands, the tour contains no address, no data directory and no fixed file name."""
+    """After its first commands, the tour contains no literal address, data directory or file name."""
     commands = [command for command, _ in read_steps() if not command.startswith(STARTS)]
     assert commands[:2] == [ADDRESS, DATA_DIR]
     for command in commands[2:]:
@@ -73,7 +76,7 @@ def test_the_tour_names_addresses_only_at_its_start() -> None:
 
 
 def test_the_tour_shows_the_rights_of_the_role() -> None:
-    """The tour shows the rights of the member's role and the right that the README adds."""
+    """The tour shows the access rights of the member's role together with the right that the README adds."""
     path = ROOT / "samples" / "workspace.yaml"
     document = load_document(path.read_text(encoding="utf-8"), path.name)
     [editor] = [member for member in document.team if member.id == "editor@plant-a.example"]

@@ -97,7 +97,7 @@ def test_notebook_draws_a_day_of_the_chillers(recipe_plant: Service, tmp_path: P
 
 
 def send_day_of_chiller(plant: Service) -> None:
-    """Store messages of a chiller for the last day, one for each five minutes."""
+    """Store messages of a chiller for the last day, one message for each five minutes."""
     now = datetime.now(UTC)
     times = [now - timedelta(minutes=5 * index) for index in range(1, 280)]
     messages = [
@@ -129,7 +129,7 @@ def test_duckdb_reads_the_file(recipe_plant: Service, tmp_path: Path) -> None:
 
 
 def test_grafana_sends_the_range_of_its_time_picker(recipe_plant: Service) -> None:
-    """A request of the Grafana dashboard with its time range in milliseconds returns the columns of its panel."""
+    """A request of the Grafana dashboard, with the time range in milliseconds, returns the columns of the panel."""
     dashboard = json.loads((PAGES / "grafana-dashboard.json").read_text(encoding="utf-8"))
     [target] = dashboard["panels"][0]["targets"]
     now = datetime.now(UTC)
@@ -153,7 +153,7 @@ def test_requests_of_other_programs_succeed(recipe_plant: Service, page: str, la
 
 
 def test_client_credentials_of_node_red_are_accepted(recipe_plant: Service) -> None:
-    """The body and header that the Node-RED flow builds get a token with the right to run queries."""
+    """The token that the Node-RED flow requests with its body and header has the right to run queries."""
     flow = json.loads(read_blocks("node-red", "json")[0])
     [body] = re.findall(r"msg\.payload = '([^']+)'", "".join(node.get("func", "") for node in flow))
     key = recipe_plant.key("viewer@plant-a.example")

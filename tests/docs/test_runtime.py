@@ -58,7 +58,7 @@ def list_modules() -> list[Path]:
 
 
 def read_imports(tree: ast.Module) -> dict[str, str]:
-    """Return the imported modules and members: the full name for each name in the module."""
+    """Return the imported modules and members in a dictionary from the name in the module to the full name."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -95,7 +95,7 @@ def find_sources(source: str) -> Iterator[tuple[int, str]]:
 
 
 def test_only_the_runtime_reads_clocks_and_starts_threads() -> None:
-    """Modules of the app use a Runtime for time, randomness and threads, except for the modules in a list."""
+    """Modules of the app use a Runtime for time, randomness and threads, except for the listed modules."""
     found = {
         f"{place}:{line}: {name}"
         for path in list_modules()
@@ -138,7 +138,7 @@ def list_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 
 def find_receivers(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of a module's classes and functions that have a parameter ``runtime``."""
+    """Yield the names of those classes and functions of a module that have a parameter ``runtime``."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "runtime" in list_parameters(node):
             yield node.name

@@ -12,7 +12,7 @@ WRITERS = frozenset({"append_events", "create_amendment", "create", "write_event
 
 
 def list_written_scopes(source: str) -> set[str]:
-    """Return the scopes in a module's calls, given as text, as constant, or as the start of an f-string."""
+    """Return the scopes in a module's calls, which are given as text, as constant, or as the start of an f-string."""
     tree = ast.parse(source)
     constants = {
         target.id: node.value

@@ -1,4 +1,4 @@
-"""Tests of the page about receipts: an auditor proves a record with only the files of a bundle."""
+"""Tests of the page about receipts: with only the files of a bundle, an auditor can prove a record."""
 
 import io
 import re

@@ -1,7 +1,7 @@
-"""Model of a deployment: evaluates a Bicep template with its parameters and lists the resources.
+"""Model of a deployment: it evaluates a Bicep template with its parameters and lists the resources.
 
 The model evaluates conditions, loops, names and bodies as a preview does. A value that is known only at run time
-(``UNKNOWN``) makes a name unknown, and a condition or loop over it hides its whole module, as in a preview.
+(``UNKNOWN``) makes a name unknown. A condition or loop over such a value hides its whole module, as in a preview.
 """
 
 import hashlib
@@ -101,7 +101,7 @@ class Deployment:
     outputs: dict[str, Any] = field(default_factory=dict)
 
     def of_type(self, kind: str) -> list[Resource]:
-        """Return the resources of a type."""
+        """Return the resources of this type."""
         return [each for each in self.resources if each.type == kind]
 
     def names(self, kind: str) -> list[str | None]:
@@ -344,7 +344,7 @@ class _Scope:
     # Resources and modules
 
     def run(self) -> None:
-        """Add all resources that the file creates to the result."""
+        """Add all resources that the file creates to the result of the deployment."""
         for name in self.file.of_kind("var"):
             # A variable with fail() must fail even where nothing else reads it.
             self.look_up(name)
@@ -563,7 +563,7 @@ _REFERENCES = {Literal("parent"), Literal("scope"), Literal("dependsOn")}
 
 @dataclass(frozen=True)
 class _Outputs:
-    """Outputs of a module, which has none if it is not deployed."""
+    """Outputs of a module; a module that is not deployed has none."""
 
     module: _ModuleReference
 

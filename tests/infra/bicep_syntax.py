@@ -304,7 +304,7 @@ class _Parser:
         return False
 
     def expect(self, kind: str) -> _Token:
-        """Return the next token; raise an error if it has another kind than expected."""
+        """Return the next token; raise an error if it does not have the expected kind."""
         if kind == "end":
             self._skip_lines()
         token = self._read_token()

@@ -1,4 +1,4 @@
-"""Needs of the code: settings, roles and other parts of a deployment, which this module reads from its source."""
+"""Settings, roles and other parts of a deployment that the code needs, as read from the source of the code."""
 
 import ast
 import re

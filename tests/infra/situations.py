@@ -1,4 +1,4 @@
-"""Situations: combinations of size, variables and parameters with which the templates are deployed."""
+"""Situations: named combinations of size, variables and parameters with which the tests evaluate the templates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

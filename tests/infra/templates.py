@@ -159,7 +159,7 @@ class Templates:
         return json.loads((self.folder / name).read_text(encoding="utf-8"))
 
     def names(self, template: str, kind: str) -> set[str]:
-        """Return the last parts of all resource names of a type, except names that depend on parameters."""
+        """Return the last parts of the names of all resources of this type, except names that depend on parameters."""
         source = self.named(template)
         found: set[str] = set()
         for each in source.file.of_kind("resource").values():

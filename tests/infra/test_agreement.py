@@ -29,7 +29,7 @@ def test_every_adapter_with_an_identity_has_its_roles() -> None:
 
 
 def test_each_omitted_setting_exists() -> None:
-    """Each setting that the deployment omits on purpose is a setting of the code."""
+    """Each setting that the deployment omits on purpose exists in the code."""
     assert find_needs_of_code().settings.isdisjoint(NOT_DEPLOYED)
     assert all(NOT_DEPLOYED.values())
 

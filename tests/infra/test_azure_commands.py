@@ -1,4 +1,4 @@
-"""Tests of the check that the Azure commands on the operators' pages are valid."""
+"""Tests of the check that validates the Azure commands on the operators' pages."""
 
 import json
 from pathlib import Path

@@ -76,7 +76,7 @@ def test_lock_is_stored_for_azd_and_scripts(tools: Path) -> None:
 
 
 def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
-    """If another azd environment is selected, a lock does not change the variables of that environment."""
+    """If another azd environment is selected, a lock does not change that environment's variables."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (tools / "azd.account").write_text("stdataprod2", encoding="utf-8")
     code, printed = run_script(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="stdataprod\n")
@@ -85,7 +85,7 @@ def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
 
 
 def test_lock_needs_the_name(tools: Path) -> None:
-    """The script locks nothing and stores nothing until the operator has typed the name."""
+    """The script locks nothing and stores nothing until the operator has typed the expected name."""
     (tools / "az.state").write_text("Unlocked", encoding="utf-8")
     code, printed = run_script(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
     assert (code, "nothing was changed" in printed) == (1, True)
@@ -106,7 +106,7 @@ def test_lock_needs_the_name(tools: Path) -> None:
     ],
 )
 def test_differing_lock_states_stop_a_deployment(tools: Path, state: str, expected: str, code: int) -> None:
-    """A deployment stops if the variable and Azure differ on whether the policy is locked."""
+    """A deployment stops if the variable and Azure do not agree on whether the policy is locked."""
     (tools / "az.state").write_text(state, encoding="utf-8")
     found, printed = run_script(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
     assert found == code, printed

@@ -22,7 +22,7 @@ def measure_beyond_limit() -> Iterator[Figure]:
 
 
 def measure_with_missing_tool() -> Iterator[Figure]:
-    """Yield a measurement, then report a missing tool, as a benchmark does."""
+    """Yield a measurement and then report a missing tool, as a benchmark does."""
     yield Figure("first_part", 1, "s")
     raise ToolMissingError("Tool A is not installed")
 
@@ -80,7 +80,10 @@ def test_the_median_of_all_runs_is_judged(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The median of a figure over all runs must be within the limits; a number of defects must be so in each run."""
+    """The median of a measured figure over all runs must be within its limits.
+
+    A number of defects must be within its limits in each run.
+    """
     monkeypatch.setattr(command, "BENCHMARKS", {"varying": build_benchmark(values, bounds)})
     assert command.main([]) == code
     line = json.loads(capsys.readouterr().out)

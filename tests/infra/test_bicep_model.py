@@ -71,7 +71,7 @@ output id string = isNeeded ? blobs.id : ''
 
 
 def test_value_of_run_time_hides_a_name_and_a_module(tmp_path: Path) -> None:
-    """A value known only at run time makes a resource's name unknown, and hides a module that depends on it."""
+    """A value known only at run time makes a resource's name unknown, and hides a module whose condition uses it."""
     write_template(
         tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep"
     )
@@ -112,7 +112,7 @@ def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
 
 
 def test_functions_types_and_lambdas_are_evaluated(tmp_path: Path) -> None:
-    """User-defined functions, unions, imported sealed types and lambdas are evaluated."""
+    """User-defined functions, unions, imported sealed types (no additional members) and lambdas are evaluated."""
     write_template(tmp_path, "@export()\n@sealed()\ntype hub = {\n  name: string\n  group: string?\n}\n", "types.bicep")
     text = """import { hub } from 'types.bicep'
 param hubs hub[]

@@ -18,7 +18,7 @@ NO_NODE: dict[str, Any] = {"vulnerabilities": {}}
 
 
 def build_tool_substitute(canary: Any, pins: Any, node: Any) -> Print:
-    """Return a fake of the tools that prints the given output."""
+    """Return a fake of the tools that prints the given results for canary, pinned and npm packages."""
 
     def run(command: Sequence[str], _: Path = dependency_advisories.ROOT) -> str:
         if "pip_audit" not in command:

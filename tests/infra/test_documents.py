@@ -32,7 +32,7 @@ def test_every_alert_has_its_remedy() -> None:
 
 
 def test_every_check_of_the_tour_is_explained() -> None:
-    """docs/how-to/operate.md lists the checks of the smoke test in order, each with the rights that it needs."""
+    """docs/how-to/operate.md lists the checks of the smoke test in order, each with the rights that it requires."""
     section = OPERATIONS.partition("## Is it well")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z ]+)` \| [^|]+ \| ([^|]*)\|", section, re.MULTILINE)
     told = {name: set(re.findall(r"`(\w+\.\w+)`", rights)) for name, rights in rows}
@@ -100,8 +100,8 @@ def test_every_deployment_uses_the_script() -> None:
         assert not re.search(r"az deployment sub (?:create|what-if)", page)
 
 
-def test_every_way_deploys_the_package() -> None:
-    """No documented command builds the app in the cloud; each deploys the tested package."""
+def test_every_documented_command_deploys_the_package() -> None:
+    """No documented command builds the app in the cloud; every command deploys the tested package."""
     commands = _read_commands(AZURE)
     publishing = re.findall(r"az functionapp deployment source .*", commands)
     assert len(publishing) >= 2

@@ -139,7 +139,7 @@ def test_another_version_of_python_is_rejected(tmp_path: Path, monkeypatch: pyte
 
 
 def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
-    """Modules and metadata of a wheel are packed; its scripts, headers and compiled files are not."""
+    """The modules and the metadata of a wheel are packed; its scripts, headers and compiled files are not."""
     files = {"one/__init__.py": "1", "one-1.dist-info/RECORD": "r", "one/__pycache__/a.cpython-313.pyc": "c"}
     data = {"one-1.data/purelib/two.py": "2", "one-1.data/scripts/run": "s", "one-1.data/headers/a.h": "h"}
     _build_wheel(tmp_path, "one-1", files | data)

@@ -118,5 +118,5 @@ def test_node_packages_are_exact_and_locked(project: Path) -> None:
     "floating", ["latest", "next", "", "git+https://a/b.git#1", "github:a/b", "https://a/b-1.2.3.tgz"]
 )
 def test_floating_versions_are_recognised(floating: str) -> None:
-    """A tag or address instead of a version counts as not pinned."""
+    """A tag or an address in place of a version does not count as an exact version."""
     assert RANGE.fullmatch(floating) is None

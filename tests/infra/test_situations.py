@@ -103,7 +103,7 @@ def test_locked_policy_is_omitted(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
 def test_second_region_has_unique_resources(name: str) -> None:
-    """A deployment in a second region does not change shared resources, and creates new resources with compute."""
+    """A deployment in a second region does not change shared resources; it creates new resources for compute."""
     before = {each.id: each for each in evaluate_situation("everything").resources}
     for each in evaluate_situation(name).resources:
         if each.id in before:
@@ -113,7 +113,7 @@ def test_second_region_has_unique_resources(name: str) -> None:
 
 
 def test_second_region_uses_the_stores_of_the_first() -> None:
-    """After a failover, vault, data storage and Cosmos DB account are the same as before."""
+    """After a failover, the app uses the same vault, data storage and Cosmos DB account as before."""
     home, away = evaluate_situation("prod"), evaluate_situation("failed over")
     assert away.of_type(VAULT) == []
     assert [each.name for each in away.of_type(STORAGE)] == [find_only_resource(away, STORAGE, "sthost").name]
@@ -126,8 +126,8 @@ def test_second_region_uses_the_stores_of_the_first() -> None:
     assert find_only_resource(other, STORAGE, "stdata").id == find_only_resource(home, STORAGE, "stdata").id
 
 
-def test_second_region_has_zones_of_its_own() -> None:
-    """The second region's private DNS zones are in another resource group, because their names are fixed."""
+def test_second_region_has_separate_private_dns_zones() -> None:
+    """The private DNS zones of the second region are in another resource group, because the zones' names are fixed."""
     zones = {str(each.id) for each in evaluate_situation("prod").of_type("Microsoft.Network/privateDnsZones")}
     away = {str(each.id) for each in evaluate_situation("failed over").of_type("Microsoft.Network/privateDnsZones")}
     assert len(zones) == len(away) == 6
@@ -146,7 +146,7 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
         assert all(f"-{region}-" in str(each) for each in deployment.names(ENDPOINT))
 
 
-def test_restored_account_has_an_endpoint_of_its_own() -> None:
+def test_restored_account_gets_a_new_private_endpoint() -> None:
     """Only a restored account gets a new private endpoint, because an endpoint's target cannot change."""
     before, after = set(evaluate_situation("prod").names(ENDPOINT)), set(evaluate_situation("restored").names(ENDPOINT))
     assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
@@ -182,7 +182,7 @@ def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
 
 
 def test_number_of_regions_changes_nothing_but_the_regions() -> None:
-    """If the number of regions changes, nothing else does, because Cosmos DB rejects other changes with it."""
+    """A change of the number of regions changes nothing else, because Cosmos DB rejects other changes with it."""
     one_region, two_regions = (
         find_only_resource(evaluate_situation(name), COSMOS).body["properties"] for name in ("other home", "prod")
     )
@@ -195,7 +195,7 @@ def test_number_of_regions_changes_nothing_but_the_regions() -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
-    """Containers are created one after another and then the roles, because Cosmos DB allows one change at a time."""
+    """Containers are created one after another, and then the roles, because Cosmos DB allows one change at a time."""
     roles = evaluate_situation(name).of_type(f"{COSMOS}/sqlRoleAssignments")
     containers = evaluate_situation(name).of_type(f"{COSMOS}/sqlDatabases/containers")
     assert all(each.batched for each in containers + roles)
@@ -310,7 +310,7 @@ def test_host_of_production_is_spread_over_zones() -> None:
 
 
 def test_names_of_other_private_endpoints_are_found() -> None:
-    """Each private DNS zone occurs once; names that the zone does not contain are looked up in public DNS."""
+    """Each private DNS zone exists once; names that the zone does not contain are looked up in public DNS."""
     links = evaluate_situation("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
     assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
     zones = evaluate_situation("prod").names("Microsoft.Network/privateDnsZones")
@@ -318,7 +318,7 @@ def test_names_of_other_private_endpoints_are_found() -> None:
 
 
 def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
-    """If Event Hubs have no public address, Data Explorer has a private endpoint before its data connection."""
+    """If Event Hubs have no public address, Data Explorer's private endpoint is created before its data connection."""
     closed, opened = evaluate_situation("prod"), evaluate_situation("dev")
     path = find_only_resource(closed, "Microsoft.Kusto/clusters/managedPrivateEndpoints").body["properties"]
     assert path["privateLinkResourceId"] == find_only_resource(closed, "Microsoft.EventHub/namespaces").id
@@ -341,7 +341,7 @@ def test_scripts_of_data_explorer_remove_their_rights() -> None:
 
 
 def test_private_network_has_a_nat_gateway() -> None:
-    """The app's subnet has a NAT gateway if the app uses the network, but not for the application gateway alone."""
+    """The app's subnet has a NAT gateway if the app uses the network, but not if only the application gateway does."""
     subnets = find_only_resource(evaluate_situation("prod"), "Microsoft.Network/virtualNetworks").body["properties"][
         "subnets"
     ]
@@ -358,7 +358,7 @@ def test_private_network_has_a_nat_gateway() -> None:
 
 
 def test_gateway_probes_paths_that_answer_get() -> None:
-    """The health probe of Web PubSub requests a path that supports GET, not only HEAD."""
+    """The health probe of Web PubSub requests a path that replies to GET, and not only to HEAD."""
     gateway = find_only_resource(evaluate_situation("everything"), "Microsoft.Network/applicationGateways").body[
         "properties"
     ]
@@ -368,7 +368,7 @@ def test_gateway_probes_paths_that_answer_get() -> None:
 
 
 def test_ingest_alert_names_functions() -> None:
-    """The ingest alert names all ingest functions, also those of connections' own hubs, but not the live stream."""
+    """The ingestion alert covers all ingest functions, also those of connections' own hubs, but not the live stream."""
     rule = find_only_resource(evaluate_situation("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body[
         "properties"
     ]

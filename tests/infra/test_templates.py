@@ -48,7 +48,7 @@ def test_every_output_of_a_module_is_used() -> None:
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
 def test_every_variable_and_import_is_used(template: Template) -> None:
-    """A template uses each of its variables, functions, types and imports; the compiler warns of others."""
+    """A template uses each of its variables, functions, types and imports; the compiler warns of unused ones."""
     text = re.sub(r"//.*", "", template.text)
     declared = [*template.file.of_kind("var"), *template.file.of_kind("func"), *template.file.imports]
     assert [name for name in declared if len(re.findall(rf"\b{name}\b", text)) == 1] == []

@@ -108,7 +108,7 @@ class Shell:
     address: str
 
     def run(self, script: str, typed: str = "") -> tuple[int, str, list[str]]:
-        """Run commands in a strict shell; return exit code, output and calls in order."""
+        """Run commands in a strict shell; return the exit code, the output, and the recorded calls in order."""
         calls = self.root / "calls"
         environment = {
             "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
@@ -221,7 +221,7 @@ def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
 
 
 def test_a_new_shell_continues(shell: Shell) -> None:
-    """In a new shell, the page's lines for new shells and two files are sufficient for the later steps."""
+    """In a new shell, the lines for new shells on the page and two files are sufficient for all later steps."""
     code, printed, _ = shell.run(read_blocks(until="8. Open the live stream"))
     assert code == 0, printed
     again = "\n".join(
@@ -243,7 +243,10 @@ def test_a_new_shell_continues(shell: Shell) -> None:
 
 
 def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
-    """After a lock, the same shell can repeat step 5, which stops if CHECKPOINTS_LOCKED differs from Azure."""
+    """After a lock, the same shell can repeat step 5.
+
+    The step stops if CHECKPOINTS_LOCKED does not agree with Azure.
+    """
     script = read_blocks(until="Undo").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
     script += "\n"
     script += read_blocks("5. Deploy the templates", until="6. Deploy the app")

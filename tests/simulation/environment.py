@@ -1,4 +1,4 @@
-"""Environment of all simulated worlds of a process: the workspace that they copy, and replaced functions."""
+"""Environment of all simulated worlds of a process: the workspace that they copy, and functions that they replace."""
 
 import asyncio
 import atexit
@@ -141,7 +141,7 @@ def _find_memory_folder() -> str | None:
 
 @cache
 def make_template(*, with_cosmos: bool) -> Template:
-    """Return the files of a new workspace, which a process creates only once.
+    """Return the files of a new workspace; a process creates them only once.
 
     Args:
         with_cosmos: whether the services use a Cosmos DB account, where they can.
@@ -221,14 +221,14 @@ def prepare_process() -> None:
 
 
 def _find_process() -> "Instance | None":
-    """Return the simulated process whose code is running, or None outside of simulated code."""
+    """Return the simulated process whose code is running; return None outside of simulated code."""
     loop = _RUNNING.find_loop() if _RUNNING.find_loop is not None else None
     return None if loop is None else _RUNNING.processes.get(loop)
 
 
 @dataclass
 class _Running:
-    """Holder of the running simulated world, or None."""
+    """Holder of the running simulated world, or of None."""
 
     find_loop: Callable[[], SimulatedLoop | None] | None = None
     processes: "Mapping[SimulatedLoop, Instance]" = field(default_factory=dict)
@@ -305,7 +305,7 @@ def _set_clock_of_tokens() -> None:
 
 
 def _share_decoded_tokens() -> None:
-    """Cache decoded parts of tokens, because simulated processes decode the same few tokens again and again."""
+    """Cache the decoded parts of tokens, because simulated processes decode the same few tokens again and again."""
     real = api_jws.PyJWS._decode_base64url_segment
     decode = lru_cache(maxsize=1_000)(real)
 
@@ -346,7 +346,7 @@ def _share_archive_engine() -> None:
 
 
 def _read_rows_within_jobs() -> None:
-    """Make a download's conversion job run steps of the world while it waits for rows."""
+    """Make the conversion job of a download run steps of the world while the job waits for rows."""
     real = row_feed.RowFeed._wait_for_batch
 
     def wait_for_batch(feed: row_feed.RowFeed, upcoming: "Future[pa.RecordBatch | None]") -> "pa.RecordBatch | None":
@@ -375,7 +375,7 @@ def _plan_small_parts() -> None:
 
 
 def _read_uploads_within_jobs() -> None:
-    """Make a job that reads an uploaded file run steps of the world while it waits for data."""
+    """Make a job that reads an uploaded file run steps of the world while the job waits for data."""
     real = uploaded_file.UploadedSource._wait_for_read
 
     def wait_for_read(source: uploaded_file.UploadedSource, reading: "Future[bytes]") -> bytes:
@@ -389,7 +389,7 @@ def _read_uploads_within_jobs() -> None:
 
 
 def _read_small_steps() -> None:
-    """Limit the lines of an import step, so that a small file has several steps."""
+    """Limit the number of lines of an import step, so that a small file has several steps."""
     real = json_lines_reader.JsonLinesReader.read
 
     def read(reader: json_lines_reader.JsonLinesReader, *args: Any) -> StepRows | None:

@@ -16,7 +16,7 @@ MILLISECOND: Final = 1_000
 
 
 class SimulatedCrashError(BaseException):
-    """Error in a running job when its process crashes; no Exception, so that the job does not catch it."""
+    """Error in a running job whose process crashes; it is no Exception, so that the job does not catch it."""
 
 
 class JobObserver(Protocol):
@@ -27,7 +27,7 @@ class JobObserver(Protocol):
         ...
 
     def end_job(self, site: str) -> bool:
-        """Return False if the process crashes directly after the job."""
+        """Return False if the process crashes immediately after the job."""
         ...
 
     def draw_job_delay(self) -> int:
@@ -154,7 +154,7 @@ class SimulatedLoop:
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Store an exception that no caller received."""
+        """Store an exception that no caller received, so that the world can report it."""
         self.errors.append(context)
 
 

@@ -45,7 +45,7 @@ class Exploration:
 
 @cache
 def list_components() -> tuple[type[Component], ...]:
-    """Return the classes of components in all modules of the folder ``components``, by name."""
+    """Return the component classes of all modules in the folder ``components``, by name."""
     found: set[type[Component]] = set()
     for path in _FOLDER.glob("*.py"):
         module = import_module(f"tests.simulation.components.{path.stem}")

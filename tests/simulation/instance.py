@@ -136,7 +136,7 @@ class Instance:
         return self._survives_point(f"{site} before")
 
     def end_job(self, site: str) -> bool:
-        """Return False if the simulation crashes the process directly after the job at this site."""
+        """Return False if the simulation crashes the process immediately after the job at this site."""
         return self._survives_point(f"{site} after")
 
     def _survives_point(self, point: str) -> bool:

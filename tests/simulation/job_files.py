@@ -25,7 +25,7 @@ _AFTER_EXPIRY: Final = timedelta(hours=60)
 
 
 class DatedBlobs(FolderBlobStore):
-    """Blob store in a folder with virtual modification times, which do not change with the clocks."""
+    """Blob store in a folder; its blobs have virtual modification times, which do not change with the hosts' clocks."""
 
     def __init__(self, folder: Path, runtime: Runtime, scheduler: Scheduler) -> None:
         links = FileLinks("https://files.example", folder.parents[1] / "files-key", runtime=runtime)
@@ -48,7 +48,7 @@ class DatedBlobs(FolderBlobStore):
 
 
 def attach_files(world: World, services: Services) -> None:
-    """Give the files of a process's jobs virtual modification times."""
+    """Give the files of a process's background jobs virtual modification times."""
     folder = world.folder / "blobs" / "downloads"
     vars(services.downloads).update(blobs=DatedBlobs(folder, services.runtime, world.scheduler))
 

@@ -1,4 +1,4 @@
-"""Functions that run work on an instance without a request, such as triggers, and report a crash to the caller."""
+"""Functions that run work on an instance without a request, as triggers do, and that report a crash to the caller."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

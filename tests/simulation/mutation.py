@@ -16,12 +16,12 @@ _WORLDS: Final = re.compile(r"^worlds (\d+), violations [1-9]", re.MULTILINE)
 
 
 def list_mutants() -> list[Path]:
-    """Return all patches; the first line of a patch names components and the defect that their worlds find."""
+    """Return all patches; the first line of a patch names its components and the defect that their worlds find."""
     return sorted(MUTANTS.glob("*.patch"))
 
 
 def read_components(patch: Path) -> str:
-    """Return the names of the components whose worlds find a mutant, separated by commas."""
+    """Return the names of the components whose worlds find the mutant of a patch, separated by commas."""
     return patch.read_text(encoding="utf-8").split(maxsplit=1)[0].rstrip(":")
 
 

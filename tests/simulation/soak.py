@@ -161,7 +161,7 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
 
 
 def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: Limits) -> None:
-    """Run each batch in a new process; if ``stops_at_violation`` is set, end at the first violation."""
+    """Run each batch of worlds in a new process; if ``stops_at_violation`` is set, end at the first violation."""
     cores = os.process_cpu_count() or 1
     running: deque[AsyncResult[BatchSummary]] = deque()
     # A forked process needs no imports; one batch of worlds collects about 100 MB of dead processes.

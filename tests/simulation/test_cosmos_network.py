@@ -116,7 +116,7 @@ class _Site:
 
 
 def raise_unless_unavailable(error: WorkspaceError) -> None:
-    """Ignore the error of an unavailable store; raise any other error."""
+    """Ignore the error of an unavailable store; raise any other error again."""
     if error.kind is not Kind.UNAVAILABLE:
         raise error
 
@@ -150,7 +150,7 @@ def check_chain(service: CosmosService, workspace: str = "plant-t") -> dict[str,
 
 
 async def append_concurrently(seed: int) -> list[str]:
-    """Append the same events with the same append ids from two processes; return the trace."""
+    """Append the same events with the same append ids from two processes at the same time; return the trace."""
     site = await _Site(seed, request_units=random.Random(seed).choice((None, 300.0))).start()
     acknowledged: dict[str, int] = {}
     tasks = []
@@ -227,7 +227,7 @@ async def _simulate_throttling() -> tuple[float, int]:
 
 
 def test_a_request_unit_budget_slows_writes_down() -> None:
-    """Writes beyond the request units of a container are repeated later and succeed."""
+    """Writes beyond the request units of a container are repeated later, and then succeed."""
     seconds, throttled = run_in_virtual_time(_simulate_throttling())
     assert throttled > 0
     assert 3 < seconds < 60
@@ -244,7 +244,10 @@ async def _copy_network() -> None:
 
 
 def test_worlds_do_not_share_items() -> None:
-    """A copied account has the same items and its own clock; later changes do not affect the other account."""
+    """A copy of an account has the same items and a clock of its own.
+
+    Later changes do not affect the original account.
+    """
     run_in_virtual_time(_copy_network())
 
 

@@ -113,7 +113,7 @@ def test_nothing_runs_after_a_crash() -> None:
 
 
 def test_the_stack_of_a_suspended_coroutine_names_awaits_of_the_service_only() -> None:
-    """For a suspended coroutine, only the awaits in the service's code are listed."""
+    """For a suspended coroutine, the list contains only awaits in the code of the service."""
     loop = make_loop()
 
     async def wait() -> None:

@@ -1,4 +1,4 @@
-"""Tests of simulated worlds: some seeds, seeds that failed before, and repeatable traces."""
+"""Tests of simulated worlds: some seeds, seeds whose worlds failed before, and repeatable traces."""
 
 import gc
 import os
@@ -25,7 +25,7 @@ for seed in (5, 6, 7):
 
 
 def read_once_failed() -> list[tuple[int, tuple[type[Component], ...]]]:
-    """Read the seeds that have failed before, with the components of their worlds."""
+    """Return the seeds that have failed before, with the components of their worlds."""
     known = {component.name: component for component in list_components()}
     lines = ONCE_FAILED.read_text(encoding="utf-8").splitlines()
     entries = [line.split(maxsplit=2) for line in lines if line and not line.startswith("#")]
@@ -75,7 +75,10 @@ def test_no_garbage_is_collected_within_a_world() -> None:
 
 
 def test_a_world_crashes_at_its_target_points() -> None:
-    """A world crashes at up to three target points; a run with the points that were used has the same trace."""
+    """A world crashes at up to three target points.
+
+    A run with exactly the points that were used has the same trace.
+    """
     component = list_components()[0]
     aimed = simulate_world(4, (component,), list_aims(component, with_cosmos=uses_cosmos(4)))
     assert len(aimed.points.aimed) == 3

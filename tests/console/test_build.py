@@ -20,11 +20,11 @@ KNOWN = re.compile(
     r"http://www\.w3\.org/(2000/svg|1999/xlink|1999/xhtml|1998/Math/MathML)"
 )
 needs_build = pytest.mark.skipif(
-    not (BUILT / "index.html").is_file(), reason="the console is not built: make assets needs npm"
+    not (BUILT / "index.html").is_file(), reason="the console is not built; run `make assets` (needs npm)"
 )
 needs_packages = pytest.mark.skipif(
     find_node() is None or not (CONSOLE / "node_modules" / ".bin").is_dir(),
-    reason="the console's packages are not installed: make assets needs npm",
+    reason="the console's packages are not installed; run `make assets` (needs npm)",
 )
 
 

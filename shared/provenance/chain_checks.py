@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from shared.errors import Kind, WorkspaceError
 from shared.interpreter import pause_garbage_collection
 from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.chain_verification import ChainFault, ChainVerification, describe_fork, parse_content_time
+from shared.provenance.chain_verification import ChainFault, ChainVerification, build_fork_fault, parse_content_time
 from shared.provenance.hash_rule import (
     LAST_SEQUENCE,
     compute_digest,
@@ -123,7 +123,7 @@ async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Ti
         if type(value) is dict and value.get("PreviousHash") == genesis:
             here = format_record_id(record.sequence)
             if tip.sequence:
-                return ChainFault(record.hash, describe_fork(1))
+                return build_fork_fault(record.hash, 1)
             return ChainFault(here, f"{here} is stored, but this chain has no head item")
     for record in orphans:
         if not tip.sequence and not _is_first_record(record) and _can_belong_to(chain, record):

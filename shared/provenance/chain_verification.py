@@ -136,12 +136,14 @@ class ChainFault:
         previous_hash: PreviousHash of the faulty record if it differs from the hash of the last valid record, which
             may mean a fork; else empty.
         hash: Hash of the faulty record.
+        is_fork: whether the faulty record has the same PreviousHash as another record.
     """
 
     broken_at: str
     reason: str
     previous_hash: str = ""
     hash: str = ""
+    is_fork: bool = False
 
 
 @dataclass(slots=True)
@@ -216,7 +218,7 @@ class ChainVerification:
             if record.sequence <= self.leaves:
                 hashes.append(record.hash)
         elif self._is_fork(record, value):
-            self.fork = self.fork or ChainFault(record.hash, describe_fork(record.sequence))
+            self.fork = self.fork or build_fork_fault(record.hash, record.sequence)
         else:
             self.fault = self._describe_fault(record, value)
             return False
@@ -320,14 +322,10 @@ def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> 
     return None
 
 
-def build_fork_fault(fault: ChainFault, other: int) -> ChainFault:
-    """Build the fault of a fork: the faulty record has the same PreviousHash as record number ``other``."""
-    return ChainFault(fault.hash, describe_fork(other))
-
-
-def describe_fork(sequence: int) -> str:
-    """Describe the fault of a fork: a record has the same PreviousHash as the record with this sequence number."""
-    return f"fork: this record and {format_record_id(sequence)} have the same PreviousHash"
+def build_fork_fault(record_hash: str, other: int) -> ChainFault:
+    """Build the fault of a fork: the record with this hash has the same PreviousHash as record number ``other``."""
+    reason = f"fork: this record and {format_record_id(other)} have the same PreviousHash"
+    return ChainFault(record_hash, reason, is_fork=True)
 
 
 def _record_from_row(row: Row) -> ChainRecord:

@@ -237,7 +237,7 @@ class ChainVerifier:
             self._store, chain, verification, self._runtime.now()
         )
         fault = fault or await self._check_end(chain, verification, run.tip, run.misplaced)
-        forked = verification.fork is not None or (fault is not None and fault.reason.startswith("fork"))
+        forked = verification.fork is not None or (fault is not None and fault.is_fork)
         fault = (
             fault
             or verification.fork
@@ -284,7 +284,7 @@ class ChainVerifier:
             page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
             other = await self._runtime.run_in_thread(find_competing_record, page.records, fault)
             if not page.records or (other is not None and other <= verification.sequence):
-                return build_fork_fault(fault, other) if other is not None else fault
+                return build_fork_fault(fault.hash, other) if other is not None else fault
             after = page.records[-1].sequence
         return fault
 
@@ -320,7 +320,7 @@ class ChainVerifier:
         past_head = [record for record in page.records if record.sequence > head]
         for record in past_head[:MAX_BRANCHES]:
             fault = await self._check_fork(chain, verification, _build_past_head_fault(record, verification.last_hash))
-            if fault is not None and fault.reason.startswith("fork"):
+            if fault is not None and fault.is_fork:
                 verification.fork = verification.fork or fault
                 break
         if not past_head or (verification.fork is not None and verification.fork.broken_at == past_head[0].hash):

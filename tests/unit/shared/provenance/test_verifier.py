@@ -11,6 +11,7 @@ import rfc8785
 from oi.verification.command import main
 
 from shared.provenance.canonical import encode_jcs
+from shared.provenance.chain_verification import ChainFault, build_fork_fault
 from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
 from shared.provenance.parallel import DEFAULT_PARALLEL
 from shared.provenance.ports import Filters
@@ -319,6 +320,16 @@ async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
     (forged,) = {record.hash for record in await ledger.records(PLATFORM)} - before
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged)
     assert "this record and 000000000005" in verdict.reason
+
+
+@pytest.mark.parametrize("is_fork", [False, True])
+async def test_the_flag_of_a_fault_decides_whether_it_is_a_fork(ledger: Ledger, *, is_fork: bool) -> None:
+    """ForkDetected depends on the flag of the fault, not on the text of its reason."""
+    run = await ledger.verifier.start(PLATFORM)
+    run.verification.fault = ChainFault(format_record_id(1), "fork in the text only", is_fork=is_fork)
+    verdict = await ledger.verifier.finish(run)
+    assert (verdict.chain_valid, verdict.fork_detected) == (False, is_fork)
+    assert build_fork_fault("hash", 1).is_fork
 
 
 def copy_past_the_end(connection: sqlite3.Connection) -> None:

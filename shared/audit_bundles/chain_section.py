@@ -14,11 +14,11 @@ from shared.audit_bundles.bundle_file import BundleFile
 from shared.downloads.models import BundledChain, BundleRequest
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
-from shared.provenance.chain_trees import MerkleInclusionProof
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.inclusion_proofs import InclusionProofs
 from shared.provenance.merkle import is_included
+from shared.provenance.merkle_proofs import MerkleInclusionProof
 from shared.provenance.notes import NoteError
 from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target

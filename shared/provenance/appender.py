@@ -10,7 +10,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.observability.metrics import count, measure
 from shared.observability.tracing import open_batch_span
-from shared.provenance.chain_checks import reject_forged_head, reject_future_tip
+from shared.provenance.append_guards import reject_forged_head, reject_future_tip
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import (
     ChainKey,

@@ -10,10 +10,11 @@ from typing import Final
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.observability.metrics import count
-from shared.provenance.chain_checks import compute_latest_allowed_time
-from shared.provenance.chain_trees import ChainTrees, SignedTree, Tiles, extend_signed_tree
+from shared.provenance.append_guards import compute_latest_allowed_time
+from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner, StoredCheckpoint
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, sequence_from_record_id
+from shared.provenance.merkle_tiles import Tiles
 from shared.provenance.note_keys import NoteKeys, RootSignatures
 from shared.provenance.notes import (
     CheckpointContent,
@@ -24,6 +25,7 @@ from shared.provenance.notes import (
 )
 from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainStore, Tip
+from shared.provenance.signed_tree import SignedTree, extend_signed_tree
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import rfc3339
 

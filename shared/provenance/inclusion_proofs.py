@@ -1,14 +1,11 @@
 """Inclusion proofs of many records of one chain, created in ascending order of the records."""
 
-from shared.provenance.chain_trees import (
-    SUBTREE_LEAVES,
-    ChainTrees,
-    MerkleInclusionProof,
-    build_refused_error,
-    parse_leaf,
-)
+from shared.provenance.chain_trees import ChainTrees, parse_leaf
 from shared.provenance.merkle import hash_leaf, hash_node, list_inclusion_ranges
+from shared.provenance.merkle_proofs import MerkleInclusionProof
+from shared.provenance.merkle_tiles import SUBTREE_LEAVES
 from shared.provenance.ports import ChainKey, ChainStore
+from shared.provenance.signed_tree import build_refused_error
 
 
 class InclusionProofs:

@@ -6,11 +6,11 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.observability.logs import fields, get_logger
-from shared.provenance.chain_trees import Proofs
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.inclusion_proofs import InclusionProofs
 from shared.provenance.merkle import is_consistent, is_included
+from shared.provenance.merkle_proofs import Proofs
 from shared.provenance.overview_ports import ChainOverview, StoredVerdict
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
 from shared.provenance.signed_roots import SignedRoot, SignedRoots

@@ -12,21 +12,17 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.canonical import canonicalise_record, parse_if_canonical
-from shared.provenance.chain_checks import (
-    find_future_timestamps,
-    find_head_time_mismatch,
-    find_misdirected_signature,
-    find_orphans,
-)
 from shared.provenance.chain_verification import ChainFault, ChainVerification, build_fork_fault, find_competing_record
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
+from shared.provenance.head_checks import find_future_timestamps, find_head_time_mismatch, find_orphans
 from shared.provenance.notes import CheckpointContent, NoteError
 from shared.provenance.overview_ports import ChainOverview, StoredVerdict
-from shared.provenance.parallel import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
+from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, Target, Tip
 from shared.provenance.records import build_placeholder, normalise_record, parse_record
+from shared.provenance.signature_checks import find_misdirected_signature
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import rfc3339
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from shared.provenance.amendments import Amendments
     from shared.provenance.background_verification import BackgroundVerification
     from shared.provenance.chain_log import ChainLog, EventLog
-    from shared.provenance.chain_trees import Proofs
     from shared.provenance.checkpoint_ports import CheckpointStore, NoteSigner
     from shared.provenance.checkpoints import Checkpoints
+    from shared.provenance.merkle_proofs import Proofs
     from shared.provenance.overview import AuditOverview
     from shared.provenance.overview_ports import ChainOverview
     from shared.provenance.ports import ChainStore
@@ -152,7 +152,7 @@ class ProvenanceServices:
     @cached_property
     def proofs(self) -> "Proofs":
         """Service that creates Merkle proofs: a checkpoint covers a record, or covers an earlier checkpoint."""
-        from shared.provenance.chain_trees import Proofs
+        from shared.provenance.merkle_proofs import Proofs
 
         return Proofs(self.chain_store, self.checkpoints.trees)
 

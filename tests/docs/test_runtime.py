@@ -46,7 +46,7 @@ EXCEPTIONS: Final = {
     "shared/backends/azure/monitor.py": "the exporter of the process starts a real delay after the process",
     "shared/backends/embedded/durable_files.py": "names of drafts must differ between processes and are never stored",
     "shared/downloads/row_feed.py": "the results keep the order of the items, whatever the threads do",
-    "shared/provenance/parallel.py": "sleep(0) only lets other tasks run",
+    "shared/provenance/parallel_verification.py": "sleep(0) only lets other tasks run",
     "shared/provenance/records.py": "the placeholder must differ between processes and is never stored",
 }
 """Modules that use a real source directly, with the reason."""

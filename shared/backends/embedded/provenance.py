@@ -30,9 +30,8 @@ from shared.backends.embedded.provenance_schema import (
 from shared.backends.embedded.provenance_verifier import VerifierProcess
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.chain_checks import MAX_ORPHANS, can_be_earliest
 from shared.provenance.chain_log import ChainLog, EventLog
-from shared.provenance.parallel import VerifierUnavailableError, VerifyWindow
+from shared.provenance.head_checks import MAX_ORPHANS, can_be_earliest
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -46,6 +45,7 @@ from shared.provenance.ports import (
     TipMovedError,
 )
 from shared.provenance.records import parse_record
+from shared.provenance.window_verification import VerifierUnavailableError, VerifyWindow
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 CODE = "PROVENANCE_UNAVAILABLE"

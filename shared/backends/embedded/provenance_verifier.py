@@ -14,8 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
 
-from shared.provenance.parallel import VerifierUnavailableError, WindowRequest, WindowResult, verify_window
 from shared.provenance.ports import ChainKey, Target
+from shared.provenance.window_verification import VerifierUnavailableError, WindowRequest, WindowResult, verify_window
 from shared.runtime import SYSTEM_RUNTIME
 
 _MODULE: Final = "shared.backends.embedded.provenance_verifier"

@@ -27,7 +27,9 @@ class CheckpointsComponent(Component):
     name: ClassVar[str] = "checkpoints"
     modules: ClassVar[tuple[str, ...]] = (
         "shared/provenance/checkpoints.py",
+        "shared/provenance/signed_tree.py",
         "shared/provenance/chain_trees.py",
+        "shared/provenance/merkle_tiles.py",
         "shared/provenance/note_keys.py",
         "shared/backends/embedded/checkpoint_files.py",
         "shared/backends/embedded/jobs.py",

@@ -13,18 +13,13 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_verifier import request_from_line, request_to_line
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.parallel import (
-    DEFAULT_PARALLEL,
-    ParallelOptions,
-    VerifyWindow,
-    WindowRequest,
-    WindowResult,
-    verify_window,
-)
+from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions
 from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.records import project_record
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
+from shared.provenance.window_verification import VerifyWindow, WindowRequest, WindowResult, verify_window
 
+OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 WORKSPACE = "plant-a"
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
 BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
@@ -121,6 +116,21 @@ async def open_ledger(folder: Path, parallel: ParallelOptions = DEFAULT_PARALLEL
         )
     finally:
         await log.close()
+
+
+@asynccontextmanager
+async def open_reopened_ledger(folder: Path, count: int) -> AsyncIterator[Ledger]:
+    """Fill two chains, close the store, and open it again, so that the next append reads the head items again."""
+    async with open_ledger(folder) as opened:
+        for chain in (BATCH, PLATFORM):
+            await opened.fill(chain, count)
+    async with open_ledger(folder) as again:
+        yield again
+
+
+def change_head(ledger: Ledger, sql: str) -> None:
+    """Change columns of the head item of the chain :data:`PLATFORM`."""
+    ledger.tamper(lambda file: file.execute(f"{sql} {OF_PLATFORM}"))
 
 
 @asynccontextmanager

@@ -1,34 +1,19 @@
-"""Tests of the Merkle trees of chains: proofs against signed roots, and cached and stored roots of subtrees."""
+"""Tests of the Merkle trees of chains: cached and stored roots of subtrees."""
 
 from collections.abc import Sequence
 
 import pytest
-from oi.verification.merkle import is_consistent, is_included
+from oi.verification.merkle import is_included
 
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
-from shared.errors import WorkspaceError
 from shared.provenance import chain_trees
-from shared.provenance.chain_trees import ChainTrees, Proofs, Tiles
+from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.checkpoints import build_name_prefix
 from shared.provenance.merkle import CompactRange
+from shared.provenance.merkle_proofs import Proofs
+from shared.provenance.merkle_tiles import Tiles
 from shared.provenance.ports import ChainKey
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
-
-
-async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
-    """Each record's inclusion proof and each consistency proof between checkpoints is valid for the signed roots."""
-    first = await ledger.checkpoints.create(PLATFORM)
-    await ledger.fill(PLATFORM, 6)
-    second = await ledger.checkpoints.create(PLATFORM)
-    assert first is not None
-    assert second is not None
-    old, new = [await ledger.checkpoints.open(PLATFORM, stored) for stored in (first, second)]
-    proofs = Proofs(ledger.store, ChainTrees(ledger.store))
-    for index, leaf in enumerate(await read_leaves(ledger, PLATFORM)):
-        proof = await proofs.prove_inclusion(PLATFORM, index + 1, new.size)
-        assert is_included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
-    between = await proofs.prove_consistency(PLATFORM, old.size, new.size)
-    assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
 
 
 async def test_proofs_use_cached_roots(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,12 +80,3 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
     await ledger.fill(PLATFORM, 3)
     await ledger.checkpoints.create(PLATFORM)
     assert await count_read_hashes() == 4
-
-
-@pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
-async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: int, size: int) -> None:
-    """A proof for a size or sequence number beyond the chain's end is an error of the caller."""
-    with pytest.raises(WorkspaceError):
-        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(PLATFORM, sequence, size)
-    with pytest.raises(WorkspaceError):
-        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_consistency(PLATFORM, sequence, size)

@@ -12,8 +12,8 @@ from oi.verification.command import main
 from shared.errors import WorkspaceError
 from shared.provenance.amendments import AmendmentPolicy, Amendments
 from shared.provenance.canonical import encode_jcs
-from shared.provenance.chain_trees import Proofs
 from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.merkle_proofs import Proofs
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, Filters, Target
 from shared.provenance.queries import AuditQueryResult, export_records, query_records

@@ -10,7 +10,7 @@ import pytest
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.amendments import Amendments, AmendmentState
 from shared.provenance.hash_rule import format_record_id
-from shared.provenance.parallel import DEFAULT_PARALLEL
+from shared.provenance.parallel_verification import DEFAULT_PARALLEL
 from shared.provenance.ports import ChainKey, Filters, Lookup, Target
 from shared.provenance.queries import AmendmentFilters, export_records, query_amendments, query_records
 from tests.unit.shared.provenance.chains import (

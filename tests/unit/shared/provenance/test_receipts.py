@@ -16,9 +16,10 @@ from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner, rotate_key
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import WorkspaceError
-from shared.provenance.chain_trees import ChainTrees, Proofs
+from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.checkpoints import Checkpoints, build_checkpoint_name
 from shared.provenance.cose import RootSignature
+from shared.provenance.merkle_proofs import Proofs
 from shared.provenance.notes import VerifierKey
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.receipts import Receipts

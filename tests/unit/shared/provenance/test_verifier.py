@@ -13,7 +13,7 @@ from oi.verification.command import main
 from shared.provenance.canonical import encode_jcs
 from shared.provenance.chain_verification import ChainFault, build_fork_fault
 from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
-from shared.provenance.parallel import DEFAULT_PARALLEL
+from shared.provenance.parallel_verification import DEFAULT_PARALLEL
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export_records
 from shared.provenance.verifier import ChainVerdict

@@ -20,7 +20,7 @@ from shared.signatures.ports import SignatureFilter
 from shared.timestamps import now
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
 from tests.unit.shared.provenance.test_amendments import CHAIN
-from tests.unit.shared.provenance.test_chain_checks import SIGNATURE, append_decision, append_decisions
+from tests.unit.shared.provenance.test_signature_checks import SIGNATURE, append_decision, append_decisions
 
 ALL = SignatureFilter()
 EVENT_ID = f"{SIGNED_EVENT}1"

@@ -13,15 +13,15 @@ import pytest
 
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
 from shared.backends.embedded.provenance_verifier import VerifierProcess, request_from_line, request_to_line
-from shared.provenance.parallel import (
+from shared.provenance.ports import ChainKey, Target
+from shared.provenance.verifier import ChainVerdict, ChainVerifier
+from shared.provenance.window_verification import (
     VerifierUnavailableError,
     VerifyWindow,
     WindowRequest,
     WindowResult,
     verify_window,
 )
-from shared.provenance.ports import ChainKey, Target
-from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from tests.unit.shared.provenance.chains import build_event, build_parallel_options, get_workspace_id
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, 'batch/7 "ü"\n')

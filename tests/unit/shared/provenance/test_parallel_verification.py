@@ -8,19 +8,17 @@ from pathlib import Path
 import pytest
 
 from shared.provenance.chain_verification import ChainVerification
-from shared.provenance.parallel import (
-    DEFAULT_PARALLEL,
-    ParallelOptions,
+from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
+from shared.provenance.ports import ChainKey, Row
+from shared.provenance.records import compute_genesis_hash, draft_record
+from shared.provenance.verifier import ChainVerifier
+from shared.provenance.window_verification import (
     VerifierUnavailableError,
     VerifyWindow,
     WindowRequest,
     WindowResult,
-    verify_up_to,
     verify_window,
 )
-from shared.provenance.ports import ChainKey, Row
-from shared.provenance.records import compute_genesis_hash, draft_record
-from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.provenance.chains import (
     PLATFORM,
     WORKSPACE,

@@ -1,0 +1,79 @@
+"""Checks before an append: the head item of the chain must match the last record, and clocks must nearly agree."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.canonical import parse_if_canonical
+from shared.provenance.chain_reading import read_last_record, read_time
+from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id, is_time
+from shared.provenance.ports import ChainKey, ChainStore, Tip
+from shared.runtime import Runtime
+from shared.timestamps import rfc3339
+
+MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
+"""Maximum difference between clocks of hosts. If the last record's time is further ahead, appends are rejected."""
+
+
+async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime) -> None:
+    """Reject an append if the chain's head item, which states the last record, does not match that record.
+
+    The next record takes its PreviousHash and its earliest time from the head item. Therefore:
+
+    - The head item's hash must be the stored hash of the last record.
+    - The last record's time must have the format of records.
+    - If the head item or the last record has a time ahead of the clock, both must have the same time. Such a time is
+      accepted because the clock of another host may be ahead.
+
+    Args:
+        store: store of the chain.
+        chain: chain to append to.
+        tip: number, hash and time of the last record, as the head item states them.
+        instant: current time in the format of records.
+        runtime: source of worker threads.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged or the store does not respond.
+    """
+    if not await _matches_last_record(store, chain, tip, instant, runtime):
+        detail = "The head item of the chain does not match its last record; verify the chain."
+        raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
+
+
+async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime) -> bool:
+    if not 0 <= tip.sequence < LAST_SEQUENCE:
+        return False
+    last = await read_last_record(store, chain, tip)
+    if tip.hash != (last.hash if last else "") or (last is None and tip.sequence):
+        return False
+    time = await read_time(last, runtime) if last else ""
+    if last and not is_time(time) and parse_if_canonical(last.canonical) is not None:
+        return False
+    return max(tip.timestamp, time) <= instant or tip.timestamp == time
+
+
+def reject_future_tip(tip: Tip, instant: datetime) -> None:
+    """Reject an append if the time of the last record is too far ahead, because the next record would repeat that time.
+
+    Args:
+        tip: number, hash and time of the last record, as the chain's head item states them.
+        instant: current time.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the time of the tip is more than
+            :data:`MAX_CLOCK_DIFFERENCE` ahead. Appends succeed again when that time has passed.
+    """
+    if tip.timestamp > compute_latest_allowed_time(instant):
+        fault = describe_future_time(format_record_id(tip.sequence))
+        detail = f"{fault}; synchronise the clocks of the hosts, and verify the chain."
+        raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
+
+
+def compute_latest_allowed_time(instant: datetime) -> str:
+    """Return the latest time that a record may have: the current time plus the allowed difference of clocks."""
+    return rfc3339(instant + MAX_CLOCK_DIFFERENCE)
+
+
+def describe_future_time(record_id: str) -> str:
+    """Describe the fault of a record whose time is later than :func:`compute_latest_allowed_time`."""
+    return f"{record_id} has a time more than an hour ahead of this host's clock"

@@ -1,0 +1,107 @@
+"""Reading of stored chains: verification of their records one after another, and the last record of a chain."""
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from dataclasses import fields
+from typing import Final
+
+from shared.interpreter import pause_garbage_collection
+from shared.provenance.chain_verification import ChainVerification, parse_content_time, to_rows
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Row, RowStreams, Tip
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+
+WINDOW_RECORDS: Final = 20_000
+PAGE_RECORDS: Final = 1_000
+PAGE_BYTES: Final = 8_000_000
+
+
+async def verify_in_order(
+    store: ChainStore,
+    chain: ChainKey,
+    verification: ChainVerification,
+    last: int,
+    *,
+    runtime: Runtime = SYSTEM_RUNTIME,
+) -> None:
+    """Continue a verification in this process, up to a sequence number, a fault, or the last stored record.
+
+    Args:
+        store: store of the chain.
+        chain: chain to verify.
+        verification: state of the verification, which continues after its last valid record.
+        last: highest sequence number to verify.
+        runtime: source of worker threads.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE if the store does not respond.
+    """
+    while verification.fault is None and verification.sequence < last:
+        before = verification.sequence
+        await stream_records(store, chain, verification, last, runtime=runtime)
+        if verification.sequence == before:
+            return
+
+
+async def stream_records(
+    store: ChainStore,
+    chain: ChainKey,
+    verification: ChainVerification,
+    last: int,
+    stop: int | None = None,
+    *,
+    runtime: Runtime = SYSTEM_RUNTIME,
+) -> None:
+    """Verify the next records of a chain; do nothing if there are no further records.
+
+    Args:
+        store: store of the chain; if it has the port :class:`RowStreams`, its rows are verified without records.
+        chain: chain to verify.
+        verification: state of the verification, which continues after its last valid record.
+        last: highest sequence number to verify.
+        stop: sequence number at which this call stops; None to stop after a default number of records.
+        runtime: source of worker threads.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE if the store does not respond.
+    """
+    before = verification.sequence
+    if isinstance(store, RowStreams):
+        await store.stream(
+            chain, before + 1, min(last, stop or before + WINDOW_RECORDS), _build_restartable_verifier(verification)
+        )
+        if verification.sequence > before or verification.fault is not None:
+            return
+    # Also read a page if the window is empty: a gap may be longer than the window.
+    page = await store.read(chain, before, limit=min(PAGE_RECORDS, last - before), max_bytes=PAGE_BYTES)
+    records = [record for record in page.records if record.sequence <= last]
+    await runtime.run_in_thread(verification.verify_rows, to_rows(records))
+
+
+def _build_restartable_verifier(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
+    """Return a function that verifies rows.
+
+    Each call begins at the same record, so that it can be repeated after a failure.
+    """
+    start = {field.name: getattr(verification, field.name) for field in fields(verification)}
+    tree = deepcopy(verification.tree)
+
+    def verify_from_start(rows: Iterable[Row]) -> None:
+        for name, value in (start | {"tree": deepcopy(tree)}).items():
+            setattr(verification, name, value)
+        verification.verify_rows(rows)
+
+    return verify_from_start
+
+
+async def read_last_record(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
+    """Return the record that the head item states as the last record; None if this record does not exist."""
+    if not tip.sequence:
+        return None
+    page = await store.read(chain, tip.sequence - 1, limit=1, max_bytes=1)
+    return page.records[0] if page.records and page.records[0].sequence == tip.sequence else None
+
+
+async def read_time(record: ChainRecord, runtime: Runtime) -> str:
+    """Return the time in the content of a record; parse large content in a worker thread."""
+    with pause_garbage_collection(len(record.canonical)):
+        return await runtime.run_in_worker(len(record.canonical), parse_content_time, record)

@@ -1,0 +1,89 @@
+"""Checks of the end of a chain: its last records, the head item that states them, and records without a head item.
+
+A head item states a chain's last record; it is compared with the records, because it may be forged.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.provenance.append_guards import compute_latest_allowed_time, describe_future_time
+from shared.provenance.canonical import parse_if_canonical
+from shared.provenance.chain_reading import read_last_record, read_time
+from shared.provenance.chain_verification import ChainFault, ChainVerification, build_fork_fault
+from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, OrphanRecords, Target, Tip
+from shared.runtime import Runtime
+
+MAX_ORPHANS: Final = 100
+
+
+async def find_future_timestamps(
+    store: ChainStore, chain: ChainKey, verification: ChainVerification, instant: datetime
+) -> ChainFault | None:
+    """Return a fault for the first record whose time is too far ahead of the clock.
+
+    Call this only for a valid chain.
+    """
+    if verification.time <= compute_latest_allowed_time(instant):
+        return None
+    ahead = Filters(start=compute_latest_allowed_time(instant + timedelta(microseconds=1)))
+    page = await store.scan(chain, ahead, newest_first=False, limit=1, max_bytes=1)
+    first = format_record_id(min([verification.sequence, *(record.sequence for record in page.records)]))
+    return ChainFault(first, describe_future_time(first))
+
+
+async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, runtime: Runtime) -> ChainFault | None:
+    """Return a fault if the time in the head item differs from the time of the last record; else None."""
+    if not tip.sequence:
+        return None
+    record = await read_last_record(store, chain, tip)
+    if (await read_time(record, runtime) if record else "") == tip.timestamp:
+        return None
+    last = format_record_id(tip.sequence)
+    return ChainFault(last, f"the time of {last} differs from the time in the head item")
+
+
+async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
+    """Return a fault if there are stored records of the chain that its head item does not include; else None."""
+    orphans = await store.list_orphans(chain, genesis) if isinstance(store, OrphanRecords) else ()
+    for record in orphans:
+        value = parse_if_canonical(record.canonical)
+        if type(value) is dict and value.get("PreviousHash") == genesis:
+            here = format_record_id(record.sequence)
+            if tip.sequence:
+                return build_fork_fault(record.hash, 1)
+            return ChainFault(here, f"{here} is stored, but this chain has no head item")
+    for record in orphans:
+        if not tip.sequence and not _is_first_record(record) and _can_belong_to(chain, record):
+            here = format_record_id(record.sequence)
+            return ChainFault(
+                here, f"{here} is stored and may belong to this chain, which has no head item and no first record"
+            )
+    return None
+
+
+def can_be_earliest(record: ChainRecord, genesis: str) -> bool:
+    """Return whether a record can be the earliest remaining record of a chain.
+
+    The result is True for the valid first record of this chain, and for a record that is not the first of its chain,
+    because its predecessors may have been deleted.
+    """
+    return genesis.encode() in record.canonical or not _is_first_record(record)
+
+
+def _is_first_record(record: ChainRecord) -> bool:
+    """Return whether a record matches its stored hash and is the first record of some chain."""
+    value = parse_if_canonical(record.canonical)
+    first = type(value) is dict and record.sequence == 1 and value.get("RecordID") == format_record_id(1)
+    return first and compute_digest(record.canonical) == record.hash
+
+
+def _can_belong_to(chain: ChainKey, record: ChainRecord) -> bool:
+    """Return False if the content of a record shows that the record belongs to another chain; else True.
+
+    Amendments contain their scope; records of the other chains do not.
+    """
+    value = parse_if_canonical(record.canonical)
+    if type(value) is dict and "ScopeKey" in value:
+        return chain == (Target.DOMAIN_AMENDMENTS, value["ScopeKey"])
+    return type(value) is not dict or chain.target is not Target.DOMAIN_AMENDMENTS

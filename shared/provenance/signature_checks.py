@@ -1,0 +1,85 @@
+"""Check of the signatures in a chain of amendments: each must contain the hash of the decided amendment.
+
+This check is separate from the verification of records, because a signature concerns two records of the chain.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from shared.provenance.canonical import parse_if_canonical
+from shared.provenance.chain_verification import ChainFault
+from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
+from shared.provenance.ports import ChainKey, ChainRecord, ChainStore
+from shared.provenance.signatures import MEMBER, RECORD_HASH
+from shared.runtime import Runtime
+
+_PAGE_RECORDS: Final = 1_000
+_PAGE_BYTES: Final = 8_000_000
+
+
+class _SignedDecision(NamedTuple):
+    """Signed decision: its RecordID, the RecordID of its amendment, and the hash that its signature contains."""
+
+    record_id: str
+    amendment: object
+    record_hash: object
+
+
+async def find_misdirected_signature(
+    store: ChainStore, chain: ChainKey, first: int, last: int, runtime: Runtime
+) -> ChainFault | None:
+    """Return the fault of the first signature whose hash is not that of the decided amendment.
+
+    Return None if all hashes match.
+
+    Args:
+        store: store of the chain, whose records are verified already.
+        chain: key of a scope's chain of amendments.
+        first: sequence number of the first signed decision.
+        last: sequence number of the last signed decision.
+        runtime: source of worker threads.
+
+    Raises:
+        WorkspaceError: UNAVAILABLE if the store does not respond.
+    """
+    after = first - 1
+    while after < last:
+        page = await store.read(chain, after, limit=min(_PAGE_RECORDS, last - after), max_bytes=_PAGE_BYTES)
+        if not page.records:
+            return None
+        known = {format_record_id(record.sequence): record.hash for record in page.records}
+        for decision in await runtime.run_in_thread(_list_signed, page.records):
+            if decision.record_hash != await _find_hash(store, chain, decision.amendment, known):
+                here = decision.record_id
+                return ChainFault(here, f"{here}: the signature names another record")
+        after = page.records[-1].sequence
+    return None
+
+
+def _list_signed(records: Sequence[ChainRecord]) -> list[_SignedDecision]:
+    return list(_iter_signed(records))
+
+
+def _iter_signed(records: Sequence[ChainRecord]) -> Iterator[_SignedDecision]:
+    for record in records:
+        content = parse_if_canonical(record.canonical)
+        if type(content) is dict and is_signed_decision(content):
+            signature = content[MEMBER]
+            named = signature.get(RECORD_HASH) if isinstance(signature, dict) else None
+            yield _SignedDecision(format_record_id(record.sequence), content["AmendmentID"], named)
+
+
+def is_signed_decision(content: Mapping[str, object]) -> bool:
+    """Return whether a record is a decision about an amendment and has a signature, which may be invalid."""
+    return MEMBER in content and "AmendmentID" in content
+
+
+async def _find_hash(store: ChainStore, chain: ChainKey, amendment: object, known: Mapping[str, str]) -> str:
+    """Find the stored hash of an amendment by its RecordID; empty if the amendment does not exist."""
+    if isinstance(amendment, str) and amendment in known:
+        return known[amendment]
+    sequence = sequence_from_record_id(amendment)
+    if not sequence:
+        return ""
+    page = await store.read(chain, sequence - 1, limit=1, max_bytes=1)
+    return next((record.hash for record in page.records if record.sequence == sequence), "")

@@ -1,0 +1,95 @@
+"""Tests of appends to chains with a forged head item or a future time, which are rejected."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import LAST_SEQUENCE
+from shared.provenance.records import draft_event, seal_record
+from tests.unit.shared.provenance.chains import (
+    OF_PLATFORM,
+    PLATFORM,
+    Ledger,
+    build_event,
+    change_head,
+    open_reopened_ledger,
+)
+
+COUNT = 4
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    """Provide two chains without a checkpoint; the next append reads their head items from the store again."""
+    async with open_reopened_ledger(tmp_path, COUNT) as opened:
+        yield opened
+
+
+async def read_rejection_detail(ledger: Ledger) -> str:
+    """Append an event, check that it is rejected, and return the detail of the error."""
+    with pytest.raises(WorkspaceError) as refusal:
+        await ledger.events.write(PLATFORM, "editor", build_event(9))
+    assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+    return refusal.value.detail
+
+
+@pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
+async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: str) -> None:
+    """If the head item has a future time that is not the last record's, an append is rejected."""
+    change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
+    assert "head item" in await read_rejection_detail(ledger)
+    assert len(await ledger.records(PLATFORM)) == COUNT
+
+
+@pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
+async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence: int) -> None:
+    """A head item whose sequence number has over 12 digits causes an ordinary rejection, not a database error."""
+    change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
+    assert "head item" in await read_rejection_detail(ledger)
+    assert not (await ledger.verify(PLATFORM)).chain_valid
+
+
+HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {OF_PLATFORM}))"
+
+
+@pytest.mark.parametrize("said", ["'x'", "''", f"'{'0' * 64}'", HASH_OF_FIRST])
+async def test_an_append_after_a_forged_hash_is_rejected(ledger: Ledger, said: str) -> None:
+    """If the head item's hash differs from that of the last record, appends are rejected until its repair."""
+    true = (await ledger.records(PLATFORM))[-1].hash
+    change_head(ledger, f"UPDATE chains SET hash = {said}")
+    assert "head item" in await read_rejection_detail(ledger)
+    change_head(ledger, f"UPDATE chains SET hash = '{true}'")
+    await ledger.events.write(PLATFORM, "editor", build_event(9))
+    assert (await ledger.verify(PLATFORM)).chain_valid
+
+
+async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
+    """If the head item was changed, a process with a cached tip reads it again before the next append."""
+    await ledger.events.write(PLATFORM, "editor", build_event(8))
+    change_head(ledger, "UPDATE chains SET hash = 'x'")
+    assert "head item" in await read_rejection_detail(ledger)
+    assert len(await ledger.records(PLATFORM)) == COUNT + 1
+
+
+async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> None:
+    """If a record follows the one in the head item, an append fails at once, because a retry cannot succeed."""
+    last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
+    change_head(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
+    assert "past the end" in await read_rejection_detail(ledger)
+
+
+async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
+    """After an operator removes records with a future time and resets the head item, appends succeed."""
+    await ledger.checkpoints.create(PLATFORM)
+    tip = await ledger.store.read_tip(PLATFORM)
+    made = seal_record(draft_event("u", build_event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    await ledger.store.append(PLATFORM, [made], tip)
+    assert "more than an hour ahead" in await read_rejection_detail(ledger)
+    chain = f"(SELECT chain FROM chains {OF_PLATFORM})"
+    left = f"(SELECT sequence, hash, timestamp FROM records WHERE chain = {chain} ORDER BY sequence DESC LIMIT 1)"
+    ledger.tamper(lambda file: file.execute(f"DELETE FROM records WHERE sequence > {COUNT} AND chain = {chain}"))
+    change_head(ledger, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
+    await ledger.events.write(PLATFORM, "editor", build_event(9))
+    assert (await ledger.verify(PLATFORM)).chain_valid

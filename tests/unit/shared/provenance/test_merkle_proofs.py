@@ -1,0 +1,34 @@
+"""Tests of Merkle proofs of chains, which must verify for signed roots."""
+
+import pytest
+from oi.verification.merkle import is_consistent, is_included
+
+from shared.errors import WorkspaceError
+from shared.provenance.chain_trees import ChainTrees
+from shared.provenance.merkle_proofs import Proofs
+from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
+
+
+async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
+    """Each record's inclusion proof and each consistency proof between checkpoints is valid for the signed roots."""
+    first = await ledger.checkpoints.create(PLATFORM)
+    await ledger.fill(PLATFORM, 6)
+    second = await ledger.checkpoints.create(PLATFORM)
+    assert first is not None
+    assert second is not None
+    old, new = [await ledger.checkpoints.open(PLATFORM, stored) for stored in (first, second)]
+    proofs = Proofs(ledger.store, ChainTrees(ledger.store))
+    for index, leaf in enumerate(await read_leaves(ledger, PLATFORM)):
+        proof = await proofs.prove_inclusion(PLATFORM, index + 1, new.size)
+        assert is_included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
+    between = await proofs.prove_consistency(PLATFORM, old.size, new.size)
+    assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
+
+
+@pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
+async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: int, size: int) -> None:
+    """A proof for a size or sequence number beyond the chain's end is an error of the caller."""
+    with pytest.raises(WorkspaceError):
+        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(PLATFORM, sequence, size)
+    with pytest.raises(WorkspaceError):
+        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_consistency(PLATFORM, sequence, size)

@@ -18,7 +18,7 @@ from functions.catalog_items import (
 from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, select_page
-from functions.replies import definitions as replies
+from functions.reply_docs import alert_rules as replies
 from shared.alerts.evaluation import find_query_errors
 from shared.alerts.models import RuleState
 from shared.alerts.rule_results import report_status

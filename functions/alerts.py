@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 
 from functions.idempotency import make_idempotent
-from functions.replies import notifications as replies
+from functions.reply_docs import alerts as replies
 from shared.alerts.models import Alert, AlertState
 from shared.alerts.ports import AlertFilter, AlertPlace
 from shared.auth.rights import AccessRight

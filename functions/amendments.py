@@ -11,7 +11,7 @@ from functions.decision_signing import build_signer
 from functions.idempotency import reserve_append_id
 from functions.provenance_queries import LenientParser, SequenceQuery
 from functions.provenance_replies import build_created_reply, build_list_reply
-from functions.replies import provenance as replies
+from functions.reply_docs import provenance_events as replies
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.signature_models import SignatureRequirement

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictStr, W
 from functions.bundle_jobs import ORCHESTRATOR
 from functions.downloads import parse_wait, start_once
 from functions.durable_runner import DurableRunner
-from functions.replies import jobs as replies
+from functions.reply_docs import imports as replies
 from shared.auth.rights import AccessRight
 from shared.downloads.models import BundledChain, BundleRequest, Job, JobKind
 from shared.errors import FieldError, ValidationErrors, WorkspaceError, invalid, invalid_fields

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from functions.provenance_queries import TargetName
-from functions.replies import audit_log as replies
+from functions.reply_docs import audit_overview as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import JSON, Reply, json_bytes, json_reply

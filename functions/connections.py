@@ -18,7 +18,7 @@ from functions.catalog_items import (
 )
 from functions.conditions import parse_condition
 from functions.paging import CatalogPageQuery, select_page
-from functions.replies import connections as replies
+from functions.reply_docs import connections as replies
 from functions.serialized_items import SerializedItems, build_serialized_list
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error

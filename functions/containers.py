@@ -17,7 +17,7 @@ from functions.catalog_items import (
 )
 from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
-from functions.replies import data_stores as replies
+from functions.reply_docs import containers as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import find_item
 from shared.catalog.items import ItemKind, build_container_key

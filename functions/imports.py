@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr
 from functions.downloads import parse_wait, start_once
 from functions.durable_runner import DurableRunner
 from functions.import_jobs import ORCHESTRATOR
-from functions.replies import jobs as replies
+from functions.reply_docs import imports as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.models import TimestampFormat
 from shared.cold_data.ports import UPLOAD_HEADERS

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from functions.audit_overview import PageQuery, encode_pending_cursor, parse_pending_cursor
 from functions.mcp_arguments import describe_arguments
 from functions.mcp_queries import build_unknown_name_error
-from functions.replies.connections import ConnectionSignal
-from functions.replies.provenance import Amendment
+from functions.reply_docs.connections import ConnectionSignal
+from functions.reply_docs.provenance_events import Amendment
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error

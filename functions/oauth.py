@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from functions.oauth_replies import NO_STORE, build_oauth_error, build_token_reply
 from functions.public_address import get_public_url, is_known_host
-from functions.replies import oauth as replies
+from functions.reply_docs import oauth as replies
 from functions.tokens import parse_minutes
 from shared.auth.principals import CredentialKind, Principal
 from shared.errors import WorkspaceError

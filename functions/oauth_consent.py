@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, StrictBool, StrictStr, model_validator
 from functions.oauth_replies import NO_STORE
 from functions.pages import STRICT_POLICY
 from functions.public_address import build_misdirected_reply, get_public_url, is_known_host
-from functions.replies import oauth as replies
+from functions.reply_docs import oauth as replies
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group

@@ -24,7 +24,7 @@ from functions.provenance_replies import (
     build_list_reply,
     estimate_csv_size,
 )
-from functions.replies import provenance as replies
+from functions.reply_docs import provenance_events as replies
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.http.messages import Reply, json_reply

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from functions.conditions import parse_read_condition
 from functions.provenance_queries import CheckpointQuery, Sequence
-from functions.replies import audit_log as replies
+from functions.reply_docs import audit_overview as replies
 from shared.auth.jose import to_jwk
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from functions.replies import connections as replies
+from functions.reply_docs import connections as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error
 from shared.catalog.models import Connection

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from functions.audit_overview import PageQuery
-from functions.replies import audit_log as replies
+from functions.reply_docs import audit_overview as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply

@@ -16,7 +16,7 @@ from functions.catalog_items import (
 )
 from functions.conditions import parse_condition
 from functions.paging import CatalogPageQuery, select_page
-from functions.replies import definitions as replies
+from functions.reply_docs import alert_rules as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_surface_not_found_error
 from shared.catalog.fields import DECLARED

@@ -8,7 +8,7 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from functions.conditions import parse_condition
-from functions.replies import data_stores as replies
+from functions.reply_docs import containers as replies
 from shared.auth.rights import AccessRight
 from shared.data_stores.documents import WrittenDocument
 from shared.data_stores.models import MISSING, PartitionValue, StoredDocument

@@ -17,7 +17,7 @@ from functions.catalog_items import (
 )
 from functions.conditions import parse_condition
 from functions.paging import CatalogPageQuery, select_page
-from functions.replies import workspace as replies
+from functions.reply_docs import workspace as replies
 from shared.auth.rights import AccessRight, Role
 from shared.catalog.administration import build_member_not_found_error
 from shared.catalog.fields import DECLARED, PrintableText

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final, TypedDict
 
-from functions.replies.warm_queries import LOOKUP
+from functions.reply_docs.warm_queries import LOOKUP
 from shared.auth.rights import AccessRight
 from shared.errors import invalid
 from shared.http.messages import Reply, json_reply

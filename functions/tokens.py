@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from functions.idempotency import derive_seed, make_idempotent
-from functions.replies.tokens import (
+from functions.reply_docs.tokens import (
     CREATED_DOCS,
     IDENTITY_DOCS,
     KEY_SET_DOCS,

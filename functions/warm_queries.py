@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StrictStr, WithJsonSchema
 
 from functions.query_reply import RowFormat, build_query_reply, wants_columns
-from functions.replies import warm_queries as replies
+from functions.reply_docs import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.durations import DURATION_PATTERN, MAX_DURATION
 from shared.catalog.kql_restrictions import check_query

@@ -10,7 +10,7 @@ from functions.conditions import parse_condition
 from functions.decision_signing import build_signer
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, select_page
-from functions.replies import warm_queries as replies
+from functions.reply_docs import warm_queries as replies
 from functions.serialized_items import SerializedItems, build_serialized_list
 from shared.auth.rights import AccessRight
 from shared.catalog.models import ApiPath, Kql, Lookup, QueryParameter, StoredWarmQuery, WarmQuery

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBo
 from functions.catalog_items import check_condition
 from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
-from functions.replies import notifications as replies
+from functions.reply_docs import alerts as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import Severity
 from shared.errors import FieldError, ValidationErrors, invalid, invalid_fields

@@ -12,7 +12,7 @@ from functions.catalog_items import (
     get_caller,
 )
 from functions.conditions import parse_condition
-from functions.replies import workspace as replies
+from functions.reply_docs import workspace as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import get_workspace_definitions
 from shared.catalog.etags import compute_definition_etag

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from functions.conditions import parse_condition
 from functions.idempotency import reserve_append_id
-from functions.replies import workspace_document as replies
-from functions.replies.workspace_document import YAML, DocumentWarning, PlanAction
+from functions.reply_docs import workspace_document as replies
+from functions.reply_docs.workspace_document import YAML, DocumentWarning, PlanAction
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller
 from shared.catalog.checks import find_warnings

@@ -21,7 +21,7 @@ import grimp
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("functions", "shared", "local", "emulators")
 WIRING: Final = "shared.wiring"
-REPLIES: Final = "functions.replies."
+REPLY_DOCS: Final = "functions.reply_docs."
 
 
 def find_modules_imported_once() -> Iterator[tuple[str, str]]:
@@ -37,7 +37,7 @@ def find_modules_imported_once() -> Iterator[tuple[str, str]]:
 def is_required_by_layout(module: str, importer: str) -> bool:
     """Return whether the layout of the code requires that a module and its only importer are separate files."""
     is_wired = importer == WIRING or importer.startswith(f"{WIRING}.")
-    return is_wired or module.startswith(REPLIES) or importer == module.rpartition(".")[0]
+    return is_wired or module.startswith(REPLY_DOCS) or importer == module.rpartition(".")[0]
 
 
 def has_reason(module: str, root: Path = ROOT) -> bool:

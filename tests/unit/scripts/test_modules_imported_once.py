@@ -22,7 +22,7 @@ def test_pairs_name_the_only_importer() -> None:
     [
         ("shared.backends.azure.event_hubs", "shared.wiring.telemetry", True),
         ("shared.wiring.access", "shared.wiring", True),
-        ("functions.replies.workspace", "functions.team", True),
+        ("functions.reply_docs.workspace", "functions.team", True),
         ("emulators.kusto.extensions.geo", "emulators.kusto.extensions", True),
         ("shared.a", "shared.b", False),
         ("shared.a.b", "shared.a.c", False),

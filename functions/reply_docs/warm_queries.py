@@ -1,10 +1,10 @@
-"""OpenAPI documentation of the replies of warm query routes: query results and query definitions."""
+"""Documentation of the replies of the handler modules `warm_queries` and `warm_query_definitions`."""
 
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict
 
 from functions.conditions import WRITE_CONDITIONS
-from functions.replies.workspace_document import DocumentWarning
+from functions.reply_docs.workspace_document import DocumentWarning
 from shared.catalog.models import LOOKUP_PATTERN, ParameterType
 from shared.http.operation_docs import (
     BYTES_FORM,

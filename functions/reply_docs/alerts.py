@@ -1,4 +1,4 @@
-"""Documentation of replies about alerts and webhooks."""
+"""Documentation of the replies of the handler modules `alerts` and `webhooks`."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict

@@ -1,6 +1,6 @@
 """Tests of the OAuth authorization server's metadata."""
 
-from functions.replies.oauth import ServerMetadata, build_metadata
+from functions.reply_docs.oauth import ServerMetadata, build_metadata
 
 
 def test_all_urls_begin_with_the_issuer() -> None:

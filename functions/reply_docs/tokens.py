@@ -1,4 +1,4 @@
-"""Documentation of the replies of the operations on API keys and tokens."""
+"""Documentation of the replies of the handler module `tokens`."""
 
 from datetime import datetime
 from typing import Any, Literal, NotRequired, TypedDict

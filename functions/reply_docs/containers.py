@@ -1,4 +1,4 @@
-"""Documentation of replies about containers and documents of data stores."""
+"""Documentation of the replies of the handler modules `containers` and `table_documents`."""
 
 from datetime import datetime
 from typing import Final, TypedDict

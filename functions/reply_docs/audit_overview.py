@@ -1,4 +1,4 @@
-"""Documentation of replies about the audit log across scopes, receipts and the list of signatures."""
+"""Documentation of the replies of the handler modules `audit_overview`, `receipts` and `signatures`."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict
@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypedDict
 from pydantic import with_config
 
 from functions.conditions import KNOWN_VERSION
-from functions.replies.provenance import PENDING_AMENDMENT, SIGNATURE_EXAMPLE, Amendment
+from functions.reply_docs.provenance_events import PENDING_AMENDMENT, SIGNATURE_EXAMPLE, Amendment
 from shared.http.operation_docs import BYTES_FORM, ETAG, NOT_MODIFIED, TEXT_FORM, DocumentedReply, OperationDocs
 from shared.provenance.ports import Target
 

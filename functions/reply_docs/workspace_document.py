@@ -1,4 +1,4 @@
-"""Documentation of the replies of the routes for workspace documents."""
+"""Documentation of the replies of the handler module `workspace_document`."""
 
 from datetime import datetime
 from enum import StrEnum

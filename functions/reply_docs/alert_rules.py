@@ -1,10 +1,10 @@
-"""Documentation of replies about alert rules and surfaces (groups of connections)."""
+"""Documentation of the replies of the handler modules `alert_rules` and `surfaces`."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from functions.conditions import WRITE_CONDITIONS
-from functions.replies.warm_queries import LOOKUP
+from functions.reply_docs.warm_queries import LOOKUP
 from shared.catalog.alert_rule_models import Operator, Rows, RuleKind, Severity
 from shared.http.operation_docs import DEFINITION, IDEMPOTENT, NO_CONTENT, DocumentedReply, OperationDocs
 

@@ -1,10 +1,10 @@
-"""Documentation of replies about data connections."""
+"""Documentation of the replies of the handler modules `connections` and `signals`."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from functions.conditions import WRITE_CONDITIONS
-from functions.replies.warm_queries import LOOKUP
+from functions.reply_docs.warm_queries import LOOKUP
 from shared.catalog.models import ConnectionType, SignalType, TimestampFormat
 from shared.http.operation_docs import DEFINITION, NO_CONTENT, DocumentedReply, OperationDocs
 

@@ -1,4 +1,4 @@
-"""Documentation of replies about audit events, chains, checkpoints, proofs and amendments."""
+"""Documentation of the replies of the handler modules `provenance_events` and `amendments`."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired, TypedDict

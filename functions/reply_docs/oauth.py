@@ -1,4 +1,7 @@
-"""Documentation of the replies to OAuth clients and about consent to them, and the authorization server's metadata."""
+"""Documentation of the replies of the handler modules `oauth` and `oauth_consent`.
+
+It also documents the metadata of the authorization server.
+"""
 
 from datetime import datetime
 from typing import Final, NotRequired, TypedDict

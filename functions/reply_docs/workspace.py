@@ -1,4 +1,4 @@
-"""Documentation of replies about the workspace and the members of its team."""
+"""Documentation of the replies of the handler modules `workspace` and `team`."""
 
 from datetime import datetime
 from typing import Any, Final, NotRequired, TypedDict

@@ -1,4 +1,4 @@
-"""Documentation of replies about imports and audit bundles, which are background jobs."""
+"""Documentation of the replies of the handler modules `imports` and `audit_bundles`."""
 
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict

@@ -17,10 +17,9 @@ from functions.batch_span import read_trace_context
 from functions.durable_runner import CLIENT
 from functions.lazy_groups import LazyGroup
 from shared.http.cors import Cors
-from shared.http.load_shedding import get_load_shedder
 from shared.http.messages import Reply, Request
 from shared.http.pipeline import RequestPipeline
-from shared.wiring import services
+from shared.wiring import get_load_shedder, services
 
 _NO_CONTENT: Final = frozenset({204, 304})
 

@@ -45,11 +45,11 @@ from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
 from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPlace
-from shared.http.load_shedding import get_load_shedder
 from shared.observability.logs import get_logger
 from shared.observability.readiness import add_probe
 from shared.settings import EMBEDDED_ENGINE
 from shared.telemetry.models import IMPULSES_HUB
+from shared.wiring import get_load_shedder
 
 if TYPE_CHECKING:
     from local.host.first_run import QueryChecks

@@ -8,7 +8,8 @@ it rejects requests that have waited for :data:`PATIENCE_SECONDS`. The overload 
 a rejection. As in CoDel (RFC 8289), the time in the queue decides, not the length of the queue.
 
 A slow request mostly waits for another service, so it releases its place after :data:`COUNTED_SECONDS` although it
-still runs. While the instance is overloaded, each path can occupy only a share of the places.
+still runs. While the instance is overloaded, the number of running requests of each path is limited to a share of the
+number of places. This limit counts a slow request until it ends, also after it has released its place.
 """
 
 import asyncio
@@ -18,13 +19,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.settings import settings
 
 ALWAYS_ADMITTED: Final = frozenset({"/healthz", "/oi-api/live-stream/events"})
 """Paths that bypass the queue: the liveness check, and the events of the Web PubSub service."""
@@ -47,7 +46,10 @@ RECENT_SECONDS: Final = 10.0
 WINDOWS_AGAIN: Final = 2
 """Number of consecutive busy windows that mean overload, if a request was rejected within ``RECENT_SECONDS``."""
 SHARES: Final = 4
-"""Under overload, the requests of one path can occupy at most the number of all places divided by this number."""
+"""Under overload, at most the number of places divided by this number of requests of one path run at once.
+
+A request counts until it ends, also after it has released its place.
+"""
 COUNTED_SECONDS: Final = 0.25
 """Maximum time in seconds for which a request occupies a place."""
 RETRY_AFTER_SECONDS: Final = 1
@@ -129,6 +131,7 @@ class LoadShedder:
         self._clock = runtime.monotonic
         self._working: dict[_QueuedRequest, float] = {}
         self._waiting: deque[_QueuedRequest] = deque()
+        # Requests that have been admitted and have not ended, also those that have released their place.
         self._admitted_by_path: Counter[str] = Counter()
         self._detector = CongestionDetector()
         self._timer: asyncio.TimerHandle | None = None
@@ -206,7 +209,7 @@ class LoadShedder:
         return False
 
     def _admit_or_reject(self, request: _QueuedRequest, now: float) -> None:
-        """Admit a request, or reject it if the instance is overloaded and the path has used its share of the places."""
+        """Admit a request, or reject it if the instance is overloaded and the path has used its share."""
         share = max(1, self._places // SHARES)
         if self._detector.is_overloaded and self._admitted_by_path[request.path] >= share:
             if len(self._waiting) > FEW:  # if only a few wait, this path alone has too many requests
@@ -234,9 +237,3 @@ def overload_error() -> WorkspaceError:
     """Return the error for a request that is rejected because of overload."""
     detail = "The service is overloaded; retry after the stated time."
     return WorkspaceError(Kind.UNAVAILABLE, "OVERLOADED", detail, retryAfter=RETRY_AFTER_SECONDS)
-
-
-@cache
-def get_load_shedder() -> LoadShedder:
-    """Return the load shedder of this process."""
-    return LoadShedder(settings().max_at_work, runtime=SYSTEM_RUNTIME)

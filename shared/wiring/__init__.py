@@ -2,6 +2,7 @@
 
 from contextlib import AsyncExitStack
 from functools import cache
+from typing import TYPE_CHECKING
 
 from shared.observability import logs
 from shared.observability.readiness import Readiness
@@ -26,6 +27,9 @@ from shared.wiring.requests import IdempotencyServices, RateLimitServices
 from shared.wiring.signatures import SignatureServices
 from shared.wiring.telemetry import TelemetryServices
 from shared.wiring.webhooks import WebhookEndpointServices, WebhookServices
+
+if TYPE_CHECKING:
+    from shared.http.load_shedding import LoadShedder
 
 
 class Services:
@@ -104,3 +108,11 @@ def services() -> Services:
 
         start_export(configured.application_insights, configured.managed_identity_client_id)
     return Services(configured, SYSTEM_RUNTIME)
+
+
+@cache
+def get_load_shedder() -> "LoadShedder":
+    """Return the load shedder of this process, which the request pipeline and the local host share."""
+    from shared.http.load_shedding import LoadShedder
+
+    return LoadShedder(settings().max_at_work, runtime=SYSTEM_RUNTIME)

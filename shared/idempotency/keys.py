@@ -2,6 +2,10 @@
 
 Requests with the same key get the same append id, which identifies the record. A different request with the same key is
 rejected.
+
+Keys are separate for each caller and each HTTP method. A key that a caller has used for one route is therefore rejected
+for another route with the same method, and accepted for a request with another method. Requests whose replies are
+stored (``shared.idempotency.replies``) have separate keys, too.
 """
 
 import hashlib
@@ -60,12 +64,12 @@ class IdempotencyKeys:
         self._store = store
         self._runtime = runtime
 
-    async def get_append_id(self, caller: str, operation: str, key: str, request: bytes) -> str:
+    async def get_append_id(self, caller: str, method: str, key: str, request: bytes) -> str:
         """Return the append id for a request's idempotency key; a repeated request within 24 hours gets the same id.
 
         Args:
             caller: id of the caller; each caller has separate keys.
-            operation: name of the operation; each operation has separate keys.
+            method: HTTP method of the request; each method has separate keys.
             key: the caller's key; not empty.
             request: bytes of all parts of the request that must be equal in a repeated request.
 
@@ -74,7 +78,7 @@ class IdempotencyKeys:
                 UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the key was used for another request.
         """
         name, wanted, at = (
-            hash_key(caller, operation, key),
+            hash_key(caller, method, key),
             build_claim(request, self._runtime.new_id()),
             self._runtime.now(),
         )
@@ -82,12 +86,12 @@ class IdempotencyKeys:
         reject_reused_key(claim, wanted)
         return claim.append_id
 
-    async def release_key(self, caller: str, operation: str, key: str, append_id: str) -> None:
+    async def release_key(self, caller: str, method: str, key: str, append_id: str) -> None:
         """Release the idempotency key of a rejected request, which has appended nothing."""
-        await self._store.delete_claim(hash_key(caller, operation, key), append_id)
+        await self._store.delete_claim(hash_key(caller, method, key), append_id)
 
 
-def hash_key(caller: str, operation: str, key: str) -> str:
+def hash_key(caller: str, method: str, key: str) -> str:
     """Return the hash of a caller's idempotency key, which is stored instead of the key.
 
     Raises:
@@ -95,7 +99,7 @@ def hash_key(caller: str, operation: str, key: str) -> str:
     """
     if not key.strip() or len(key) > MAX_KEY_LENGTH or not key.isprintable():
         raise invalid("Idempotency-Key", f"must have 1 to {MAX_KEY_LENGTH} printable characters")
-    return hashlib.sha256(f"{caller}\n{operation}\n{key}".encode()).hexdigest()
+    return hashlib.sha256(f"{caller}\n{method}\n{key}".encode()).hexdigest()
 
 
 def build_claim(request: bytes, append_id: str) -> Claim:

@@ -1,5 +1,8 @@
 """Stored replies to requests with an idempotency key. Operations that only append one audit record do not need them.
 
+Keys are separate for each caller and each HTTP method, and from the keys of requests that append one record
+(``shared.idempotency.keys``).
+
 A reply may contain a secret that the service shows only once. The reply is stored encrypted for 24 hours; the
 encryption key is derived from the caller's idempotency key.
 """
@@ -94,14 +97,14 @@ class IdempotentReplies:
         self._store = store
         self._runtime = runtime
 
-    async def run_once(self, caller: str, operation: str, key: str, request: bytes, work: Work) -> bytes:
+    async def run_once(self, caller: str, method: str, key: str, request: bytes, work: Work) -> bytes:
         """Call ``work`` for the first request with an idempotency key.
 
         Return the stored reply for each repeated request.
 
         Args:
             caller: id of the caller; each caller has separate keys.
-            operation: name of the operation; each operation has separate keys.
+            method: HTTP method of the request; each method has separate keys.
             key: the caller's key; not empty.
             request: bytes of all parts of the request that must be equal in a repeated request.
             work: does the work and returns the reply. Its argument is an id that stays the same if the work is repeated
@@ -112,7 +115,7 @@ class IdempotentReplies:
                 CONFLICT ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If no
                 work was done, the caller may use the key again.
         """
-        name, wanted = hash_key(caller, operation, key), build_claim(request, self._runtime.new_id())
+        name, wanted = hash_key(caller, method, key), build_claim(request, self._runtime.new_id())
         secret = f"{caller}\n{key}"
         deadline = self._runtime.monotonic() + WAIT_SECONDS
         while self._runtime.monotonic() < deadline:

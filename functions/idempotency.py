@@ -46,6 +46,20 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
         raise
 
 
+@asynccontextmanager
+async def check_key_reuse(call: Call[Any, Any]) -> AsyncIterator[None]:
+    """Reject the request if its Idempotency-Key was used for another request; a retry is executed again.
+
+    Use this context manager for requests that change nothing. If the request is rejected, the caller may use the key
+    again.
+
+    Raises:
+        WorkspaceError: as :func:`reserve_append_id`.
+    """
+    async with reserve_append_id(call):
+        yield
+
+
 def make_idempotent[Q, B](
     handler: Callable[[Call[Q, B]], Awaitable[Reply]],
 ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:

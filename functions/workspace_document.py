@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from functions.conditions import parse_condition
-from functions.idempotency import reserve_append_id
+from functions.idempotency import check_key_reuse
 from functions.reply_docs import workspace_document as replies
 from functions.reply_docs.workspace_document import YAML, DocumentWarning, PlanAction
 from shared.auth.rights import AccessRight
@@ -57,7 +57,7 @@ async def export_workspace_document(call: Call) -> Reply:
 )
 async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     """Return the changes that applying a document would make, and change nothing."""
-    async with reserve_append_id(call):
+    async with check_key_reuse(call):
         loaded = await _load_document(call.request)
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
         return await _build_reply(plan, [*_list_warnings(loaded), *await _list_rejected_queries(loaded, plan)])

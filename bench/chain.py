@@ -21,9 +21,10 @@ from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
 from shared.backends.embedded.provenance_schema import COLUMNS, ROW_COLUMNS
 from shared.backends.embedded.sqlite import connect
 from shared.provenance.chain_log import ChainLog, EventLog
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Filters, Target, Tip
 from shared.provenance.queries import query_records
-from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
+from shared.provenance.records import draft_event, seal_record
 from shared.provenance.verifier import ChainVerifier
 from shared.timestamps import now, rfc3339
 

@@ -11,8 +11,9 @@ from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.provenance.chain_log import ChainLog, EventLog
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import Tip, TipMovedError
-from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
+from shared.provenance.records import draft_event, seal_record
 from shared.timestamps import now, rfc3339
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from shared.catalog.ports import CONTEXT, UNAUDITED, PendingEvent, PendingEventStore
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import SAFE_INTEGER
 from shared.provenance.ports import AuditLog, Target
-from shared.provenance.records import SAFE_INTEGER
 
 APPENDS_AT_ONCE: Final = 100
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.hash_rule import compute_digest, format_record_id, sequence_from_record_id
+from shared.provenance.hash_rule import compute_digest, format_record_id, project_record, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionLookup, Lookup
-from shared.provenance.records import project_record
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 READ_AT_MOST: Final = 5_000

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -13,47 +13,17 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import (
     STRICT,
     canonicalise_record,
-    encode_canonical_object,
     encode_canonical_value,
     parse_canonical,
 )
 from shared.provenance.hash_rule import (
     MAX_DEPTH,
-    RECORD_ID_DIGITS,
-    SAFE_INTEGER,
-    compute_digest,
-    compute_genesis_hash,
     format_record_id,
     is_too_deep,
     project_record,
-    sequence_from_record_id,
 )
 from shared.provenance.ports import ChainRecord
 from shared.provenance.signatures import MEMBER, SIGNED_AT
-
-__all__ = [
-    "EVENT_FIELDS",
-    "MAX_RECORD_BYTES",
-    "RECORD_ID_DIGITS",
-    "SAFE_INTEGER",
-    "RecordDraft",
-    "build_damaged_record_error",
-    "build_event_record",
-    "build_placeholder",
-    "compute_digest",
-    "compute_genesis_hash",
-    "draft_event",
-    "draft_record",
-    "encode_canonical_object",
-    "find_first_fault",
-    "format_record_id",
-    "normalise_record",
-    "parse_record",
-    "project_record",
-    "record_to_json",
-    "seal_record",
-    "sequence_from_record_id",
-]
 
 EVENT_FIELDS: Final = (
     "ActionType",
@@ -177,19 +147,6 @@ def seal_record(draft: RecordDraft, sequence: int, timestamp: str, previous_hash
     return ChainRecord(sequence, canonical, hashed, append_id, {**projected, "Timestamp": timestamp})
 
 
-def build_event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the record of an event without ``PreviousHash`` and ``Hash``.
-
-    All other properties of the record are equal to those of :func:`draft_event`.
-    """
-    return {
-        "RecordID": format_record_id(sequence),
-        "Timestamp": timestamp,
-        "UserID": user_id,
-        **_select_event_members(event),
-    }
-
-
 def build_damaged_record_error(sequence: int) -> WorkspaceError:
     """Build the error for an operation on a record that is damaged in the store."""
     detail = f"Record {format_record_id(sequence)} is damaged in the store; verify the chain."
@@ -242,28 +199,6 @@ def _is_unambiguous(text: bytes) -> bool:
     except (TypeError, ValueError):
         return False
     return text.count(b"{") + text.count(b"[") <= MAX_DEPTH or not is_too_deep(value)
-
-
-def find_first_fault(records: Iterable[Mapping[str, Any]], genesis: str) -> str | None:
-    """Verify the records of a chain from the first on; return a description of the first fault, or None.
-
-    Args:
-        records: all records of the chain in order, with their ``Hash``.
-        genesis: genesis hash of the chain, from :func:`compute_genesis_hash`.
-    """
-    previous = genesis
-    for sequence, record in enumerate(records, start=1):
-        if record["RecordID"] != format_record_id(sequence):
-            return f"{format_record_id(sequence)} is missing"
-        if record["PreviousHash"] != previous:
-            return f"{record['RecordID']} does not link to the record before it"
-        if (
-            compute_digest(encode_canonical_object({key: value for key, value in record.items() if key != "Hash"}))
-            != record["Hash"]
-        ):
-            return f"{record['RecordID']} does not match the digest of its content"
-        previous = record["Hash"]
-    return None
 
 
 def _select_event_members(event: Mapping[str, Any]) -> dict[str, Any]:

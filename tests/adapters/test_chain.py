@@ -16,6 +16,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
 from shared.backends.azure.cosmos_containers import create_containers
 from shared.backends.embedded.provenance import SqliteChainStore
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -27,7 +28,7 @@ from shared.provenance.ports import (
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import compute_genesis_hash, draft_event, draft_record, seal_record
+from shared.provenance.records import draft_event, draft_record, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import create_database, open_stores
 
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)

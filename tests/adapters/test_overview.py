@@ -18,9 +18,10 @@ from shared.backends.azure.cosmos_overview import CosmosChainOverview
 from shared.backends.embedded import provenance_overview
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingPlace, StoredVerdict
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Target, Tip, TipMovedError
-from shared.provenance.records import compute_genesis_hash, draft_event, draft_record, seal_record
+from shared.provenance.records import draft_event, draft_record, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 
 EVENTS = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")

@@ -10,9 +10,9 @@ from typing import Any, Final
 import orjson
 
 from shared.errors import WorkspaceError
-from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
+from shared.provenance.hash_rule import format_record_id, project_record, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
-from shared.provenance.records import parse_record, project_record
+from shared.provenance.records import parse_record
 
 HEAD_ID: Final = "head"
 STATUS_ID: Final = "status"

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, ChainStore, Target
-from shared.provenance.records import compute_genesis_hash, find_first_fault, parse_record
+from shared.provenance.records import parse_record
 from shared.provenance.verifier import ChainVerifier
+from tests.unit.shared.provenance.record_rules import find_first_fault
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = Path(__file__).with_name("storm_process.py")

@@ -10,8 +10,9 @@ from shared.backends.embedded.catalog import SCHEMA, SqliteCatalogStore
 from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.service import CatalogService
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import Target
-from shared.provenance.records import compute_genesis_hash, find_first_fault
+from tests.unit.shared.provenance.record_rules import find_first_fault
 
 
 @dataclass

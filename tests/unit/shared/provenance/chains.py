@@ -13,9 +13,9 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_verifier import request_from_line, request_to_line
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.checkpoints import Checkpoints
+from shared.provenance.hash_rule import project_record
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions
 from shared.provenance.ports import ChainKey, ChainRecord, Target
-from shared.provenance.records import project_record
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.provenance.window_verification import VerifyWindow, WindowRequest, WindowResult, verify_window
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -18,7 +19,7 @@ from shared.provenance.ports import (
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
+from shared.provenance.records import draft_event, seal_record
 
 
 class AppendOutcome(Enum):

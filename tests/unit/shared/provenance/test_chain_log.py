@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import compute_genesis_hash, draft_event, find_first_fault, parse_record
+from shared.provenance.records import draft_event, parse_record
 from shared.runtime import Runtime
 from tests.unit.shared.provenance.faulty_store import AppendOutcome, FaultyStore
+from tests.unit.shared.provenance.record_rules import find_first_fault
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "s")
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from shared.provenance.chain_verification import ChainVerification
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
 from shared.provenance.ports import ChainKey, Row
-from shared.provenance.records import compute_genesis_hash, draft_record
+from shared.provenance.records import draft_record
 from shared.provenance.verifier import ChainVerifier
 from shared.provenance.window_verification import (
     VerifierUnavailableError,

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 from shared.backends.embedded.provenance import SqliteChainStore
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import Filters, Tip
 from shared.provenance.queries import MAX_BODY_BYTES, export_records
-from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
+from shared.provenance.records import draft_event, seal_record
 from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, build_event
 
 

@@ -11,23 +11,24 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.hash_rule import compute_digest
+from shared.provenance.hash_rule import (
+    compute_digest,
+    compute_genesis_hash,
+    format_record_id,
+    project_record,
+    sequence_from_record_id,
+)
 from shared.provenance.ports import ChainRecord
 from shared.provenance.records import (
     EVENT_FIELDS,
     MAX_RECORD_BYTES,
-    build_event_record,
-    compute_genesis_hash,
     draft_event,
     draft_record,
-    find_first_fault,
-    format_record_id,
     parse_record,
-    project_record,
     record_to_json,
     seal_record,
-    sequence_from_record_id,
 )
+from tests.unit.shared.provenance.record_rules import build_event_record, find_first_fault
 
 GENESIS = compute_genesis_hash("plant-a", "PlatformConfig")
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}

@@ -11,8 +11,9 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain import SEGMENT_BYTES, CosmosChainStore
 from shared.backends.azure.cosmos_containers import create_containers
 from shared.provenance.chain_log import ChainLog
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
-from shared.provenance.records import compute_genesis_hash, draft_event, seal_record
+from shared.provenance.records import draft_event, seal_record
 
 DATABASE = "plant"
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")

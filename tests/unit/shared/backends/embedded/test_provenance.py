@@ -15,10 +15,11 @@ from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.backends.embedded.provenance_schema import SCHEMA
 from shared.backends.embedded.sqlite import connect
 from shared.errors import Kind, WorkspaceError
+from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import compute_genesis_hash, find_first_fault
 from shared.provenance.verifier import ChainVerifier
 from shared.runtime import Runtime
+from tests.unit.shared.provenance.record_rules import find_first_fault
 
 ROOT = Path(__file__).parents[5]
 EVENT = {"ActionType": "A", "EntityType": "T", "EntityID": "1"}

@@ -297,7 +297,8 @@ The array has no spaces, null for an absent value, and a number if the stored va
 class RowStreams(Protocol):
     """Optional port of a chain store: passes records to the verification as plain tuples (rows), which is faster.
 
-    docs/adr/0027 says why Cosmos DB does not need this port.
+    Only the embedded store has this port: the network limits the speed of Cosmos DB, whose pages must be decoded anyway
+    (docs/adr/0027).
     """
 
     async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
@@ -321,7 +322,8 @@ class RowStreams(Protocol):
 class DecisionLookup(Protocol):
     """Optional port of a chain store: finds decisions about amendments by the content of records.
 
-    docs/adr/0027 says why Cosmos DB cannot have it.
+    Only the embedded store has this port: Cosmos DB could search the content only with an index over the text of every
+    record, which would make each append more expensive (docs/adr/0027).
     """
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
@@ -345,7 +347,8 @@ class MisplacedRecords(Protocol):
 
     A misplaced record is a forged record with an invalid sequence number: a fraction, zero, a negative number or text.
     No other method returns it. While a misplaced record is stored before the first or after the last record, appends
-    are rejected. docs/adr/0027 says why Cosmos DB does not need it.
+    are rejected. Only the embedded store has this port: in Cosmos DB every read selects ids of 12 digits, so that an
+    item with another id is not a record (docs/adr/0027).
     """
 
     async def find_misplaced(self, chain: ChainKey) -> int | None:
@@ -368,7 +371,8 @@ class MisplacedRecords(Protocol):
 class OrphanRecords(Protocol):
     """Optional port of a chain store: finds orphans, which are records that no chain's head item includes.
 
-    docs/adr/0027 says why Cosmos DB does not need it.
+    Only the embedded store has this port: Cosmos DB reads the records of a chain without its head item, so verification
+    finds them past the end of the chain (docs/adr/0027).
     """
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:

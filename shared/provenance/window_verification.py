@@ -93,7 +93,11 @@ class VerifierUnavailableError(Exception):
 
 @runtime_checkable
 class ParallelVerifier(Protocol):
-    """Optional port of a chain store: verifies windows (ranges of records) of its chains in another process."""
+    """Optional port of a chain store: verifies windows (ranges of records) of its chains in another process.
+
+    Only the embedded store has this port: its files can be read by another process, and the processor limits the speed
+    of verification; the network limits the speed of Cosmos DB.
+    """
 
     def open_window_verifier(self) -> AbstractAsyncContextManager[VerifyWindow]:
         """Return a context manager that runs a process for verifying windows (ranges of records).

@@ -83,6 +83,9 @@ class _GarbageCollection:
                     gc.enable()
 
 
+_COLLECTION: Final = _GarbageCollection()
+
+
 def pause_garbage_collection(size: int) -> AbstractContextManager[None]:
     """Context manager: pause the cyclic garbage collection while the block uses the values of a large JSON text.
 
@@ -92,9 +95,6 @@ def pause_garbage_collection(size: int) -> AbstractContextManager[None]:
         size: size of the JSON text, in characters or bytes; below :data:`LARGE_VALUES` the collection is not paused.
     """
     return _COLLECTION.pause() if size >= LARGE_VALUES else nullcontext()
-
-
-_COLLECTION: Final = _GarbageCollection()
 
 
 def release_unused_memory() -> None:

@@ -34,6 +34,10 @@ _LOCK_WAIT_SECONDS = 6.0
 
 _POLL_SECONDS = 0.1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_LOGGER = get_logger("local.kusto_child")
+_START_SECONDS = 60.0
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
+_READY = "ready "
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +138,6 @@ def _try_lock(claim: TextIO) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-_LOGGER = get_logger("local.kusto_child")
-_START_SECONDS = 60.0
-_FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
-_READY = "ready "
 
 
 class KustoProcess:

@@ -28,6 +28,10 @@ ACCURACY_SECONDS: Final = 60
 WRITE_SECONDS: Final = 15.0
 MAX_WAITING: Final = 1_000
 """Maximum number of API keys whose last use waits to be written; further uses are not recorded."""
+CACHED_TOKENS = 10_000
+RELOAD_SECONDS = 1.0
+_NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
+_BAD_KEY = "The API key is not valid."
 
 _LOG = logs.get_logger("auth")
 
@@ -92,12 +96,6 @@ class KeyUsageRecorder:
             self._is_failing = True
         else:
             self._is_failing = False
-
-
-CACHED_TOKENS = 10_000
-RELOAD_SECONDS = 1.0
-_NO_SALT, _NO_DIGEST = bytes(16), bytes(32)
-_BAD_KEY = "The API key is not valid."
 
 
 class Authenticator:

@@ -30,6 +30,11 @@ BODY_SECONDS: Final = 1.0
 KEEPALIVE_SECONDS: Final = 4.0
 """Time in seconds for which an idle connection is reused. Many servers close such a connection after five seconds."""
 _IPV4: Final = 4
+KEYS_MAX_AGE_SECONDS = 3600.0
+MIN_REFRESH_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
+_TOTAL_SECONDS = 10.0
+_MAX_BYTES = 1024 * 1024
 
 type Lookup = Callable[[str], Sequence[str]]
 
@@ -239,13 +244,6 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientResponseError):
         return "The reply is not valid HTTP."
     return f"The request failed ({type(error).__name__})."
-
-
-KEYS_MAX_AGE_SECONDS = 3600.0
-MIN_REFRESH_SECONDS = 10.0
-_CONNECT_SECONDS = 5.0
-_TOTAL_SECONDS = 10.0
-_MAX_BYTES = 1024 * 1024
 
 
 class HttpOpenIdProvider:

@@ -15,6 +15,17 @@ MAX_HEADER_BYTES: Final = 131_072
 """Maximum bytes of all header names and values, including four bytes of separators for each header."""
 
 _SEPARATORS: Final = 4
+_PIECE_BYTES: Final[Mapping[str, int]] = {"gzip": 4_096, "zstd": 256}
+"""Number of encoded bytes that are decoded at once; they decode to at most 8 MiB, so that memory stays bounded."""
+
+_MAX_MEMBERS: Final = 1_000
+"""Maximum number of gzip members or zstd frames in a body; each costs time, even if it is empty."""
+
+_ZSTD_MAX_WINDOW_BYTES: Final = 8 * 1024 * 1024
+"""Largest zstd window, as a power of two in bytes, that RFC 8878 section 3.1.1.1.2 recommends to support."""
+
+_GZIP_WINDOW: Final = 31
+"""Parameter ``wbits`` of zlib for gzip with the largest window."""
 
 
 def compute_header_size(name: str | bytes, value: str | bytes) -> int:
@@ -50,19 +61,6 @@ def headers_too_large_error() -> WorkspaceError:
         "HEADERS_TOO_LARGE",
         f"A request must have at most {MAX_HEADERS} headers with {MAX_HEADER_BYTES} bytes together.",
     )
-
-
-_PIECE_BYTES: Final[Mapping[str, int]] = {"gzip": 4_096, "zstd": 256}
-"""Number of encoded bytes that are decoded at once; they decode to at most 8 MiB, so that memory stays bounded."""
-
-_MAX_MEMBERS: Final = 1_000
-"""Maximum number of gzip members or zstd frames in a body; each costs time, even if it is empty."""
-
-_ZSTD_MAX_WINDOW_BYTES: Final = 8 * 1024 * 1024
-"""Largest zstd window, as a power of two in bytes, that RFC 8878 section 3.1.1.1.2 recommends to support."""
-
-_GZIP_WINDOW: Final = 31
-"""Parameter ``wbits`` of zlib for gzip with the largest window."""
 
 
 class _Decoder(Protocol):

@@ -62,7 +62,8 @@ async def extend_signed_tree(
         store: store of the chain.
         chain: chain of the tree.
         workspace: the workspace's id.
-        covered: tree of the last checkpoint; the record of its last leaf must not have changed.
+        covered: tree of the last checkpoint, with fewer leaves than the chain has records; the record of its last leaf
+            must not have changed.
         tip: number and hash of the chain's last record, which is the last leaf of the extended tree.
         until: latest time that a record may have, in the format of records.
         runtime: source of worker threads.

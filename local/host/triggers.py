@@ -145,7 +145,7 @@ def create_extension(
 
 
 def bind_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
-    """Return a copy of a function whose inputs include the values of its Durable Functions client bindings."""
+    """Return a copy of a function, with the values of its Durable Functions client bindings among its inputs."""
     values = {name: TypedData(string=text) for name, text in extension.build_client_bindings(function).items()}
     return replace(function, inputs=values) if values else function
 

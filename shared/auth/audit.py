@@ -31,7 +31,7 @@ class AccessAudit:
         """Append an audit event; a repeated call with the same ``append_id`` adds nothing.
 
         Raises:
-            WorkspaceError: UNAVAILABLE; the caller must then not receive the credential.
+            WorkspaceError: UNAVAILABLE; a credential that the event is about must then not be given to the user.
         """
         if not (await self._directory.get_team()).audited:
             _LOG.warning("provenance is not configured; the action is not audited", extra=logs.fields(action=action))

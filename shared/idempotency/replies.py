@@ -62,10 +62,10 @@ class IdempotentReplyStore(Protocol):
     async def begin(
         self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
     ) -> BeginResult:
-        """Store a request's claim of an idempotency key, unless an unexpired claim exists; then try to lease the key.
+        """Claim an idempotency key for a request, and try to lease the key.
 
-        Of several concurrent calls, one gets the lease. After the lease has expired, the next call gets it. If a reply
-        is stored, no call gets a lease.
+        If the key has an unexpired claim, this claim stays. Of several concurrent calls, one gets the lease. After the
+        lease has expired, the next call gets it. If a reply is stored, no call gets a lease.
         """
         ...
 

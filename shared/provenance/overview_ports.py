@@ -110,7 +110,7 @@ class ChainOverview(Protocol):
         ...
 
     async def count_pending(self, chain: ChainKey) -> int:
-        """Count the pending amendments of a chain whose summary has no count yet; an index makes this fast."""
+        """Count the pending amendments of a chain from an index, because its summary has no count yet."""
         ...
 
     async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:

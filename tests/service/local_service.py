@@ -135,7 +135,7 @@ class SharedService:
         return self._running
 
     def stop_before(self, next_test: Path | None) -> None:
-        """Stop the service if the next test is not in its folder."""
+        """Stop the service if the next test is outside the folder of the tests that share it."""
         running = self._running
         if running is not None and (next_test is None or self._folder not in next_test.parents):
             self._running = None

@@ -122,7 +122,7 @@ def test_a_time_range_is_applied_before_aggregation(service_with_readings: Servi
 
 @pytest.mark.parametrize("time_range", ["P1Y", "P1M", "-PT5M", "PT0S", "five", "", "P367D", "PT"])
 def test_invalid_time_ranges_are_listed(service: Service, time_range: str) -> None:
-    """A time range of zero, with years or months, too long, or malformed is rejected with 400."""
+    """A time range is rejected with 400 if it is zero, negative, too long or malformed, or has years or months."""
     client = service.caller("editor@t")
     by_query = client.get("/oi-api/warm-queries/unknown", params={"timeRange": time_range})
     by_body = client.post("/oi-api/warm-queries", json={"query": "print 1", "timeRange": time_range})

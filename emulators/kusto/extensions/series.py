@@ -339,7 +339,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class SeriesCall:
-    """KQL function over series that a Python function computes.
+    """KQL function on series, implemented by a Python function.
 
     Attributes:
         name: name of the KQL function.

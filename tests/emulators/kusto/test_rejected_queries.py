@@ -1,4 +1,4 @@
-"""Tests that the engine rejects commands, inexact constructs, and access to data outside the served tables."""
+"""Tests that the engine rejects commands, constructs that it computes only approximately, and access to other data."""
 
 from pathlib import Path
 

@@ -46,12 +46,12 @@ class _Token:
 
 @dataclass
 class _Family:
-    """Tokens that descend from one consent of a member.
+    """Tokens that descend from one consent of a member, as far as the client received them.
 
     Attributes:
-        newest: newest refresh token that was acknowledged.
-        old: refresh tokens that have an acknowledged successor.
-        access: acknowledged access tokens.
+        newest: newest refresh token that the client received.
+        old: refresh tokens that a later received token replaces.
+        access: access tokens that the client received.
         may_end: whether a request was sent that may end the family.
         is_refused: whether a refresh was rejected, after which none may succeed.
         ended_at: time at which a request that ends the family was answered; None if there was none.

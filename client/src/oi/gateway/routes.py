@@ -103,7 +103,7 @@ class Routes:
 
 
 def parse_route(section: Section) -> Route:
-    """Parse one rule from its section in the configuration file.
+    """Parse a route (a rule for messages of a topic) from its section in the configuration file.
 
     Raises:
         SettingsError: a setting is invalid; the message names the first one.

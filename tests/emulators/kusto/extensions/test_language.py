@@ -20,5 +20,5 @@ def test_aggregates_are_no_functions() -> None:
 
 
 def test_the_file_is_read_once() -> None:
-    """The language file is parsed once for functions and once for aggregates."""
+    """The functions of the language file are parsed only once in a process."""
     assert read_symbols("functions") is read_symbols("functions")

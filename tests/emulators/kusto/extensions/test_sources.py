@@ -125,7 +125,7 @@ def test_unions_of_types_in_repeated_functions_are_rejected(endpoint: Endpoint) 
 
 
 def test_columns_of_equal_types_are_combined(endpoint: Endpoint) -> None:
-    """Columns with the same name and type are combined."""
+    """The operator ``union`` combines columns that have the same name and type."""
     query = 'datatable(a:long)[1] | union (datatable(a:long)[2]) | union withsource=s (datatable(b:string)["x"])'
     assert sorted(endpoint.rows(query), key=str) == [
         ["union_arg0", 1, ""],

@@ -44,7 +44,7 @@ def test_a_damaged_report_has_no_results(tmp_path: Path, content: str | None) ->
 
 
 def test_named_tests_are_run(tmp_path: Path) -> None:
-    """Exactly the tests in the clauses are run, and each test's docstring is returned as its rule."""
+    """Exactly the named tests are run, and each test's docstring is returned as the rule that it proves."""
     folder = tmp_path / "tests"
     folder.mkdir()
     (folder / "test_x.py").write_text(

@@ -36,7 +36,7 @@ class Plant:
         return records
 
     async def list_events(self) -> list[tuple[str, str]]:
-        """Return the action and the entity of each event in both chains."""
+        """Return the action and the entity of each event in the chains of the catalog and of access control."""
         records = [
             record for target in (Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL) for record in await self.chain(target)
         ]

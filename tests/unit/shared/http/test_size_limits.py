@@ -59,7 +59,7 @@ ENCODERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": 
 
 
 def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceError:
-    """Return the error for a body that cannot be decoded."""
+    """Decode a body that must be rejected, and return the error that was raised."""
     with pytest.raises(WorkspaceError) as caught:
         decode_body(body, encoding, limit)
     return caught.value

@@ -14,7 +14,7 @@ NOT_SENT = {"LIVE_MESSAGE_REFUSED", "BACKGROUND_JOBS_UNAVAILABLE"}
 
 
 def test_codes_and_statuses_match_the_documentation() -> None:
-    """Each code with a status in docs/reference/errors.md is in the table of codes with the same statuses."""
+    """The table of codes and docs/reference/errors.md have the same codes, each with the same statuses."""
     listed = ROW.findall(PAGE.read_text(encoding="utf-8"))
     documented = {code: {int(each) for each in re.findall("[0-9]{3}", statuses)} for code, statuses in listed}
     known = {code: set(error.statuses) for code, error in ERROR_CODES.items()}

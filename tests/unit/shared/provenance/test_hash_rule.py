@@ -48,5 +48,5 @@ def test_other_characters_are_invalid(place: int, character: str, taken: int) ->
      "2026-01-31T08:00:00.00000\uff10Z", f"{TIME}\n", ""],
 )  # fmt: skip
 def test_other_formats_are_invalid(text: str) -> None:
-    """Times in other ISO 8601 formats are invalid."""
+    """Times in ISO 8601 formats other than that of the hash rule are invalid."""
     assert not is_time(text)

@@ -38,7 +38,7 @@ async def test_old_attempts_do_not_count(environment: Environment) -> None:
 
 
 async def test_first_rejections_of_tokens_do_not_count(environment: Environment) -> None:
-    """The first rejection of each token because of an old sign-in does not count as an attempt."""
+    """If a token is rejected because its sign-in is too old, its first rejection is not counted as a failed attempt."""
     for number in range(10):
         assert await environment.sign(age=400, credential_id=f"token-{number}") == "REAUTHENTICATION_REQUIRED"
     assert await environment.sign() == ""

@@ -116,7 +116,7 @@ def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.Monkey
 )
 @pytest.mark.parametrize("size", [-1, large_json._SLICE])
 def test_invalid_json_is_rejected(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text that is not JSON raises an error at each level, in slices and in one call."""
+    """An invalid JSON text raises an error at each depth of nesting, whether it is parsed in slices or in one call."""
     monkeypatch.setattr(large_json, "_SLICE", size)
     for levels in range(3):
         with pytest.raises(ValueError, match="line 1"):

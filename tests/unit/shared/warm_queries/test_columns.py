@@ -125,8 +125,8 @@ async def test_queued_requests_end_when_the_engine_fails(monkeypatch: pytest.Mon
     assert await columns.find(queries[0]) == COLUMNS
 
 
-async def test_rejected_queries_of_lists_are_not_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that the engine rejected is not requested again for some time, unless the query is saved."""
+async def test_lists_do_not_send_a_rejected_query_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists do not send a rejected query to the engine again for some time; saving the query sends it at once."""
     engine = Engine()
     engine.awake.set()
     engine.rejects = True

@@ -65,7 +65,7 @@ async def test_two_services_share_nothing(tmp_path: Path) -> None:
 
 
 async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], list[StoredEvent]]:
-    """Use services with a fixed clock, a random seed and no threads; return the stored records and events."""
+    """Use services with a fixed clock, seeded randomness and no threads; return the stored records and events."""
     random = Random(seed)
     runtime = Runtime(
         now=lambda: NOW,

@@ -43,7 +43,7 @@ async def test_foreign_files_do_not_hide_checkpoints(plant: Ledger, name: str) -
 
 
 async def test_a_folder_in_place_of_a_checkpoint_is_reported(plant: Ledger) -> None:
-    """If a checkpoint file is replaced by a folder, verification returns a result with the sequence number."""
+    """If a folder replaces a checkpoint file, verification reports the checkpoint as the place of the fault."""
     (get_folder(plant) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await plant.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_name_prefix(PLATFORM)}999999999999")

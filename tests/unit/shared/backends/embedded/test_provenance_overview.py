@@ -1,4 +1,4 @@
-"""Tests of chain counts in SQLite while processes append and count, and some are killed."""
+"""Tests of the record counts of chains in SQLite while several processes append, and some of them are killed."""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""Models of the query strings and bodies of provenance requests (audit events, amendments, checkpoints).
+"""Models of the query strings of provenance requests (audit events, amendments, checkpoints), and ``VerifyBody``.
+
+The bodies of events and amendments are in ``shared.provenance.models``.
 
 The API contract requires that invalid dates, limits and offsets are ignored; all other invalid values are rejected.
 """

@@ -2,10 +2,11 @@
 
 Without a limit, every request is slow under overload, and the queue remains after the load has ended. Here, an instance
 has a few dozen places. Each request in processing occupies one place. All other requests wait in a queue, in the order
-of their arrival. A short burst of any size is processed completely. The instance is overloaded while more than
-:data:`TOLERATED` requests wait and new requests arrive at least as fast as waiting ones are admitted. While overloaded,
-it rejects requests that have waited for :data:`PATIENCE_SECONDS`. The overload ends after :data:`CALM_SECONDS` without
-a rejection. As in CoDel (RFC 8289), the time in the queue decides, not the length of the queue.
+of their arrival. A short burst of any size is processed completely. The instance becomes overloaded if for some time
+more than :data:`TOLERATED` requests wait and new requests arrive about as fast as waiting ones are admitted. While
+overloaded, it rejects requests that have waited for :data:`PATIENCE_SECONDS`, as long as more than :data:`FEW` wait.
+The overload ends after :data:`CALM_SECONDS` without a rejection. As in CoDel (RFC 8289), the time in the queue decides,
+not the length of the queue.
 
 A slow request mostly waits for another service, so it releases its place after :data:`COUNTED_SECONDS` although it
 still runs. While the instance is overloaded, the number of running requests of each path is limited to a share of the

@@ -1,4 +1,4 @@
-"""Reading of stored chains: verification of their records one after another, and the last record of a chain."""
+"""Reading of stored chains in order: verification of the records while they are read, and the last record."""
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy

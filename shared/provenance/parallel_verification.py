@@ -1,8 +1,8 @@
-"""Verification of long chains on two processors.
+"""Verification of the records of any chain, for long chains on two processors.
 
-The verification reads a chain in windows and starts at the genesis hash. For a long chain, another process verifies
-windows from the end of the chain backwards until both verifications meet. This module is separate from the verifier
-of stored chains, which also checks the head item, the checkpoint and the signatures.
+The verification reads a chain in windows and starts at the genesis hash. If the chain is long and its store supports
+it, another process verifies windows from the end of the chain backwards until both verifications meet. This module is
+separate from the verifier of stored chains, which also checks the head item, the checkpoint and the signatures.
 """
 
 import asyncio

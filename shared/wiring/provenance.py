@@ -167,7 +167,7 @@ class ProvenanceServices:
 
     @cached_property
     def verifier(self) -> "ChainVerifier":
-        """Service that verifies audit chains on request."""
+        """Service that verifies audit chains, on request and in the background."""
         from shared.provenance.verifier import ChainVerifier
 
         return ChainVerifier(

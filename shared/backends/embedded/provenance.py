@@ -250,7 +250,7 @@ class SqliteChainStore:
 
 
 class SqliteAuditLog(EventLog):
-    """Implementation of AuditLog: appends audit events to chains in a SQLite file.
+    """Audit log in one SQLite file, for tests and benchmarks; the wiring composes its own log from the same store.
 
     Args:
         path: the SQLite file, created on first use.

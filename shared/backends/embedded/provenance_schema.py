@@ -1,4 +1,4 @@
-"""Tables of the audit chains in SQLite, and the conversion of rows to records."""
+"""Tables of the audit chains in SQLite, and the statements that insert and read their rows."""
 
 import itertools
 import sqlite3

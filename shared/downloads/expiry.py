@@ -61,9 +61,24 @@ def build_job_prefix(job_id: str) -> str:
     return f"{job_id}/"
 
 
+def build_table_prefix(job_id: str) -> str:
+    """Build the prefix of the blob names of files that an import passes to the query table."""
+    return f"{build_job_prefix(job_id)}table/"
+
+
 async def remove_files(blobs: BlobStore, job_id: str) -> None:
     """Delete all files of a download job."""
     await _remove_blobs(blobs, build_job_prefix(job_id))
+
+
+async def remove_files_after_cancellation(blobs: BlobStore, job_id: str) -> None:
+    """Delete the files of a cancelled job, except a file that the query table may be reading.
+
+    The step of an import that is running adds its rows to the archive first. Without the file, the rows would never get
+    into the query table, because a later import of them would count them as duplicates. The step deletes the file, and
+    if the step has been interrupted, the expiry of the job does.
+    """
+    await _remove_blobs(blobs, build_job_prefix(job_id), kept_prefix=build_table_prefix(job_id))
 
 
 async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
@@ -78,9 +93,15 @@ async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> 
 
 
 async def _remove_blobs(
-    blobs: BlobStore, prefix: str, written_before: datetime | None = None, kept: Collection[str] = ()
+    blobs: BlobStore,
+    prefix: str,
+    written_before: datetime | None = None,
+    kept: Collection[str] = (),
+    kept_prefix: str | None = None,
 ) -> None:
     found = [blob async for blob in blobs.list(prefix) if blob.name not in kept]
+    if kept_prefix is not None:
+        found = [blob for blob in found if not blob.name.startswith(kept_prefix)]
     names = [blob.name for blob in found if written_before is None or blob.written_at < written_before]
     for first in range(0, len(names), DELETE_BATCH):
         await blobs.delete(names[first : first + DELETE_BATCH])

@@ -13,7 +13,7 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
-from shared.downloads.expiry import remove_files
+from shared.downloads.expiry import remove_files_after_cancellation
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import (
     BundleRequest,
@@ -254,7 +254,7 @@ class DownloadService:
         # An import waits for its file and its start; before that, no background work exists.
         if job.import_request is None or job.import_request.started_at is not None:
             await runner.stop(job.id)
-        await remove_files(self._blobs, job.id)
+        await remove_files_after_cancellation(self._blobs, job.id)
         await self._quota.release_job(job.owner, job.id)
 
     async def create_links(self, job: Job) -> Sequence[LinkedFile]:

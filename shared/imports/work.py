@@ -18,7 +18,7 @@ from shared.background.ports import JobLeaseStore
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.disk_space.guard import DiskGuard, DiskState
-from shared.downloads.expiry import build_job_prefix, remove_files, remove_unused_files
+from shared.downloads.expiry import build_job_prefix, build_table_prefix, remove_files, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.import_request import ImportStep
 from shared.downloads.job_quota import JobQuota
@@ -129,6 +129,8 @@ class ImportRunner:
         self._lane = FairScheduler(1, 1 + MAX_WAITING)
         # Reading waits for work in other threads, so it must not occupy the threads of that work.
         self._pool = runtime.open_pool(1, "imports")
+        # A search takes much memory, so imports into different connections search one after another.
+        self._search_lock = asyncio.Lock()
 
     async def run_steps(self, job_id: str) -> RunResult:
         """Import a file step by step until its end, or until ``RUN_SECONDS`` have passed.
@@ -272,7 +274,8 @@ class ImportRunner:
             # A message of this step may repeat one of the step before it.
             await archived.wait()
         source = await self._build_import_source(job)
-        messages = await self._stores.archive.remove_stored_messages(source, first_row, step.messages)
+        async with self._search_lock:
+            messages = await self._stores.archive.remove_stored_messages(source, first_row, step.messages)
         duplicates = step.messages.num_rows - messages.num_rows
         return PreparedStep(step.position, step.rows, messages, duplicates, step.rejected)
 
@@ -306,7 +309,7 @@ class ImportRunner:
         """Add the messages of a step to the query table, and release them."""
         if not step.messages.num_rows:
             return
-        name = f"{build_job_prefix(job.id)}table/{number:06d}.parquet"
+        name = f"{build_table_prefix(job.id)}{number:06d}.parquet"
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
             await self._runtime.run_in_thread(write_table_file, path, source.connection, source.surfaces, step.messages)

@@ -23,6 +23,7 @@ from shared.cold_data.archive import Compaction
 from shared.cold_data.reading import ColdReader
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
+from shared.downloads.expiry import remove_files_after_cancellation
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, UploadedFile
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
@@ -286,6 +287,26 @@ async def test_a_file_that_changed_after_the_start_is_not_imported(environment: 
     await environment.blobs.upload(build_upload_name("a1"), environment.folder / "other")
     status, *_, error = await environment.run()
     assert (status, error) == (JobStatus.FAILED, "The file was uploaded again after the start; create a new import.")
+
+
+async def test_a_cancelled_import_completes_its_running_step(
+    monkeypatch: pytest.MonkeyPatch, environment: Environment
+) -> None:
+    """If an import is cancelled during a step, the rows of the step get into archive and table, and no file remains."""
+    monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
+    ingest = environment.table.ingest
+
+    async def cancel_and_ingest(blob: str, tag: str) -> None:
+        await environment.jobs.change("a1", Job.cancel)
+        await remove_files_after_cancellation(environment.blobs, "a1")
+        await ingest(blob, tag)
+
+    monkeypatch.setattr(environment.table, "ingest", cancel_and_ingest)
+    await environment.start(build_file(200))
+    assert await environment.work.run_steps("a1") is RunResult.ENDED
+    assert len(environment.table.rows) == 1
+    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
+    assert [blob.name async for blob in environment.blobs.list("")] == []
 
 
 async def test_a_cancelled_import_stops(environment: Environment) -> None:

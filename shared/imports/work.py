@@ -255,7 +255,7 @@ class ImportRunner:
             job: the import; its progress excludes the current step.
             reader: reader of the uploaded file.
             current: step that is stored meanwhile; None if all steps before the next one are stored.
-            archived: event that is set when the archive has the messages of the current step.
+            archived: event that is set when the archive has the messages of the current step and their memory is free.
         """
         request = get_import_request(job)
         position, first_row = request.position, request.rows + 1
@@ -280,13 +280,12 @@ class ImportRunner:
         return PreparedStep(step.position, step.rows, messages, duplicates, step.rejected)
 
     async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event) -> None:
-        """Store the messages of a step, then count its rows; set the event when the archive has the messages."""
+        """Store the messages of a step, then count its rows; set the event when the next step can be searched for."""
         number, accepted = get_import_request(job).steps, step.messages.num_rows
         source = await self._build_import_source(job)
         # The archive comes first: a row in the table that is not in the archive could be imported again.
         await self._stores.archive.write(source, step.messages)
-        archived.set()
-        await self._add_to_table(job, source, number, step)
+        await self._add_to_table(job, source, number, step, archived)
         await self._store_rejected(job, step)
         result = ImportStep(
             position=step.position,
@@ -305,9 +304,12 @@ class ImportRunner:
         ingested_at = get_import_request(job).started_at or job.created_at
         return ImportSource(job.id, lookup, catalog.find_surfaces(lookup), ingested_at)
 
-    async def _add_to_table(self, job: Job, source: ImportSource, number: int, step: PreparedStep) -> None:
-        """Add the messages of a step to the query table, and release them."""
+    async def _add_to_table(
+        self, job: Job, source: ImportSource, number: int, step: PreparedStep, archived: asyncio.Event
+    ) -> None:
+        """Add the archived messages of a step to the query table; set the event when their memory is released."""
         if not step.messages.num_rows:
+            archived.set()
             return
         name = f"{build_table_prefix(job.id)}{number:06d}.parquet"
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
@@ -315,6 +317,8 @@ class ImportRunner:
             await self._runtime.run_in_thread(write_table_file, path, source.connection, source.surfaces, step.messages)
             await self._stores.blobs.upload(name, path)
         step.messages = step.messages.schema.empty_table()
+        # The search for stored rows of the next step needs much memory, so it starts only now.
+        archived.set()
         await self._stores.table.ingest(name, f"import-{job.id}-{number}")
         await self._stores.blobs.delete([name])
 

@@ -1,6 +1,6 @@
 """Deletion of expired downloads and their files."""
 
-from collections.abc import Collection
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -78,7 +78,8 @@ async def remove_files_after_cancellation(blobs: BlobStore, job_id: str) -> None
     into the query table, because a later import of them would count them as duplicates. The step deletes the file, and
     if the step has been interrupted, the expiry of the job does.
     """
-    await _remove_blobs(blobs, build_job_prefix(job_id), kept_prefix=build_table_prefix(job_id))
+    table = build_table_prefix(job_id)
+    await _remove_blobs(blobs, build_job_prefix(job_id), is_kept=lambda name: name.startswith(table))
 
 
 async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
@@ -89,19 +90,17 @@ async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> 
     """
     job = await jobs.get(job_id)
     files = job.files() if job is not None and job.status is JobStatus.COMPLETED else []
-    await _remove_blobs(blobs, build_job_prefix(job_id), kept={file.blob for _, file in files})
+    results = {file.blob for _, file in files}
+    await _remove_blobs(blobs, build_job_prefix(job_id), is_kept=results.__contains__)
 
 
 async def _remove_blobs(
     blobs: BlobStore,
     prefix: str,
     written_before: datetime | None = None,
-    kept: Collection[str] = (),
-    kept_prefix: str | None = None,
+    is_kept: Callable[[str], bool] = lambda _: False,
 ) -> None:
-    found = [blob async for blob in blobs.list(prefix) if blob.name not in kept]
-    if kept_prefix is not None:
-        found = [blob for blob in found if not blob.name.startswith(kept_prefix)]
+    found = [blob async for blob in blobs.list(prefix) if not is_kept(blob.name)]
     names = [blob.name for blob in found if written_before is None or blob.written_at < written_before]
     for first in range(0, len(names), DELETE_BATCH):
         await blobs.delete(names[first : first + DELETE_BATCH])

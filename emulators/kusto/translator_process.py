@@ -142,12 +142,12 @@ def _patch_lower_head(default: Callable[..., ir.Query]) -> Callable[..., ir.Quer
 
 
 def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
-    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
-        if isinstance(op, ir.ProjectRename) and cols is not None:
+    def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
+        if isinstance(op, ir.ProjectRename) and input_columns is not None:
             for old, _ in op.renames:
-                if old not in cols:
+                if old not in input_columns:
                     raise unresolved_name_error(old)
-        return default(op, prev, cols)
+        return default(op, input_sql, input_columns)
 
     return render_operator
 

@@ -57,14 +57,14 @@ class TimelinePlugin(UnorderedOutputOperator):
         """Return a copy of the plugin with ``substitute`` applied to its constants."""
         return dataclasses.replace(self, constants=tuple(map(substitute, self.constants)))
 
-    def check_columns(self, cols: Sequence[str]) -> None:
+    def check_columns(self, input_columns: Sequence[str]) -> None:
         """Check that all columns to which the plugin refers exist.
 
         Raises:
             QueryError: a column does not exist.
         """
         for name in (*self.columns, *self.dimensions):
-            check_column(name, cols)
+            check_column(name, input_columns)
 
     def render_constants(self) -> list[str]:
         """Return the SQL of each constant."""
@@ -141,33 +141,33 @@ SUPPORTED: tuple[str, ...] = (
 class ActivityPlugin(TimelinePlugin):
     """Plugin that returns one row for each time window and combination of dimension values."""
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields one row for each window, in the order of time."""
-        self.check_columns(cols)
-        prefix = find_free_prefix([*cols, *self.infer_columns(cols)])
-        return _PLUGINS[self.plugin].render(self, prev, prefix)
+        self.check_columns(input_columns)
+        prefix = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
+        return _PLUGINS[self.plugin].render(self, input_sql, prefix)
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: timeline column, dimensions and results."""
-        del cols
+        del input_columns
         return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
 
-    def render_bounds(self, prev: str) -> tuple[str, str, list[str]]:
+    def render_bounds(self, input_sql: str) -> tuple[str, str, list[str]]:
         """Render SQL for the start and the end of the analysis, and for the plugin's other constants."""
         constants = self.render_constants()
         if len(constants) == max(_PLUGINS[self.plugin].constants):
             return constants[0], constants[1], constants[2:]
         time, size = quote_name(self.columns[1]), constants[0]
-        first = f"kql_axis((SELECT min({time}) FROM {prev}))"  # noqa: S608  quoted names
+        first = f"kql_axis((SELECT min({time}) FROM {input_sql}))"  # noqa: S608  quoted names
         begin = f"make_timestamp(CAST(floor({first} / kql_axis({size})) * kql_axis({size}) AS BIGINT))"
-        return begin, f"(SELECT max({time}) FROM {prev})", constants  # noqa: S608
+        return begin, f"(SELECT max({time}) FROM {input_sql})", constants  # noqa: S608
 
-    def render_events(self, prev: str, p: str, bounds: tuple[str, str], size: str) -> str:
+    def render_events(self, input_sql: str, p: str, bounds: tuple[str, str], size: str) -> str:
         """Render SQL that yields the events between two bounds, grouped by window, id and dimensions."""
         name, time = map(quote_name, self.columns)
         return (
             f"(SELECT {self.render_window(bounds[0], size)} AS {p}w, {name} AS {p}i{self.render_dimensions()}, "  # noqa: S608
-            f"count(*) AS {p}n FROM {prev} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
+            f"count(*) AS {p}n FROM {input_sql} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
         )
 
     def render_result(self, begin: str, size: str, p: str, values: Sequence[str], source: str) -> str:
@@ -180,18 +180,20 @@ class ActivityPlugin(TimelinePlugin):
         )
 
 
-def _render_sliding_counts(op: ActivityPlugin, prev: str, p: str) -> str:
-    begin, end, (lookback, size) = op.render_bounds(prev)
-    counted = _render_lookback(op, prev, p, (begin, end), (lookback, size))
+def _render_sliding_counts(op: ActivityPlugin, input_sql: str, p: str) -> str:
+    begin, end, (lookback, size) = op.render_bounds(input_sql)
+    counted = _render_lookback(op, input_sql, p, (begin, end), (lookback, size))
     counts = f"CAST(sum({p}n) AS BIGINT) AS {p}c, count(DISTINCT {p}i) AS {p}d"
     grouped = f"(SELECT {p}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
     return op.render_result(begin, size, p, [f"{p}c", f"{p}d"], grouped)
 
 
-def _render_lookback(op: ActivityPlugin, prev: str, p: str, bounds: tuple[str, str], sizes: tuple[str, str]) -> str:
+def _render_lookback(
+    op: ActivityPlugin, input_sql: str, p: str, bounds: tuple[str, str], sizes: tuple[str, str]
+) -> str:
     """Render SQL that yields each group of events once for every window that looks back far enough to include it."""
     (begin, end), (lookback, size) = bounds, sizes
-    events = op.render_events(prev, p, (f"({begin} - {lookback})", end), size).replace(
+    events = op.render_events(input_sql, p, (f"({begin} - {lookback})", end), size).replace(
         op.render_window(f"({begin} - {lookback})", size), op.render_window(begin, size)
     )
     width = f"greatest(1, CAST(floor(kql_axis({lookback}) / kql_axis({size})) AS BIGINT))"
@@ -200,10 +202,10 @@ def _render_lookback(op: ActivityPlugin, prev: str, p: str, bounds: tuple[str, s
     return f"(SELECT * EXCLUDE ({p}w), {p}w AS {p}o, {windows} AS {p}w FROM {events})"  # noqa: S608
 
 
-def _render_counts_metrics(op: ActivityPlugin, prev: str, p: str) -> str:
-    begin, end, (size,) = op.render_bounds(prev)
+def _render_counts_metrics(op: ActivityPlugin, input_sql: str, p: str) -> str:
+    begin, end, (size,) = op.render_bounds(input_sql)
     dimensions = op.render_dimensions()
-    events = op.render_events(prev, p, (begin, end), size)
+    events = op.render_events(input_sql, p, (begin, end), size)
     first = f"min({p}w) OVER (PARTITION BY {p}i{dimensions}) AS {p}f"
     counts = f"CAST(sum({p}n) AS BIGINT) AS {p}c, count(*) AS {p}d, count(*) FILTER (WHERE {p}w = {p}f) AS {p}x"
     grouped = f"SELECT {p}w{dimensions}, {counts} FROM (SELECT *, {first} FROM {events}) GROUP BY ALL"  # noqa: S608
@@ -213,10 +215,10 @@ def _render_counts_metrics(op: ActivityPlugin, prev: str, p: str) -> str:
     return op.render_result(begin, size, p, [f"{p}c", f"{p}d", f"{p}x", f"{p}t"], source)
 
 
-def _render_metrics(op: ActivityPlugin, prev: str, p: str) -> str:
-    begin, end, (size,) = op.render_bounds(prev)
+def _render_metrics(op: ActivityPlugin, input_sql: str, p: str) -> str:
+    begin, end, (size,) = op.render_bounds(input_sql)
     dimensions = op.render_dimensions()
-    events = op.render_events(prev, p, (begin, end), size)
+    events = op.render_events(input_sql, p, (begin, end), size)
     returned = f"coalesce(lag({p}w) OVER (PARTITION BY {p}i{dimensions} ORDER BY {p}w) = {p}w - 1, false) AS {p}r"
     counts = f"count(*) AS {p}c, count(*) FILTER (WHERE {p}r) AS {p}k"
     grouped = f"SELECT {p}w{dimensions}, {counts} FROM (SELECT *, {returned} FROM {events}) GROUP BY ALL"  # noqa: S608
@@ -230,22 +232,22 @@ def _render_metrics(op: ActivityPlugin, prev: str, p: str) -> str:
     return op.render_result(begin, size, p, values, source)
 
 
-def _render_engagement(op: ActivityPlugin, prev: str, p: str) -> str:
-    begin, end, (inner, outer) = op.render_bounds(prev)
-    counted = _render_lookback(op, prev, p, (begin, end), (outer, inner))
+def _render_engagement(op: ActivityPlugin, input_sql: str, p: str) -> str:
+    begin, end, (inner, outer) = op.render_bounds(input_sql)
+    counted = _render_lookback(op, input_sql, p, (begin, end), (outer, inner))
     counts = f"count(DISTINCT {p}i) FILTER (WHERE {p}o = {p}w) AS {p}c, count(DISTINCT {p}i) AS {p}d"
     grouped = f"(SELECT {p}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
     return op.render_result(begin, inner, p, [f"{p}c", f"{p}d", f"{p}c / CAST({p}d AS DOUBLE)"], grouped)
 
 
-def _render_active_users(op: ActivityPlugin, prev: str, p: str) -> str:
+def _render_active_users(op: ActivityPlugin, input_sql: str, p: str) -> str:
     """Render SQL for the ids that were active in enough periods of the lookback time before each event."""
-    begin, end, (lookback, period, least, size) = op.render_bounds(prev)
+    begin, end, (lookback, period, least, size) = op.render_bounds(input_sql)
     dimensions = op.render_dimensions()
     name, time = map(quote_name, op.columns)
     rows = (
         f"(SELECT {op.render_window(begin, size)} AS {p}w, {op.render_window(begin, period)} AS {p}p, "  # noqa: S608
-        f"kql_axis({time}) AS {p}x, {time} >= {begin} AS {p}v, {name} AS {p}i{dimensions} FROM {prev} "
+        f"kql_axis({time}) AS {p}x, {time} >= {begin} AS {p}v, {name} AS {p}i{dimensions} FROM {input_sql} "
         f"WHERE {time} > {begin} - {lookback} AND {time} <= {end})"
     )
     window = f"PARTITION BY {p}i{dimensions} ORDER BY {p}x RANGE BETWEEN (kql_axis({lookback}) - 0.5) PRECEDING"
@@ -258,15 +260,15 @@ def _render_active_users(op: ActivityPlugin, prev: str, p: str) -> str:
     return op.render_result(begin, size, p, [f"{p}c"], grouped)
 
 
-def _render_sessions(op: ActivityPlugin, prev: str, p: str) -> str:
+def _render_sessions(op: ActivityPlugin, input_sql: str, p: str) -> str:
     """Render SQL for the sessions that have an event in a window; a pause longer than the lookback ends a session."""
-    begin, end, (size, lookback) = op.render_bounds(prev)
+    begin, end, (size, lookback) = op.render_bounds(input_sql)
     dimensions = op.render_dimensions()
     name, time = map(quote_name, op.columns)
     over = f"OVER (PARTITION BY {p}i{dimensions} ORDER BY {p}x)"
     rows = (
         f"(SELECT {op.render_window(begin, size)} AS {p}w, kql_axis({time}) AS {p}x, {name} AS {p}i{dimensions} "  # noqa: S608
-        f"FROM {prev} WHERE {time} BETWEEN {begin} AND {end})"
+        f"FROM {input_sql} WHERE {time} BETWEEN {begin} AND {end})"
     )
     starts = f"coalesce({p}x - lag({p}x) {over} > kql_axis({lookback}), true) AS {p}s"
     started = f"(SELECT *, {starts} FROM {rows})"  # noqa: S608

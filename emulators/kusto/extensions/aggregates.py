@@ -270,12 +270,12 @@ def _add_aggregate(spec: AggregateSpec) -> None:
 
 
 def _patch_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
-    def render_summarize(op: ir.Summarize, prev: str, cols: list[str] | None = None) -> str:
+    def render_summarize(op: ir.Summarize, input_sql: str, input_columns: list[str] | None = None) -> str:
         if not isinstance(op, OrderedSummarize):
-            return default(op, prev, cols)
+            return default(op, input_sql, input_columns)
         with _ORDERED.bound(True):
-            numbered = f"(SELECT *, row_number() OVER () AS {ORDER_COLUMN} FROM {prev})"  # noqa: S608  a stage's name
-            return default(op, numbered, cols)
+            numbered = f"(SELECT *, row_number() OVER () AS {ORDER_COLUMN} FROM {input_sql})"  # noqa: S608  a stage's name
+            return default(op, numbered, input_columns)
 
     return render_summarize
 

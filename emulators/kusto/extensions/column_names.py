@@ -58,15 +58,15 @@ class PivotValuesProbe(UnorderedOutputOperator):
 
     column: str
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render SQL that yields the distinct values of the pivoted column; null becomes the empty string."""
-        check_column(self.column, cols)
+        check_column(self.column, input_columns)
         text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
-        return f"SELECT DISTINCT {text} AS v FROM {prev} ORDER BY v"  # noqa: S608  rendered expressions
+        return f"SELECT DISTINCT {text} AS v FROM {input_sql} ORDER BY v"  # noqa: S608  rendered expressions
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the name of the one output column."""
-        del cols
+        del input_columns
         return ["v"]
 
 
@@ -92,26 +92,26 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         """Return the query operator that lists the values of the pivoted column."""
         return PivotValuesProbe(self.column)
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row for each combination of keys.
 
         A cell without input rows contains the result of the aggregate for an empty input.
         """
-        check_column(self.column, cols)
-        keys = self._find_keys(cols)
+        check_column(self.column, input_columns)
+        keys = self._find_keys(input_columns)
         for name in keys:
-            check_column(name, cols)
-        p = find_free_prefix([*cols, *self.infer_columns(cols)])
+            check_column(name, input_columns)
+        p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
         text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
         cell = translate.render_aggregate(ir.NamedExpr(self.aggregate))
         key_list = ", ".join(map(quote_name, keys))
-        rows = f"(SELECT *, {text} AS {p}v FROM {prev})"  # noqa: S608  generated names, rendered expressions
+        rows = f"(SELECT *, {text} AS {p}v FROM {input_sql})"  # noqa: S608  generated names, rendered expressions
         cells = f"(SELECT {key_list}{', ' if keys else ''}{p}v, {cell} AS {p}a FROM {rows} GROUP BY ALL)"  # noqa: S608
         none = f"(SELECT {cell} AS {p}n FROM (SELECT * FROM {rows} LIMIT 0))"  # noqa: S608
         typed = dict(self.schema or ())
         chosen = [
             quote_name(name) if name in keys else self._render_cell(name, p, typed.get(name))
-            for name in self.infer_columns(cols)
+            for name in self.infer_columns(input_columns)
         ]
         row = f"SELECT {key_list}{', ' if keys else ''}map(list({p}v), list({p}a)) AS {p}m FROM {cells}"  # noqa: S608
         grouping = f" GROUP BY {key_list}" if keys else ""
@@ -122,18 +122,18 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         value = f"coalesce({p}m[{quote_text(name)}], {p}n)"
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the key columns, followed by one column for each value."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
-        keys = self._find_keys(cols)
+        keys = self._find_keys(input_columns)
         return [*keys, *self._find_value_columns(keys)]
 
-    def _find_keys(self, cols: list[str]) -> list[str]:
+    def _find_keys(self, input_columns: list[str]) -> list[str]:
         if self.keys:
             return list(self.keys)
         read_columns = writer.referenced_columns(self.aggregate)
-        keys = [name for name in cols if name != self.column and name not in read_columns]
+        keys = [name for name in input_columns if name != self.column and name not in read_columns]
         return keys if self.schema is None else [name for name in keys if name in dict(self.schema)]
 
     def _find_value_columns(self, keys: Sequence[str]) -> list[str]:
@@ -157,20 +157,21 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
 class NarrowOperator(UnorderedOutputOperator):
     """Plugin ``evaluate narrow()``: returns one row for each cell of the input: row number, column name and value."""
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields row number, column name and value (as a string) of each cell."""
         values = [
-            f"{{'c': {quote_text(name)}, 'v': {translate.render_kql_tostring(ir.ColumnRef(name))}}}" for name in cols
+            f"{{'c': {quote_text(name)}, 'v': {translate.render_kql_tostring(ir.ColumnRef(name))}}}"
+            for name in input_columns
         ]
-        row = f"{find_free_prefix(cols)}r"
+        row = f"{find_free_prefix(input_columns)}r"
         pairs = f"unnest([{', '.join(values)}])"
-        numbered = f"SELECT *, row_number() OVER () - 1 AS {row} FROM {prev}"  # noqa: S608  generated names
+        numbered = f"SELECT *, row_number() OVER () - 1 AS {row} FROM {input_sql}"  # noqa: S608  generated names
         paired = f"(SELECT {row}, {pairs} AS e FROM ({numbered}))"  # noqa: S608
         return f'SELECT {row} AS "Row", e.c AS "Column", e.v AS "Value" FROM {paired}'  # noqa: S608
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the three output columns: row number, column name and value."""
-        del cols
+        del input_columns
         return ["Row", "Column", "Value"]
 
 
@@ -224,17 +225,17 @@ class ProjectByNames(PipelineOperator):
 
     specifiers: tuple[ir.Expr, ...]
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that selects the columns."""
-        selected = ", ".join(map(quote_name, self.infer_columns(cols)))
-        return f"SELECT {selected} FROM {prev}"  # noqa: S608  quoted names
+        selected = ", ".join(map(quote_name, self.infer_columns(input_columns)))
+        return f"SELECT {selected} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns that the arguments select; ignore names of columns that do not exist."""
         found: list[str] = []
         for text in (text for each in self.specifiers for text in _read_names(each)):
-            named = ColumnPattern(text).match_columns(cols) if "*" in text else [text]
-            found += [name for name in named if name in cols and name not in found]
+            named = ColumnPattern(text).match_columns(input_columns) if "*" in text else [text]
+            found += [name for name in named if name in input_columns and name not in found]
         if not found:
             raise unsupported_error("a query result without columns")
         return found
@@ -302,12 +303,12 @@ class AssertSchema(PipelineOperator):
 
     declared: tuple[tuple[str, str], ...]
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that fails if a column does not have its declared type.
 
         Without rows it succeeds.
         """
-        if cols != [name for name, _ in self.declared]:
+        if input_columns != [name for name, _ in self.declared]:
             listed = ", ".join(f"{name}:{kind}" for name, kind in self.declared)
             raise semantic_error(f"assert-schema: the columns are not ({listed[:500]})")
         wrong = [
@@ -317,12 +318,12 @@ class AssertSchema(PipelineOperator):
             if kind not in {"decimal", "dynamic"}
         ]
         if not wrong:
-            return f"SELECT * FROM {prev}"  # noqa: S608
-        return f"SELECT * FROM {prev} WHERE CASE {' '.join(wrong)} ELSE true END"  # noqa: S608  quoted names
+            return f"SELECT * FROM {input_sql}"  # noqa: S608
+        return f"SELECT * FROM {input_sql} WHERE CASE {' '.join(wrong)} ELSE true END"  # noqa: S608  quoted names
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, which are also the output columns."""
-        return cols
+        return input_columns
 
 
 def _parse_assert_schema(node: Any) -> ir.Operator:
@@ -339,14 +340,14 @@ def _parse_assert_schema(node: Any) -> ir.Operator:
 class Consume(PipelineOperator):
     """Operator ``consume``: reads the rows of its input and returns none of them."""
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields no row."""
-        del cols
-        return self.render_without_columns(prev)
+        del input_columns
+        return self.render_without_columns(input_sql)
 
-    def render_without_columns(self, prev: str) -> str:
+    def render_without_columns(self, input_sql: str) -> str:
         """Render the operator as SQL that reads its whole input and yields no row."""
-        return f"SELECT * FROM {prev} WHERE (SELECT count(*) FROM {prev}) < 0"  # noqa: S608
+        return f"SELECT * FROM {input_sql} WHERE (SELECT count(*) FROM {input_sql}) < 0"  # noqa: S608
 
 
 def install_extension() -> None:

@@ -65,33 +65,37 @@ class FindRows(PipelineOperator):
     projected: Projection | None
     packs: bool
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the matching rows with the columns of the result."""
         label = f"{quote_text(self.label)} AS {quote_name(self.label_column)}"
         self._check_names()
-        if not self._is_searched(cols):
-            return f"SELECT {label} FROM {prev} WHERE false"  # noqa: S608  quoted names
+        if not self._is_searched(input_columns):
+            return f"SELECT {label} FROM {input_sql} WHERE false"  # noqa: S608  quoted names
         missing = [
-            f"CAST(NULL AS JSON) AS {quote_name(name)}" for name in self._find_searched_columns() if name not in cols
+            f"CAST(NULL AS JSON) AS {quote_name(name)}"
+            for name in self._find_searched_columns()
+            if name not in input_columns
         ]
-        rows = f"(SELECT {', '.join(['*', *missing])} FROM {prev})" if missing else prev  # noqa: S608
-        condition = render_expression(replace_nodes(self.predicate, lambda node: _expand_condition(node, cols)))
-        chosen = ", ".join([label, *self._render_columns(cols)])
+        rows = f"(SELECT {', '.join(['*', *missing])} FROM {input_sql})" if missing else input_sql  # noqa: S608
+        condition = render_expression(
+            replace_nodes(self.predicate, lambda node: _expand_condition(node, input_columns))
+        )
+        chosen = ", ".join([label, *self._render_columns(input_columns)])
         return f"SELECT {chosen} FROM {rows} WHERE {condition}"  # noqa: S608  quoted names, rendered expressions
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns that this table contributes to the result."""
-        if not self._is_searched(cols):
+        if not self._is_searched(input_columns):
             return [self.label_column]
-        names = [name for name, _ in self._choose_columns(cols)]
+        names = [name for name, _ in self._choose_columns(input_columns)]
         return [self.label_column, *names, *([PACK] if self._has_pack() else [])]
 
     def replace_expressions(self, substitute: Substitute) -> "FindRows":
         """Return a copy of the operator with ``substitute`` applied to the expressions of the condition."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
-    def _render_columns(self, cols: list[str]) -> Iterator[str]:
-        chosen = self._choose_columns(cols)
+    def _render_columns(self, input_columns: list[str]) -> Iterator[str]:
+        chosen = self._choose_columns(input_columns)
         for name, kind in chosen:
             column: ir.Expr = ir.ColumnRef(name)
             if kind is not None and CONVERSIONS[kind] is not None:
@@ -102,16 +106,21 @@ class FindRows(PipelineOperator):
         if self._has_pack():
             shown = {name for name, _ in chosen}
             pairs = [
-                part for name in cols if name not in shown for part in (ir.Literal(name, "string"), ir.ColumnRef(name))
+                part
+                for name in input_columns
+                if name not in shown
+                for part in (ir.Literal(name, "string"), ir.ColumnRef(name))
             ]
             yield f"{render_expression(ir.FunctionCall('bag_pack', tuple(pairs)))} AS {quote_name(PACK)}"
 
-    def _choose_columns(self, cols: Sequence[str]) -> Projection:
+    def _choose_columns(self, input_columns: Sequence[str]) -> Projection:
         if self.projected is not None:
-            return tuple((name, kind) for name, kind in self.projected if name in cols)
+            return tuple((name, kind) for name, kind in self.projected if name in input_columns)
         searched = [each for each in self._list_columns() if self._is_searched(each)]
         named = self._find_searched_columns()
-        return tuple((name, None) for name in cols if name in named or all(name in columns for columns in searched))
+        return tuple(
+            (name, None) for name in input_columns if name in named or all(name in columns for columns in searched)
+        )
 
     def _has_pack(self) -> bool:
         if self.projected is not None:
@@ -119,12 +128,12 @@ class FindRows(PipelineOperator):
         searched = [each for each in self._list_columns() if self._is_searched(each)]
         return any(len(self._choose_columns(columns)) < len(columns) for columns in searched)
 
-    def _is_searched(self, cols: Sequence[str]) -> bool:
+    def _is_searched(self, input_columns: Sequence[str]) -> bool:
         """Return whether ``find`` must search a table with these columns: the condition refers to one of them."""
         nodes = list(iterate_nodes(self.predicate))
         if any(isinstance(node, StarCondition) or (isinstance(node, SearchTerm) and not node.column) for node in nodes):
             return True
-        return bool(set(self._find_searched_columns()) & set(cols))
+        return bool(set(self._find_searched_columns()) & set(input_columns))
 
     def _find_searched_columns(self) -> list[str]:
         """Return the columns of the searched tables to which the condition of ``find`` refers."""
@@ -151,10 +160,10 @@ def _is_column_name(node: Any) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 
-def _expand_condition(node: ir.Expr, cols: list[str]) -> ir.Expr:
-    if isinstance(node, SearchTerm) and node.column is not None and node.column not in cols:
+def _expand_condition(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
+    if isinstance(node, SearchTerm) and node.column is not None and node.column not in input_columns:
         return ir.Literal(value=False, kind="bool")
-    return node.to_condition(cols) if isinstance(node, StarCondition | SearchTerm) else node
+    return node.to_condition(input_columns) if isinstance(node, StarCondition | SearchTerm) else node
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,16 +172,16 @@ class OrderFindColumns(PipelineOperator):
 
     projected: tuple[str, ...] | None
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that selects all columns in the order of the result."""
-        return f"SELECT {', '.join(map(quote_name, self.infer_columns(cols)))} FROM {prev}"  # noqa: S608  quoted names
+        return f"SELECT {', '.join(map(quote_name, self.infer_columns(input_columns)))} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns in the order of the ``project`` clause.
 
         Without this clause, the column with the bag of all remaining values is last.
         """
-        source, *rest = cols
+        source, *rest = input_columns
         order = {name: index for index, name in enumerate(self.projected or ())}
         return [source, *sorted(rest, key=lambda name: len(order) + 1 if name == PACK else order.get(name, len(order)))]
 

@@ -60,25 +60,25 @@ class Funnel(TimelinePlugin):
     result: tuple[str, ...] = ()
     reads_input_only: ClassVar[bool] = True
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields one row for each window, state and period."""
-        self.check_columns(cols)
-        check_column(self.state, cols)
-        states, p = _read_states(self.sequence), find_free_prefix([*cols, *self.infer_columns(cols)])
+        self.check_columns(input_columns)
+        check_column(self.state, input_columns)
+        states, p = _read_states(self.sequence), find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
         begin, end, size = self.render_constants()
         name, time = map(quote_name, self.columns)
         state = translate.render_kql_tostring(ir.ColumnRef(self.state))
         events = (
             f"(SELECT {name} AS {p}i, {time} AS {p}t, {state} AS {p}s, "  # noqa: S608
-            f"{self.render_window(begin, size)} AS {p}w FROM {prev} WHERE {time} >= {begin} AND {time} < {end})"
+            f"{self.render_window(begin, size)} AS {p}w FROM {input_sql} WHERE {time} >= {begin} AND {time} < {end})"
         )
         if self.result:
             return self._render_neighbours(p, events, states)
         return self._render_completion(p, events, states)
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: timeline column and results."""
-        del cols
+        del input_columns
         if self.result:
             return [self.columns[1], *self.result, "dcount", "samples"]
         return [self.columns[1], self.state, "Period", "dcount"]
@@ -206,18 +206,18 @@ class NewActivityMetrics(TimelinePlugin):
     lookback: ir.Query | None = None
     by_week: bool = False
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields one row for each pair of windows."""
-        cohort, dimensions = self._sort_arguments(cols)
+        cohort, dimensions = self._sort_arguments(input_columns)
         plugin = dataclasses.replace(self, dimensions=dimensions)
-        plugin.check_columns(cols)
-        p = find_free_prefix([*cols, *self.infer_columns(cols)])
+        plugin.check_columns(input_columns)
+        p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
         since, end, size = plugin.render_constants()
         begin = render_expression(ir.FunctionCall("startofweek", self.constants[:1])) if self.by_week else since
         name, time = map(quote_name, self.columns)
         grouped = plugin.render_dimensions()
         events = (
-            f"(SELECT DISTINCT {plugin.render_window(begin, size)} AS {p}w, {name} AS {p}i{grouped} FROM {prev} "  # noqa: S608
+            f"(SELECT DISTINCT {plugin.render_window(begin, size)} AS {p}w, {name} AS {p}i{grouped} FROM {input_sql} "  # noqa: S608
             f"WHERE {time} BETWEEN {since} AND {end})"
         )
         earlier = self._render_lookback()
@@ -243,14 +243,15 @@ class NewActivityMetrics(TimelinePlugin):
         share = f"{{0}} / CAST({p}n AS DOUBLE)"
         values += [f"{p}v", f"{p}r", f"{p}n - {p}r", share.format(f"{p}r"), share.format(f"({p}n - {p}r)")]
         named = ", ".join(
-            f"{value} AS {quote_name(each)}" for value, each in zip(values, self.infer_columns(cols), strict=True)
+            f"{value} AS {quote_name(each)}"
+            for value, each in zip(values, self.infer_columns(input_columns), strict=True)
         )
         where = "" if cohort is None else f" WHERE {begin} + {size} * {p}a = {render_expression(cohort)}"
         return f"SELECT {named} FROM {joined}{where} ORDER BY {p}a, {p}b{grouped}"  # noqa: S608
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: start and end of the period, dimensions and metrics."""
-        _, dimensions = self._sort_arguments(cols)
+        _, dimensions = self._sort_arguments(input_columns)
         return [f"from_{self.columns[1]}", f"to_{self.columns[1]}", *dimensions, *_METRICS]
 
     def replace_expressions(self, substitute: Substitute) -> "NewActivityMetrics":
@@ -263,12 +264,12 @@ class NewActivityMetrics(TimelinePlugin):
             lookback=lookback,
         )
 
-    def _sort_arguments(self, cols: Sequence[str]) -> tuple[ir.Expr | None, tuple[str, ...]]:
+    def _sort_arguments(self, input_columns: Sequence[str]) -> tuple[ir.Expr | None, tuple[str, ...]]:
         """Split the optional arguments into the cohort (None if it is missing) and the dimension columns."""
         cohort: ir.Expr | None = None
         dimensions = []
         for index, each in enumerate(self.optional):
-            if isinstance(each, ir.ColumnRef | ir.LetRef) and each.name in cols:
+            if isinstance(each, ir.ColumnRef | ir.LetRef) and each.name in input_columns:
                 dimensions.append(each.name)
             elif index == 0 and not isinstance(each, ir.ColumnRef):
                 cohort = each

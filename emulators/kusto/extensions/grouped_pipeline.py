@@ -88,13 +88,13 @@ class GroupedRows:
 
     Attributes:
         rows: name of the SQL subquery that yields the rows.
-        cols: names of the columns of the rows, including the group column.
+        input_columns: names of the columns of the rows, including the group column.
         group: name of the column that identifies the group.
         contiguous: True if the rows of each group are adjacent.
     """
 
     rows: str
-    cols: list[str]
+    input_columns: list[str]
     group: str
     contiguous: bool = False
 
@@ -111,7 +111,7 @@ def render_grouped(groups: GroupedRows, before: list[ir.Operator], body: ir.Quer
         QueryError: the emulator does not support an operator of the pipeline inside a group.
     """
     operators = [*before, *_apply_operators_per_group(body.operators, groups)]
-    source = ir.CommandSource(f"SELECT * FROM {groups.rows}", tuple(groups.cols), "")  # noqa: S608  a generated name
+    source = ir.CommandSource(f"SELECT * FROM {groups.rows}", tuple(groups.input_columns), "")  # noqa: S608  a generated name
     query = ir.Query(source, operators)
     known = writer.nested_schema()
     columns = schema.output_columns(query, known)
@@ -123,9 +123,9 @@ def create_subquery_name(purpose: str) -> str:
     return str(translate.quote_ident(writer.NAMES_STATE.get().binding_name(purpose)))
 
 
-def create_group_column_name(cols: list[str]) -> str:
+def create_group_column_name(input_columns: list[str]) -> str:
     """Return a name for the group column that is not the name of an input column."""
-    return f"{find_free_prefix(cols)}g"
+    return f"{find_free_prefix(input_columns)}g"
 
 
 def _apply_operators_per_group(operators: list[ir.Operator], groups: GroupedRows) -> list[ir.Operator]:
@@ -201,13 +201,13 @@ class TakePerGroup(PipelineOperator):
     taken: TakeRows
     group: str
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields some rows of each group.
 
         These are the first rows in the order of the sort keys (``top``) or in the current order (``take``), or random
         rows (``sample``).
         """
-        prefix = find_free_prefix(cols)
+        prefix = find_free_prefix(input_columns)
         group, row = translate.quote_ident(self.group), f"{prefix}n"
         keys = render_sort_key_parts(self.taken.keys) or [
             ("random()" if self.taken.random else "row_number() OVER ()", "")
@@ -215,7 +215,7 @@ class TakePerGroup(PipelineOperator):
         limit = render_row_limit(self.taken.count)
         names = [f"{row}{index}" for index in range(len(keys))]
         added = ", ".join(f"{sql} AS {name}" for (sql, _), name in zip(keys, names, strict=True))
-        rows = f"(SELECT *, {added} FROM {prev})"  # noqa: S608  generated names
+        rows = f"(SELECT *, {added} FROM {input_sql})"  # noqa: S608  generated names
         order = ", ".join(f"{name} {direction}" for name, (_, direction) in zip(names, keys, strict=True))
         return (
             f"SELECT * EXCLUDE ({', '.join(names)}) FROM {rows} "  # noqa: S608  generated names
@@ -235,13 +235,13 @@ class SelectWithGroup(PipelineOperator):
     chosen: SelectColumns
     group: str
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that selects the columns and the group column."""
-        return f"SELECT {writer.quoted(self.infer_columns(cols))} FROM {prev}"  # noqa: S608  quoted names
+        return f"SELECT {writer.quoted(self.infer_columns(input_columns))} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the selected columns and the group column."""
-        return [*self.chosen.infer_columns([name for name in cols if name != self.group]), self.group]
+        return [*self.chosen.infer_columns([name for name in input_columns if name != self.group]), self.group]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,11 +252,14 @@ class SummarizePerGroup(PipelineOperator):
     alone: ir.Summarize
     groups: GroupedRows
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row for each group, even if no row of the group is left."""
         group = translate.quote_ident(self.groups.group)
-        counted, each = translate.render_operator(self.each, prev, cols), f"{find_free_prefix(cols)}c"
-        none = translate.render_operator(self.alone, f"(SELECT * FROM {prev} LIMIT 0)", cols)  # noqa: S608
+        counted, each = (
+            translate.render_operator(self.each, input_sql, input_columns),
+            f"{find_free_prefix(input_columns)}c",
+        )
+        none = translate.render_operator(self.alone, f"(SELECT * FROM {input_sql} LIMIT 0)", input_columns)  # noqa: S608
         missing = (
             f"SELECT g.* FROM (SELECT DISTINCT {group} FROM {self.groups.rows}) AS g "  # noqa: S608  generated names
             f"ANTI JOIN {each} AS p ON g.{group} IS NOT DISTINCT FROM p.{group}"
@@ -264,6 +267,6 @@ class SummarizePerGroup(PipelineOperator):
         first = f"WITH {each} AS MATERIALIZED ({counted}) SELECT * FROM {each}"  # noqa: S608
         return f"{first} UNION ALL BY NAME SELECT * FROM ({missing}), ({none})"  # noqa: S608
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns of the ``summarize``."""
-        return list(schema._operator_columns(self.each, cols, None))  # noqa: SLF001  the library's own rules
+        return list(schema._operator_columns(self.each, input_columns, None))  # noqa: SLF001  the library's own rules

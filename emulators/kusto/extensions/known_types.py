@@ -238,11 +238,11 @@ def _install_filters() -> None:
 
 
 def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
-    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
+    def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if not isinstance(op, ir.Where):
-            return default(op, prev, cols)
+            return default(op, input_sql, input_columns)
         with _TOP.bound(_find_outermost_operands(op.predicate)):
-            return default(op, prev, cols)
+            return default(op, input_sql, input_columns)
 
     return render_operator
 

@@ -103,12 +103,12 @@ class AxisSql:
 
 
 def render_series(
-    prev: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql, *, nonempty: bool
+    input_sql: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql, *, nonempty: bool
 ) -> str:
     """Return one SELECT for a ``make-series``; the SELECT yields a row of arrays for each combination of keys.
 
     Args:
-        prev: name of the subquery with the input rows.
+        input_sql: name of the subquery with the input rows.
         keys: column name and SQL of each key.
         series: array columns.
         axis: axis of all arrays.
@@ -116,8 +116,8 @@ def render_series(
     """
     by = [f"k{index}" for index in range(len(keys))]
     stages = {
-        "_p AS MATERIALIZED": _render_parameters(prev, axis),
-        "_b AS MATERIALIZED": _render_bins(prev, keys, series, axis),
+        "_p AS MATERIALIZED": _render_parameters(input_sql, axis),
+        "_b AS MATERIALIZED": _render_bins(input_sql, keys, series, axis),
         "_g AS MATERIALIZED": _render_nonempty_group() if nonempty else _render_groups(by, axis),
         "_e AS": f"SELECT {', '.join([*by, 'first', 'last'])}, unnest(range(first, last + 1)) AS i FROM _g",  # noqa: S608
         "_s AS": _render_arrays(by, series),
@@ -130,9 +130,9 @@ def render_series(
     return f"WITH {ctes} SELECT {', '.join(columns)} FROM _s JOIN _a USING (first, last)"  # noqa: S608
 
 
-def _render_parameters(prev: str, axis: AxisSql) -> str:
+def _render_parameters(input_sql: str, axis: AxisSql) -> str:
     """Return SQL that computes the bounds of the axis, its step, and the number ``n`` of its last bin."""
-    kind = f"SELECT typeof(any_value(x)) AS kind FROM (SELECT {axis.value} AS x FROM {prev} LIMIT 0)"  # noqa: S608
+    kind = f"SELECT typeof(any_value(x)) AS kind FROM (SELECT {axis.value} AS x FROM {input_sql} LIMIT 0)"  # noqa: S608
     step = axis.render_number(axis.step)
     steps = f"CASE WHEN {step} > 0 THEN {step} ELSE error('the step of make-series must be above zero') END"
     stop = "NULL" if axis.stop is None else axis.render_number(axis.stop)
@@ -150,11 +150,11 @@ def _render_last_bin(axis: AxisSql) -> str:
     return f"CASE WHEN (lo + {origin}) % st <> 0 THEN error('{message}') ELSE {axis.render_last_bin()} END"
 
 
-def _render_bins(prev: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql) -> str:
+def _render_bins(input_sql: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql) -> str:
     columns = [f"{sql} AS k{index}" for index, (_, sql) in enumerate(keys)]
     columns += [f"{axis.render_bin()} AS i", *(f"{each.aggregate} AS v{index}" for index, each in enumerate(series))]
     grouped = ", ".join([*(sql for _, sql in keys), axis.render_bin()])
-    return f"SELECT {', '.join(columns)} FROM {prev} WHERE {axis.render_condition()} GROUP BY {grouped}"  # noqa: S608
+    return f"SELECT {', '.join(columns)} FROM {input_sql} WHERE {axis.render_condition()} GROUP BY {grouped}"  # noqa: S608
 
 
 def _render_groups(by: Sequence[str], axis: AxisSql) -> str:
@@ -245,21 +245,21 @@ class MakeSeries(PipelineOperator):
     through: bool = False
     nonempty: bool = False
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row of arrays for each combination of keys."""
-        names = self.infer_columns(cols)
+        names = self.infer_columns(input_columns)
         keys, values = names[: len(self.by)], names[len(self.by) : -1]
         aggregated = [
             SeriesSql(name, translate.render_aggregate(aggregate), _render_default(default))
             for name, aggregate, default in zip(values, self.aggregates, self.defaults, strict=True)
         ]
         grouped = [(name, render_expression(key.expr)) for name, key in zip(keys, self.by, strict=True)]
-        return render_series(prev, grouped, aggregated, self._render_axis(names[-1]), nonempty=self.nonempty)
+        return render_series(input_sql, grouped, aggregated, self._render_axis(names[-1]), nonempty=self.nonempty)
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns: keys, arrays and axis; unnamed columns get the same names as in ``summarize``."""
         named = [*self.by, *self.aggregates, self.axis]
-        namer = naming.Namer(naming.declared([each for each in named if each.name], "make-series"), skip=cols)
+        namer = naming.Namer(naming.declared([each for each in named if each.name], "make-series"), skip=input_columns)
         return [namer.name(each) for each in named]
 
     def replace_expressions(self, substitute: Substitute) -> "MakeSeries":

@@ -176,9 +176,9 @@ def _install_columns() -> None:
 
 
 def _patch_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
-    def resolve_let_references(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
+    def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
         # A parameter of a function, resolved by the library, can be the name of the column.
-        resolved: ir.Operator = _ColumnFunctionResolver(cols).resolve(default(op, cols))
+        resolved: ir.Operator = _ColumnFunctionResolver(input_columns).resolve(default(op, input_columns))
         return resolved
 
     return resolve_let_references
@@ -187,8 +187,8 @@ def _patch_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Oper
 class _ColumnFunctionResolver:
     """Replaces ``column_ifexists`` and ``pack_all`` in an operator; a node that several nodes share remains shared."""
 
-    def __init__(self, cols: Sequence[str] | None) -> None:
-        self._cols = cols
+    def __init__(self, input_columns: Sequence[str] | None) -> None:
+        self._cols = input_columns
         self._done: dict[int, Any] = {}
 
     def resolve(self, node: Any) -> Any:
@@ -233,17 +233,17 @@ def _is_column_ifexists_call(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.FunctionCall) and expr.name.lower() in ("column_ifexists", "columnifexists")
 
 
-def _resolve_column_ifexists(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
+def _resolve_column_ifexists(call: ir.FunctionCall, input_columns: Sequence[str]) -> ir.Expr:
     if len(call.args) != 2:  # noqa: PLR2004
         raise semantic_error("column_ifexists(): function expects 2 argument(s)", inner="SEM0219")
     name, otherwise = call.args
     if not isinstance(name, ir.Literal) or name.kind != "string":
         raise semantic_error("column_ifexists(): the name must be a literal of type string", inner="SEM0219")
-    if name.value not in cols:
+    if name.value not in input_columns:
         return otherwise
     # The result does not depend on the other value, so that DuckDB would not see an unknown name in it.
     for node in iterate_nodes(otherwise):
-        if isinstance(node, ir.ColumnRef) and node.name not in cols:
+        if isinstance(node, ir.ColumnRef) and node.name not in input_columns:
             raise unresolved_name_error(node.name)
     return ir.ColumnRef(str(name.value))
 
@@ -251,20 +251,20 @@ def _resolve_column_ifexists(call: ir.FunctionCall, cols: Sequence[str]) -> ir.E
 _NOTHING = ir.Literal("", "string")
 
 
-def _resolve_pack_all(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
+def _resolve_pack_all(call: ir.FunctionCall, input_columns: Sequence[str]) -> ir.Expr:
     ignores = call.args[0] if call.args else ir.Literal(value=False, kind="bool")
     if len(call.args) > 1 or not isinstance(ignores, ir.Literal):
         raise semantic_error("pack_all(): the argument must be a literal of type bool", inner="SEM0219")
     if ignores.kind != "bool":
         raise unsupported_error("pack_all() with a literal that is not a bool", "write true or false")
-    pairs = [part for name in cols for part in (ir.Literal(name, "string"), ir.ColumnRef(name))]
+    pairs = [part for name in input_columns for part in (ir.Literal(name, "string"), ir.ColumnRef(name))]
     if not ignores.value:
         return ir.FunctionCall("bag_pack", tuple(pairs))
     empty = [
         ir.FunctionCall(
             "iff", (ir.FunctionCall("isempty", (ir.ColumnRef(name),)), ir.Literal(name, "string"), _NOTHING)
         )
-        for name in cols
+        for name in input_columns
     ]
     packed = ir.FunctionCall("bag_pack", tuple(pairs))
     return ir.FunctionCall("bag_remove_keys", (packed, ir.FunctionCall("pack_array", tuple(empty))))
@@ -274,8 +274,8 @@ _WITH_STAR = ("estimate_data_size", "pack_array")
 """Functions that accept ``*`` for all columns."""
 
 
-def _resolve_star(call: ir.FunctionCall, cols: Sequence[str]) -> ir.Expr:
-    columns = tuple(map(ir.ColumnRef, cols))
+def _resolve_star(call: ir.FunctionCall, input_columns: Sequence[str]) -> ir.Expr:
+    columns = tuple(map(ir.ColumnRef, input_columns))
     args = [columns if isinstance(arg, ir.Wildcard) else (arg,) for arg in call.args]
     return dataclasses.replace(call, args=tuple(itertools.chain.from_iterable(args)))
 

@@ -233,36 +233,41 @@ class IpLookup(UnorderedOutputOperator):
     extra_keys: tuple[str, ...]
     unmatched: bool
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that joins each row with the networks that contain its address."""
         known = get_known_tables()
         own = self._find_lookup_columns()
-        for names, wanted in ((cols, self.source_key), (own, self.lookup_key)):
+        for names, wanted in ((input_columns, self.source_key), (own, self.lookup_key)):
             check_column(wanted, names)
         for name in self.extra_keys:
-            check_column(name, cols)
+            check_column(name, input_columns)
             check_column(name, own)
-        kind, p = "LEFT JOIN" if self.unmatched else "JOIN", find_free_prefix([*cols, *own])
+        kind, p = "LEFT JOIN" if self.unmatched else "JOIN", find_free_prefix([*input_columns, *own])
         sides = (
             f"SELECT *, row_number() OVER () AS {p}n, kql_ip_range({quote_name(key)}, {self.version}) AS {p}i "  # noqa: S608
             f"FROM {rows}"
-            for key, rows in ((self.source_key, prev), (self.lookup_key, f"({translate.to_sql(self.lookup, known)})"))
+            for key, rows in (
+                (self.source_key, input_sql),
+                (self.lookup_key, f"({translate.to_sql(self.lookup, known)})"),
+            )
         )
         left, right = sides
         equal = "".join(f" AND l.{quote_name(name)} = r.{quote_name(name)}" for name in self.extra_keys)
         first, last = f"substring({{0}}.{p}i, 1, 32)", f"substring({{0}}.{p}i, 33)"
         overlap = f"{first.format('l')} <= {last.format('r')} AND {first.format('r')} <= {last.format('l')}"
-        result = [f"l.{quote_name(name)}" for name in cols]
+        result = [f"l.{quote_name(name)}" for name in input_columns]
         result += [
             f"r.{quote_name(name)} AS {quote_name(shown)}"
-            for name, shown in zip(self._find_added_columns(), self.infer_columns(cols)[len(cols) :], strict=True)
+            for name, shown in zip(
+                self._find_added_columns(), self.infer_columns(input_columns)[len(input_columns) :], strict=True
+            )
         ]
         joined = f"({left}) AS l {kind} ({right}) AS r ON {overlap}{equal}"
         return f"SELECT {', '.join(result)} FROM {joined} ORDER BY l.{p}n, r.{p}n"  # noqa: S608  quoted names
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, followed by the columns of the table without the extra keys."""
-        names = list(cols)
+        names = list(input_columns)
         for name in self._find_added_columns():
             names.append(schema.disambiguate(name, names))
         return names

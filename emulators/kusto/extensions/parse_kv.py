@@ -166,21 +166,21 @@ class ParseKv(PipelineOperator):
     pattern: str = ""
     options: str = ""
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that adds one column for each key, with the first value if a key is repeated."""
-        pairs = f"{find_free_prefix(self.infer_columns(cols))}p"
+        pairs = f"{find_free_prefix(self.infer_columns(input_columns))}p"
         names = dict(self.keys)
         chosen = ", ".join(
             f"{self._render_value(name, names[name], pairs)} AS {translate.quote_ident(name)}"
             if name in names
             else translate.quote_ident(name)
-            for name in self.infer_columns(cols)
+            for name in self.infer_columns(input_columns)
         )
-        return f"SELECT {chosen} FROM (SELECT *, {self._render_pairs()} AS {pairs} FROM {prev})"  # noqa: S608  quoted, rendered
+        return f"SELECT {chosen} FROM (SELECT *, {self._render_pairs()} AS {pairs} FROM {input_sql})"  # noqa: S608  quoted, rendered
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, and one column for each key."""
-        return [*cols, *(name for name, _ in self.keys if name not in cols)]
+        return [*input_columns, *(name for name, _ in self.keys if name not in input_columns)]
 
     def replace_expressions(self, substitute: Substitute) -> "ParseKv":
         """Return a copy of the operator with ``substitute`` applied to the expression of the string."""

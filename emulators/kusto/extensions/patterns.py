@@ -58,11 +58,11 @@ class ReduceByPattern(UnorderedOutputOperator):
     characters: str | None
     keeps_rows: bool
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row for each pattern, or the input rows with their patterns."""
-        p = find_free_prefix([*cols, *_COLUMNS])
+        p = find_free_prefix([*input_columns, *_COLUMNS])
         text = translate.render_kql_tostring(self.value)
-        rows = f"(SELECT *, {text} AS {p}t FROM {prev})"  # noqa: S608  rendered expressions, generated names
+        rows = f"(SELECT *, {text} AS {p}t FROM {input_sql})"  # noqa: S608  rendered expressions, generated names
         counted = f"(SELECT {p}t, count(*) AS {p}n FROM {rows} GROUP BY {p}t)"  # noqa: S608
         order = f"ORDER BY {p}n DESC, {p}t"
         listed = (
@@ -81,21 +81,21 @@ class ReduceByPattern(UnorderedOutputOperator):
             f"(SELECT {p}p AS {p}g, CAST(sum({p}n) AS BIGINT) AS {p}s, {representative} AS {p}r "  # noqa: S608
             f"FROM {patterns} GROUP BY {p}p)"
         )
-        pattern, count, example = map(quote_name, self.infer_columns(cols)[-3:])
+        pattern, count, example = map(quote_name, self.infer_columns(input_columns)[-3:])
         result = f"{p}g AS {pattern}, {p}s AS {count}, {p}r AS {example}"
         if not self.keeps_rows:
             return f"SELECT {result} FROM {groups} ORDER BY {p}s DESC, {p}g"  # noqa: S608
-        own = "".join(f"{quote_name(name)}, " for name in cols)
+        own = "".join(f"{quote_name(name)}, " for name in input_columns)
         return (
             f"SELECT {own}{result} FROM {rows} JOIN {patterns} AS p USING ({p}t) "  # noqa: S608
             f"JOIN {groups} AS g ON p.{p}p = g.{p}g"
         )
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the patterns; with ``kind=source``, they follow the columns of the input."""
         if not self.keeps_rows:
             return list(_COLUMNS)
-        return [*cols, *(name if name not in cols else f"{name}1" for name in _COLUMNS)]
+        return [*input_columns, *(name if name not in input_columns else f"{name}1" for name in _COLUMNS)]
 
     def replace_expressions(self, substitute: Substitute) -> "ReduceByPattern":
         """Return a copy of the operator with ``substitute`` applied to the expression."""
@@ -182,10 +182,10 @@ class RowPatterns(UnorderedOutputOperator):
     split: tuple[ir.Expr, ...]
     wildcards: tuple[ir.Literal, ...]
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the patterns, best pattern first."""
-        names, p = self._find_dimensions(cols), find_free_prefix(cols)
-        listed, count = self._render_lists(prev, cols, names, p)
+        names, p = self._find_dimensions(input_columns), find_free_prefix(input_columns)
+        listed, count = self._render_lists(input_sql, input_columns, names, p)
         arguments = [f"{p}f", *(f"{p}w{index}" for index in range(count)), str(len(names))]
         arguments += [repr(value) for name, value in self.options if name != "NumSeeds"]
         found = f"(SELECT *, {_FUNCTIONS[self.plugin].render_call(*arguments)} AS {p}q FROM {listed})"  # noqa: S608
@@ -196,11 +196,11 @@ class RowPatterns(UnorderedOutputOperator):
             for index in range(len(names))
         ]
         chosen = ", ".join(
-            f"{sql} AS {quote_name(name)}" for sql, name in zip(result, self.infer_columns(cols), strict=True)
+            f"{sql} AS {quote_name(name)}" for sql, name in zip(result, self.infer_columns(input_columns), strict=True)
         )
         return f"SELECT {chosen} FROM {numbered} ORDER BY {p}k"  # noqa: S608
 
-    def _render_lists(self, prev: str, cols: list[str], names: list[str], p: str) -> tuple[str, int]:
+    def _render_lists(self, input_sql: str, input_columns: list[str], names: list[str], p: str) -> tuple[str, int]:
         """Render SQL that collects codes, weights and values of all rows in lists.
 
         Return the SQL and the number of sets of rows.
@@ -208,10 +208,10 @@ class RowPatterns(UnorderedOutputOperator):
         if not names:
             raise semantic_error(f"evaluate {self.plugin}() requires a column with values")
         quoted = list(map(quote_name, names))
-        weights = self._render_weights(cols)
+        weights = self._render_weights(input_columns)
         sums = [f"CAST(sum({weight}) AS DOUBLE) AS {p}n{index}" for index, weight in enumerate(weights)]
         where = f" WHERE {self._render_set(0)} OR {self._render_set(1)}" if self.split else ""
-        rows = f"(SELECT {', '.join([*quoted, *sums])} FROM {prev}{where} GROUP BY {', '.join(quoted)})"  # noqa: S608
+        rows = f"(SELECT {', '.join([*quoted, *sums])} FROM {input_sql}{where} GROUP BY {', '.join(quoted)})"  # noqa: S608
         ranks = [
             f"CASE WHEN {name} IS NULL THEN 0 ELSE dense_rank() OVER (ORDER BY {name} NULLS LAST) END AS {p}c{index}"
             for index, name in enumerate(quoted)
@@ -229,25 +229,25 @@ class RowPatterns(UnorderedOutputOperator):
         flat = f"flatten([{', '.join(codes)}]) AS {p}f"
         return f"(SELECT {', '.join([flat, *lists, *values])} FROM {coded})", len(sums)  # noqa: S608
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: measures of the pattern, then the columns of the input."""
         measures = ["SegmentId", "Count", "Percent"]
         if self.split:
             measures = ["SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB"]
-        return [*measures, *self._find_dimensions(cols)]
+        return [*measures, *self._find_dimensions(input_columns)]
 
     def replace_expressions(self, substitute: Substitute) -> "RowPatterns":
         """Return a copy of the plugin with ``substitute`` applied to the values that define the two sets."""
         column, *values = self.split or (ir.Literal("", "string"),)
         return dataclasses.replace(self, split=(column, *map(substitute, values))) if self.split else self
 
-    def _find_dimensions(self, cols: Sequence[str]) -> list[str]:
+    def _find_dimensions(self, input_columns: Sequence[str]) -> list[str]:
         split = self.split[0].name if self.split and isinstance(self.split[0], ir.ColumnRef) else None
-        return [name for name in cols if name not in (self.weight, split)]
+        return [name for name in input_columns if name not in (self.weight, split)]
 
-    def _render_weights(self, cols: Sequence[str]) -> list[str]:
+    def _render_weights(self, input_columns: Sequence[str]) -> list[str]:
         if self.weight is not None:
-            check_column(self.weight, cols)
+            check_column(self.weight, input_columns)
         weight = "1" if self.weight is None else quote_name(self.weight)
         if not self.split:
             return [weight]

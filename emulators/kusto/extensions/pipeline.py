@@ -20,25 +20,30 @@ class PipelineOperator(ir.Operator):
     Subclasses must be frozen dataclasses, because the translator library traverses the fields of dataclasses.
     """
 
-    def render(self, prev: str, cols: list[str]) -> str:
-        """Return one SELECT for the operator; ``prev`` is the subquery with the input, whose columns are ``cols``."""
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
+        """Return one SELECT for the operator.
+
+        Args:
+            input_sql: name of the subquery, or SQL text, that yields the input rows.
+            input_columns: names of the columns of the input.
+        """
         raise NotImplementedError
 
-    def render_without_columns(self, prev: str) -> str:
-        """Return one SELECT for the operator; ``prev`` is the subquery with the input, whose columns are unknown.
+    def render_without_columns(self, input_sql: str) -> str:
+        """Return one SELECT for the operator, whose input is the subquery ``input_sql`` with unknown columns.
 
         Raises:
             QueryError: the operator requires the columns of its input.
         """
-        del prev
+        del input_sql
         raise unsupported_error(
             "operators after one whose columns depend on the data, such as bag_unpack",
             "add an output schema to the earlier operator, for instance : (name:string)",
         )
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
-        """Return the output columns of the operator for an input with the columns ``cols``."""
-        return cols
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
+        """Return the output columns of the operator for an input with these columns."""
+        return input_columns
 
     def replace_expressions(self, substitute: Substitute) -> "PipelineOperator":
         """Return a copy with ``substitute`` applied to each expression; ``self`` if the operator has no expression."""
@@ -134,21 +139,23 @@ def _patch_substitute_operator(default: Callable[..., ir.Operator]) -> Callable[
 
 
 def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
-    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
+    def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if isinstance(op, PipelineOperator):
-            return op.render_without_columns(prev) if cols is None else op.render(prev, cols)
-        return default(op, prev, cols)
+            return (
+                op.render_without_columns(input_sql) if input_columns is None else op.render(input_sql, input_columns)
+            )
+        return default(op, input_sql, input_columns)
 
     return render_operator
 
 
 def _patch_operator_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    def operator_columns(op: ir.Operator, cols: list[str], known: dict[str, list[str]] | None) -> list[str]:
+    def operator_columns(op: ir.Operator, input_columns: list[str], known: dict[str, list[str]] | None) -> list[str]:
         if not isinstance(op, PipelineOperator):
-            return default(op, cols, known)
+            return default(op, input_columns, known)
         token = _KNOWN.set(known)
         try:
-            return op.infer_columns(cols)
+            return op.infer_columns(input_columns)
         finally:
             _KNOWN.reset(token)
 

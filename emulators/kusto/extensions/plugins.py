@@ -93,13 +93,13 @@ def read_text_argument(expr: ir.Expr | None, default: str) -> str:
     return str(expr.value)
 
 
-def check_column(name: str, cols: Sequence[str]) -> None:
-    """Check that ``name`` is one of the input columns ``cols`` of a query operator.
+def check_column(name: str, input_columns: Sequence[str]) -> None:
+    """Check that ``name`` is one of the input columns of a query operator.
 
     Raises:
         QueryError: the column does not exist.
     """
-    if name not in cols:
+    if name not in input_columns:
         raise semantic_error(f"Failed to resolve column named '{name[:200]}'")
 
 
@@ -125,20 +125,20 @@ class BagPropertiesProbe(UnorderedOutputOperator):
 
     column: str
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields each property name with the JSON types of its non-null values."""
-        check_column(self.column, cols)
+        check_column(self.column, input_columns)
         column = quote_name(self.column)
         bag = f"from_json(CASE WHEN json_type({column}) = 'OBJECT' THEN {column} END, "
         return (
             f"SELECT e.key AS name, list_sort(list(DISTINCT json_type(e.value)) FILTER "  # noqa: S608  a quoted name
             f"(WHERE json_type(e.value) <> 'NULL')) AS kinds FROM (SELECT unnest(map_entries({bag}"
-            f"'\"MAP(VARCHAR,JSON)\"'))) AS e FROM {prev}) GROUP BY ALL ORDER BY name"
+            f"'\"MAP(VARCHAR,JSON)\"'))) AS e FROM {input_sql}) GROUP BY ALL ORDER BY name"
         )
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the two output columns: property name and JSON types."""
-        del cols
+        del input_columns
         return ["name", "kinds"]
 
 
@@ -158,22 +158,23 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         """Return the query operator that lists the names and JSON types of the properties."""
         return BagPropertiesProbe(self.column)
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the input rows with the properties as columns."""
-        check_column(self.column, cols)
+        check_column(self.column, input_columns)
         properties = self._infer_properties()
-        names = self.infer_columns(cols)
+        names = self.infer_columns(input_columns)
         chosen = [
             f"{self._render_value(name, properties[name])} AS {quote_name(name)}"
-            if name in properties and (self.conflict != "keep_source" or name not in self._find_source_columns(cols))
+            if name in properties
+            and (self.conflict != "keep_source" or name not in self._find_source_columns(input_columns))
             else quote_name(name)
             for name in names
         ]
-        return f"SELECT {', '.join(chosen)} FROM {prev}"  # noqa: S608  quoted names, rendered expressions
+        return f"SELECT {', '.join(chosen)} FROM {input_sql}"  # noqa: S608  quoted names, rendered expressions
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input without the unpacked column, and one column for each property."""
-        sources, properties = self._find_source_columns(cols), self._infer_properties()
+        sources, properties = self._find_source_columns(input_columns), self._infer_properties()
         if self.schema is not None and not self.star:
             return [name for name, _ in self.schema]
         both = [name for name in properties if name in sources]
@@ -186,8 +187,8 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
             raise unsupported_error("a query result without columns")
         return names
 
-    def _find_source_columns(self, cols: list[str]) -> list[str]:
-        return [name for name in cols if name != self.column]
+    def _find_source_columns(self, input_columns: list[str]) -> list[str]:
+        return [name for name in input_columns if name != self.column]
 
     def _infer_properties(self) -> dict[str, str]:
         """Return the Kusto type of each new column, by name."""
@@ -284,20 +285,20 @@ class DistinctIntersections(UnorderedOutputOperator):
 
     sets: tuple[str, ...]
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that adds one column for each set."""
         for name in self.sets:
-            check_column(name, cols)
+            check_column(name, input_columns)
         listed = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in self.sets)
         counts = [
             f"kql_intersections([{listed}])[{index}] AS {quote_name(name)}"
-            for index, name in enumerate(self.infer_columns(cols)[len(cols) :], start=1)
+            for index, name in enumerate(self.infer_columns(input_columns)[len(input_columns) :], start=1)
         ]
-        return f"SELECT *, {', '.join(counts)} FROM {prev}"  # noqa: S608  quoted names
+        return f"SELECT *, {', '.join(counts)} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input and one column for each set."""
-        return [*cols, *(f"s{index}" for index in range(len(self.sets)))]
+        return [*input_columns, *(f"s{index}" for index in range(len(self.sets)))]
 
 
 def _parse_intersections(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:

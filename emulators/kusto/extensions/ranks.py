@@ -106,9 +106,9 @@ def _render_conversion_error(construct: str) -> str:
 
 
 def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
-    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
+    def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         with _IS_TOP.bound(isinstance(op, ir.Top) or (isinstance(op, TakeRows) and bool(op.keys))):
-            return default(op, prev, cols)
+            return default(op, input_sql, input_columns)
 
     return render_operator
 
@@ -232,24 +232,25 @@ def install_extension() -> None:
     replace_attribute(naming, "_aggregate_name", _patch_aggregate_name)
 
 
-def _build_column_names(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) -> list[str] | None:
-    columns = _render_columns(agg, keys, cols)
+def _build_column_names(agg: ir.NamedExpr, keys: list[str], input_columns: list[str] | None) -> list[str] | None:
+    columns = _render_columns(agg, keys, input_columns)
     return None if columns is None else [name for name, _ in columns]
 
 
-def _render_columns(agg: ir.NamedExpr, keys: list[str], cols: list[str] | None) -> Columns | None:
+def _render_columns(agg: ir.NamedExpr, keys: list[str], input_columns: list[str] | None) -> Columns | None:
     expr = agg.expr
     if not isinstance(expr, ir.FunctionCall):
         _reject_name_list(agg)
         return None
     name = expr.name.lower()
     if name in _EXTREMES:
-        columns = _render_extreme(expr, _EXTREMES[name], keys, cols or [], agg)
+        columns = _render_extreme(expr, _EXTREMES[name], keys, input_columns or [], agg)
     elif name in _SEVERAL:
         columns = _render_percentiles(expr, _SEVERAL[name])
     elif name == "take_any" and (len(expr.args) > 1 or isinstance(expr.args[0], ir.Wildcard)):
         columns = [
-            (each, f"first({sql})") for each, sql in _find_returned_columns(expr.args, keys, cols or [], "any_arg", 0)
+            (each, f"first({sql})")
+            for each, sql in _find_returned_columns(expr.args, keys, input_columns or [], "any_arg", 0)
         ]
     else:
         _reject_name_list(agg)
@@ -274,7 +275,7 @@ def _rename_columns(agg: ir.NamedExpr, columns: Columns) -> Columns:
 
 
 def _render_extreme(
-    expr: ir.FunctionCall, extreme: str, keys: list[str], cols: list[str], agg: ir.NamedExpr
+    expr: ir.FunctionCall, extreme: str, keys: list[str], input_columns: list[str], agg: ir.NamedExpr
 ) -> Columns:
     if not expr.args or isinstance(expr.args[0], ir.Wildcard):
         raise KqlUnsupportedError(
@@ -283,7 +284,9 @@ def _render_extreme(
     by, *rest = expr.args
     name = naming.expression_name(by)
     order = render_rank_key(by, expr.name.lower(), "kql_ranked" if extreme == "max" else "kql_no_nan")
-    others = _find_returned_columns(rest, [*keys, name] if name else keys, cols, f"{extreme}_{name or ''}_arg", 1)
+    others = _find_returned_columns(
+        rest, [*keys, name] if name else keys, input_columns, f"{extreme}_{name or ''}_arg", 1
+    )
     named = len(agg.names) if isinstance(agg, NameListExpr) else 0
     if name is None and named <= len(rest) and any(each.endswith(f"_arg{i + 1}") for i, (each, _) in enumerate(others)):
         raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="name the columns: (a, b) = arg_max(x, y)")
@@ -296,14 +299,14 @@ def _render_extreme(
 
 
 def _find_returned_columns(
-    args: Sequence[ir.Expr], taken: list[str], cols: list[str], unnamed: str, first: int
+    args: Sequence[ir.Expr], taken: list[str], input_columns: list[str], unnamed: str, first: int
 ) -> Columns:
     """Return the output columns that an aggregate's arguments select, with their SQL; ``*`` adds all other columns."""
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: Columns = []
     seen = set(taken) if star else set()
     for index, arg in enumerate(args, first):
-        found = [ir.ColumnRef(name) for name in cols] if isinstance(arg, ir.Wildcard) else [arg]
+        found = [ir.ColumnRef(name) for name in input_columns] if isinstance(arg, ir.Wildcard) else [arg]
         for each in found:
             name = naming.expression_name(each) or f"{unnamed}{index}"
             if isinstance(each, ir.ColumnRef) and name in seen:

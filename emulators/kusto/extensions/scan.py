@@ -58,21 +58,21 @@ class ScanOperator(SerializedInputOperator):
         """Return a copy that scans each group of rows separately."""
         return dataclasses.replace(self, partition=partition)
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row for each match of an input row, in the order of the input."""
-        assigned = self._find_assigned_inputs(cols)
+        assigned = self._find_assigned_inputs(input_columns)
         steps, declared = self.steps, self.declared
         for name in assigned:
             hidden = f"{name}{_HIDDEN}"
             steps = tuple(_assign_hidden(step, name, hidden, [each.name for each in steps]) for step in steps)
             declared = (*declared, DeclaredColumn(hidden, _find_type(name), None))
         added = [each.name for each in declared] + ([self.match_id] if self.match_id else [])
-        self.infer_columns(cols)
+        self.infer_columns(input_columns)
         machine = SingleStepScanSql if len(steps) == 1 and not steps[0].only_last else ScanSql
-        sql = machine(declared, steps, cols, added).render(prev, self.partition)
+        sql = machine(declared, steps, input_columns, added).render(input_sql, self.partition)
         return sql if not assigned else _select_assigned(sql, assigned)
 
-    def _find_assigned_inputs(self, cols: list[str]) -> list[str]:
+    def _find_assigned_inputs(self, input_columns: list[str]) -> list[str]:
         """Return the input columns to which a step assigns values.
 
         Raises:
@@ -81,21 +81,21 @@ class ScanOperator(SerializedInputOperator):
         declared = {each.name for each in self.declared}
         names = list(dict.fromkeys(each.name or "" for step in self.steps for each in step.assignments))
         for name in names:
-            if name not in declared and name not in cols:
+            if name not in declared and name not in input_columns:
                 raise semantic_error(
                     f"scan: a step assigns the column '{name[:100]}', which is neither declared nor in the input"
                 )
         return [name for name in names if name not in declared]
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, the declared columns and the column with the number of the sequence."""
         added = [each.name for each in self.declared] + ([self.match_id] if self.match_id else [])
         for name in added:
-            if name in cols:
+            if name in input_columns:
                 raise unsupported_error(
                     "scan with a declared column that its input also has", f"rename the declared column '{name[:100]}'"
                 )
-        return [*cols, *added]
+        return [*input_columns, *added]
 
     def replace_expressions(self, substitute: Substitute) -> "ScanOperator":
         """Return a copy of the operator with ``substitute`` applied to the conditions and assignments of the steps."""
@@ -223,16 +223,16 @@ class RollingPercentile(UnorderedOutputOperator):
     bins: ir.Expr
     percentile_text: str
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields one row for each bin and combination of dimensions."""
-        check_column(self.value, cols)
-        self.timeline.check_columns(cols)
-        p = find_free_prefix([*cols, *self.infer_columns(cols)])
+        check_column(self.value, input_columns)
+        self.timeline.check_columns(input_columns)
+        p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
         (size,), (time,) = self.timeline.render_constants(), self.timeline.columns
         dimensions = self.timeline.render_dimensions()
         bins = f"CAST({render_expression(self.bins)} AS BIGINT)"
         number = self.timeline.render_window("0", size)
-        rows = f"(SELECT *, {number} AS {p}w FROM {prev})"  # noqa: S608  generated names, rendered expressions
+        rows = f"(SELECT *, {number} AS {p}w FROM {input_sql})"  # noqa: S608  generated names, rendered expressions
         rolled = f"(SELECT *, unnest(generate_series({p}w, {p}w + {bins} - 1)) AS {p}t FROM {rows})"  # noqa: S608
         aggregate = ir.FunctionCall("percentile", (ir.ColumnRef(self.value), self.percentile))
         begins = f"SELECT {p}w{dimensions}, min({quote_name(time)}) AS {p}b FROM {rows} GROUP BY ALL"  # noqa: S608
@@ -241,7 +241,7 @@ class RollingPercentile(UnorderedOutputOperator):
         same = "".join(
             f" AND b.{quote_name(name)} IS NOT DISTINCT FROM r.{quote_name(name)}" for name in self.timeline.dimensions
         )
-        named = [quote_name(name) for name in self.infer_columns(cols)]
+        named = [quote_name(name) for name in self.infer_columns(input_columns)]
         chosen = "".join(f", b.{quote_name(name)}" for name in self.timeline.dimensions)
         order = ", ".join([*named[1:-1], named[0]])
         return (
@@ -249,9 +249,9 @@ class RollingPercentile(UnorderedOutputOperator):
             f"JOIN ({values} FROM {rolled} GROUP BY ALL) AS r ON b.{p}w = r.{p}t{same} ORDER BY {order}"
         )
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: timeline column, dimensions and percentile."""
-        del cols
+        del input_columns
         if not isinstance(self.bins, ir.Literal):
             raise unsupported_error("evaluate rolling_percentile with a number of bins that is not a literal")
         name = f"rolling_{self.bins.value}_percentile_{self.value}_{self.percentile_text}"
@@ -286,15 +286,15 @@ class RowsNear(SerializedInputOperator):
         """Return a copy that searches each group of rows separately."""
         return dataclasses.replace(self, partition=partition)
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the rows found, in the order of the input."""
-        p = find_free_prefix(cols)
+        p = find_free_prefix(input_columns)
         keys = ", ".join(map(quote_name, self.partition.columns))
         partition = f"PARTITION BY {keys} " if keys else ""
         before, after = (f"CAST({render_expression(each)} AS BIGINT)" for each in (self.before, self.after))
         rows = (
             f"(SELECT *, row_number() OVER () AS {p}r, "  # noqa: S608  generated names, rendered expressions
-            f"coalesce({render_expression(self.condition)}, false) AS {p}c FROM {prev})"
+            f"coalesce({render_expression(self.condition)}, false) AS {p}c FROM {input_sql})"
         )
         frame = f"ROWS BETWEEN {after} PRECEDING AND {before} FOLLOWING"
         return (
@@ -326,17 +326,17 @@ class SequenceDetect(UnorderedOutputOperator):
     steps: tuple[ir.NamedExpr, ...]
     dimensions: tuple[str, ...]
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields each different sequence of times once, ordered by the times."""
         for name in (self.time, *self.dimensions):
-            check_column(name, cols)
-        p, time, names = find_free_prefix(cols), quote_name(self.time), self.infer_columns(cols)
+            check_column(name, input_columns)
+        p, time, names = find_free_prefix(input_columns), quote_name(self.time), self.infer_columns(input_columns)
         dimensions = [quote_name(name) for name in self.dimensions]
         flags = ", ".join(
             f"coalesce({render_expression(step.expr)}, false) AS {p}f{index}" for index, step in enumerate(self.steps)
         )
         keys = "".join(f", {name}" for name in dimensions)
-        rows = f"{p}e AS MATERIALIZED (SELECT DISTINCT {time} AS {p}t{keys}, {flags} FROM {prev})"  # noqa: S608
+        rows = f"{p}e AS MATERIALIZED (SELECT DISTINCT {time} AS {p}t{keys}, {flags} FROM {input_sql})"  # noqa: S608
         joins = f"{p}e AS s0" + "".join(self._render_join(p, index) for index in range(1, len(self.steps)))
         times = [f"s{index}.{p}t" for index in range(len(self.steps))]
         duration = f"({times[-1]} - {times[0]})"
@@ -357,9 +357,9 @@ class SequenceDetect(UnorderedOutputOperator):
         ]
         return f" JOIN {p}e AS s{index} ON {' AND '.join(conditions)}"
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: dimensions, time of each step, and duration."""
-        del cols
+        del input_columns
         return [*self.dimensions, *(f"{step.name or ''}_{self.time}" for step in self.steps), "Duration"]
 
     def replace_expressions(self, substitute: Substitute) -> "SequenceDetect":

@@ -52,26 +52,26 @@ class ScanSql:
     Args:
         declared: columns of the clause ``declare``, to which the steps assign values.
         steps: steps of the scan, in order.
-        cols: names of the input columns.
+        input_columns: names of the input columns.
         added: names of the output columns that the input does not have.
     """
 
     def __init__(
-        self, declared: Sequence[DeclaredColumn], steps: Sequence[ScanStep], cols: list[str], added: list[str]
+        self, declared: Sequence[DeclaredColumn], steps: Sequence[ScanStep], input_columns: list[str], added: list[str]
     ) -> None:
         self._declared = {each.name: each for each in declared}
         self._steps = steps
         self._index = {step.name: index for index, step in enumerate(steps)}
-        self._cols = cols
+        self._cols = input_columns
         self._added = added
-        self._p = find_free_prefix([*cols, *added])
+        self._p = find_free_prefix([*input_columns, *added])
         self._has_last = any(step.only_last for step in steps)
         self._read = self._find_columns_read()
         self._used = sorted(
-            {name for names in self._read for name in names if name in cols} | self._find_columns_used()
+            {name for names in self._read for name in names if name in input_columns} | self._find_columns_used()
         )
 
-    def render(self, prev: str, partition: RowPartition) -> str:
+    def render(self, input_sql: str, partition: RowPartition) -> str:
         """Return SQL that yields one row for each match of a row with a step, in the order of the input rows."""
         p = self._p
         states = ", ".join(f"{sql} AS {name}" for name, sql in self._build_initial_fields())
@@ -85,7 +85,7 @@ class ScanSql:
         values = [f"e.{p}e.{name} AS {quote_name(each)}" for name, each in zip(fields, self._added, strict=False)]
         result = ", ".join([*(f"i.{quote_name(name)}" for name in self._cols), *values])
         return (
-            f"WITH RECURSIVE {self._render_rows(prev, partition)}, "  # noqa: S608
+            f"WITH RECURSIVE {self._render_rows(input_sql, partition)}, "  # noqa: S608
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, true AS {p}b, {states} FROM {p}d WHERE {p}f UNION ALL "
             f"SELECT {p}r, false, {names} FROM {turn}) "
             f"SELECT {result} FROM {self._render_groups()} AS i JOIN (SELECT {p}r, unnest({p}o) AS {p}e, "
@@ -108,7 +108,7 @@ class ScanSql:
         following = f"lead(e.{p}e.z) OVER (PARTITION BY i.{p}g, e.{p}e.k ORDER BY e.{p}r)"
         return f" QUALIFY NOT coalesce({following}, false)"
 
-    def _render_rows(self, prev: str, partition: RowPartition) -> str:
+    def _render_rows(self, input_sql: str, partition: RowPartition) -> str:
         """Return SQL for two subqueries: the numbered input rows, and these rows with only the columns that steps read.
 
         Both subqueries have a column that is true in the first row of each partition.
@@ -117,7 +117,7 @@ class ScanSql:
         begins = [f"lag({quote_name(each)}) OVER () IS DISTINCT FROM {quote_name(each)}" for each in partition.columns]
         first = " OR ".join([f"{p}r = 1", *begins])
         used = "".join(f", {quote_name(name)} AS {self._get_input_name(name)}" for name in self._used)
-        rows = render_numbered_rows(prev, f"{p}r", partition, f"{p}x")
+        rows = render_numbered_rows(input_sql, f"{p}r", partition, f"{p}x")
         return (
             f"{p}i AS MATERIALIZED (SELECT *, ({first}) AS {p}f FROM {rows}), "  # noqa: S608  generated names
             f"{p}d AS MATERIALIZED (SELECT {p}r, {p}f{used} FROM {p}i)"
@@ -290,7 +290,7 @@ class SingleStepScanSql(ScanSql):
     matches nor flags, which take most of the time of an iteration.
     """
 
-    def render(self, prev: str, partition: RowPartition) -> str:
+    def render(self, input_sql: str, partition: RowPartition) -> str:
         """Return SQL that yields one row for each row that matches the step, in the order of the input rows."""
         p = self._p
         state = {self._get_state_field_name(0, 0, name): name for name in self._read[0]}
@@ -305,7 +305,7 @@ class SingleStepScanSql(ScanSql):
         result = ", ".join([*(f"i.{quote_name(name)}" for name in self._cols), *values])
         shown = f"e.{p}h" if self._steps[0].has_output else "false"
         return (
-            f"WITH RECURSIVE {self._render_rows(prev, partition)}, "  # noqa: S608  generated names, rendered expressions
+            f"WITH RECURSIVE {self._render_rows(input_sql, partition)}, "  # noqa: S608  generated names, rendered expressions
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, false AS {p}h{initial}{begun} FROM {p}d WHERE {p}f UNION ALL "
             f"{self._render_turn(state, partition)}) SELECT {result} FROM {p}i AS i "
             f"JOIN (SELECT *, CAST(0 AS BIGINT) AS {p}q FROM {p}m) AS e ON e.{p}r = i.{p}r WHERE {shown} "

@@ -46,9 +46,9 @@ class SearchTerm(ir.Expr):
     column: str | None
     sensitive: bool
 
-    def to_condition(self, cols: list[str]) -> ir.Expr:
-        """Convert the term to a condition that the input columns ``cols`` must meet."""
-        tests = [self._build_column_test(name) for name in (cols if self.column is None else [self.column])]
+    def to_condition(self, input_columns: list[str]) -> ir.Expr:
+        """Convert the term to a condition that the input columns must meet."""
+        tests = [self._build_column_test(name) for name in (input_columns if self.column is None else [self.column])]
         condition = tests[0]
         for test in tests[1:]:
             condition = ir.BinaryOp("or", condition, test)
@@ -82,17 +82,17 @@ class SearchOperator(PipelineOperator):
     predicate: ir.Expr
     table: str | None = None
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the matching rows, with the name of their table as first column."""
         label = f"{translate.quote_string(self.table)} AS {_TABLE}, " if self.table else ""
         condition = render_expression(
-            _replace_search_terms(self.predicate, [name for name in cols if name != TABLE_COLUMN])
+            _replace_search_terms(self.predicate, [name for name in input_columns if name != TABLE_COLUMN])
         )
-        return f"SELECT {label}* FROM {prev} WHERE {condition}"  # noqa: S608  a quoted name, a rendered expression
+        return f"SELECT {label}* FROM {input_sql} WHERE {condition}"  # noqa: S608  a quoted name, a rendered expression
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the column with the name of the table, followed by the columns of the input."""
-        return [TABLE_COLUMN, *cols] if self.table else cols
+        return [TABLE_COLUMN, *input_columns] if self.table else input_columns
 
     def replace_expressions(self, substitute: Substitute) -> "SearchOperator":
         """Return a copy of the operator with ``substitute`` applied to the expressions of the predicate."""
@@ -215,14 +215,16 @@ def _make_comparison_case_sensitive(expr: ir.Expr) -> ir.Expr:
     return expr
 
 
-def _replace_search_terms(expr: ir.Expr, cols: list[str]) -> ir.Expr:
+def _replace_search_terms(expr: ir.Expr, input_columns: list[str]) -> ir.Expr:
     """Return a copy of a predicate in which a condition on the input columns replaces each search term."""
     if isinstance(expr, SearchTerm):
-        return expr.to_condition(cols)
+        return expr.to_condition(input_columns)
     if isinstance(expr, ir.BinaryOp):
         return dataclasses.replace(
-            expr, left=_replace_search_terms(expr.left, cols), right=_replace_search_terms(expr.right, cols)
+            expr,
+            left=_replace_search_terms(expr.left, input_columns),
+            right=_replace_search_terms(expr.right, input_columns),
         )
     if isinstance(expr, ir.FunctionCall):
-        return dataclasses.replace(expr, args=tuple(_replace_search_terms(arg, cols) for arg in expr.args))
+        return dataclasses.replace(expr, args=tuple(_replace_search_terms(arg, input_columns) for arg in expr.args))
     return expr

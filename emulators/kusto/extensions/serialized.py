@@ -42,10 +42,10 @@ class RowOrder(Enum):
 class Serialize(PipelineOperator):
     """Query operator ``serialize``, which declares that the current order of the rows is significant."""
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields all rows unchanged."""
-        del cols
-        return f"SELECT * FROM {prev}"  # noqa: S608  a generated name
+        del input_columns
+        return f"SELECT * FROM {input_sql}"  # noqa: S608  a generated name
 
 
 class SerializedOutputOperator(PipelineOperator):

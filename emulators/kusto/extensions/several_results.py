@@ -37,15 +37,15 @@ class EndOfResult(PipelineOperator):
     count: int
     name: str = ""
 
-    def render_without_columns(self, prev: str) -> str:
+    def render_without_columns(self, input_sql: str) -> str:
         """Raise an error, because an operator with several results must be the last operator of a query."""
-        del prev
+        del input_sql
         raise misplaced_results_error()
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Raise an error, because an operator with several results must be the last operator of a query."""
-        del cols
-        return self.render_without_columns(prev)
+        del input_columns
+        return self.render_without_columns(input_sql)
 
 
 def misplaced_results_error() -> QueryError:

@@ -50,7 +50,7 @@ class TypedUnion(ir.Union, DataDependentOperator):
 
     def needs_probe(self, before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
         """Return whether several inputs have a column of the same name whose type only DuckDB knows."""
-        known = {name: list(cols) for name, cols in tables.items()}
+        known = {name: list(input_columns) for name, input_columns in tables.items()}
         for name, bound in before.lets:
             if isinstance(bound, ir.Query):
                 with contextlib.suppress(KqlError, QueryError):
@@ -87,9 +87,9 @@ def _find_common_columns(inputs: Sequence[Sequence[str]]) -> list[str]:
     """Return the columns that occur in several inputs of a ``union`` and whose types may differ."""
     seen: set[str] = set()
     again: set[str] = set()
-    for cols in inputs:
-        again |= seen & set(cols)
-        seen |= set(cols)
+    for input_columns in inputs:
+        again |= seen & set(input_columns)
+        seen |= set(input_columns)
     return sorted(name for name in again if infer_type(ir.ColumnRef(name)) is None)
 
 
@@ -174,7 +174,7 @@ def _patch_union_columns(default: Callable[..., list[str]]) -> Callable[..., lis
 
 def _render_union(
     op: ir.Union,
-    prev: str,
+    input_sql: str,
     left_cols: list[str],
     query: ir.Query,
     tables: Any,
@@ -182,26 +182,28 @@ def _render_union(
 ) -> str:
     names = frozenset(name for name, _ in query.lets)
     qualify = writer.union_qualifies(query, op, leading)
-    arms = writer.left_arms(op, prev, query, tables, leading, names, qualify)
+    arms = writer.left_arms(op, input_sql, query, tables, leading, names, qualify)
     wildcard = leading and isinstance(query.source, ir.WildcardTableRef)
-    cols = list(_find_input_columns(ir.Query(query.source), tables)) if wildcard else [left_cols]
+    input_columns = list(_find_input_columns(ir.Query(query.source), tables)) if wildcard else [left_cols]
     for index, branch in enumerate(schema.surviving_branches(op, tables), start=1):
-        cols += _find_input_columns(branch, tables)
+        input_columns += _find_input_columns(branch, tables)
         arms += writer.branch_arms(branch, index, tables, names, qualify)
     if isinstance(op, TypedUnion) and len(op.labels) == len(arms):
         arms = [(sql, given or label) for (sql, label), given in zip(arms, op.labels, strict=True)]
     if isinstance(op, TypedUnion) and op.describes:
-        return "\nUNION ALL ".join(map(_render_description, range(len(arms)), [sql for sql, _ in arms], cols))
+        return "\nUNION ALL ".join(map(_render_description, range(len(arms)), [sql for sql, _ in arms], input_columns))
     inputs = _read_probe(op)
     planned = None if inputs is None else _plan_result(inputs, op.kind)
     if inputs is None or planned is None:
-        return _render_equal_types(op, arms, cols, schema.union_output_columns(op, left_cols, tables))
+        return _render_equal_types(op, arms, input_columns, schema.union_output_columns(op, left_cols, tables))
     return _render_column_per_type(op, arms, inputs, planned)
 
 
-def _render_description(index: int, sql: str, cols: Sequence[str]) -> str:
+def _render_description(index: int, sql: str, input_columns: Sequence[str]) -> str:
     """Render SQL that returns the name and DuckDB type of an input's columns without reading its rows."""
-    described = ", ".join(f"{{name: {quote_text(name)}, type: typeof(_a.{quote_name(name)})}}" for name in cols)
+    described = ", ".join(
+        f"{{name: {quote_text(name)}, type: typeof(_a.{quote_name(name)})}}" for name in input_columns
+    )
     return (
         f'SELECT {index} AS "input", to_json([{described}]) AS "columns" '  # noqa: S608  quoted names
         f"FROM (SELECT 1) LEFT JOIN (SELECT * FROM ({sql}) LIMIT 0) AS _a ON true"
@@ -227,13 +229,13 @@ def _render_column_per_type(
 
 
 def _render_equal_types(
-    op: ir.Union, arms: Sequence[tuple[str, str]], cols: Sequence[Sequence[str]], result: Sequence[str]
+    op: ir.Union, arms: Sequence[tuple[str, str]], input_columns: Sequence[Sequence[str]], result: Sequence[str]
 ) -> str:
     """Render SQL for a ``union`` that reports an error if columns of the same name have different types."""
-    shared = _find_common_columns(cols) if _find_rows(op) is None else []
+    shared = _find_common_columns(input_columns) if _find_rows(op) is None else []
     body = "\nUNION ALL BY NAME ".join(
         _render_input(op, arm, [name for name in shared if name in names])
-        for arm, names in zip(arms, cols, strict=True)
+        for arm, names in zip(arms, input_columns, strict=True)
     )
     tests = [f"{quote_name(_get_type_column_name(name))} <> typeof({quote_name(name)})" for name in shared]
     where = f" WHERE CASE WHEN {' OR '.join(tests)} THEN {_TYPES_DIFFER} ELSE true END" if tests else ""

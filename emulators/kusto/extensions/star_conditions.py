@@ -28,9 +28,12 @@ class StarCondition(ir.Expr):
     op: str
     right: ir.Expr
 
-    def to_condition(self, cols: Sequence[str]) -> ir.Expr:
-        """Convert the condition to an expression over the columns ``cols``."""
-        tests = [ir.BinaryOp(self.op, ir.FunctionCall("tostring", (ir.ColumnRef(name),)), self.right) for name in cols]
+    def to_condition(self, input_columns: Sequence[str]) -> ir.Expr:
+        """Convert the condition to an expression over the input columns."""
+        tests = [
+            ir.BinaryOp(self.op, ir.FunctionCall("tostring", (ir.ColumnRef(name),)), self.right)
+            for name in input_columns
+        ]
         condition: ir.Expr = tests[0]
         for test in tests[1:]:
             condition = ir.BinaryOp("or", condition, test)
@@ -66,17 +69,17 @@ def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.E
 
 
 def _patch_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
-    def resolve_let_references(op: ir.Operator, cols: list[str] | None) -> ir.Operator:
-        resolved = default(op, cols)
+    def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
+        resolved = default(op, input_columns)
         if isinstance(resolved, PipelineOperator):
             return resolved
 
         def expand(node: ir.Expr) -> ir.Expr:
             if not isinstance(node, StarCondition):
                 return node
-            if cols is None:
+            if input_columns is None:
                 raise unsupported_error("* in a condition", "the columns of the operator's input depend on the data")
-            return node.to_condition(cols)
+            return node.to_condition(input_columns)
 
         return resolved if not isinstance(resolved, ir.Where) else _expand_where(resolved, expand)
 

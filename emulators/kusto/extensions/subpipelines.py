@@ -43,9 +43,9 @@ class PartitionWithSource(GroupedOperator):
     column: str
     key: str
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the result rows of the subquery for all values."""
-        if self.column not in cols:
+        if self.column not in input_columns:
             raise semantic_error(f"Failed to resolve column named '{self.column[:200]}'")
         known, rows, key = writer.nested_schema(), create_subquery_name("rows"), quote_name(self.key)
         source = ir.Query(self.body.source, [])
@@ -53,7 +53,7 @@ class PartitionWithSource(GroupedOperator):
         groups = GroupedRows(rows, [*own_columns, self.key], self.key)
         nested, own = render_grouped(groups, [], self._bind_key(own_columns))
         message = quote_text(f"kql:SEM0100:partition: the column has more than {MAX_PARTITIONS} distinct values")
-        values = f"SELECT DISTINCT {quote_name(self.column)} AS v FROM {prev}"  # noqa: S608  quoted names
+        values = f"SELECT DISTINCT {quote_name(self.column)} AS v FROM {input_sql}"  # noqa: S608  quoted names
         keys = (
             f"SELECT CASE WHEN count(*) OVER () > {MAX_PARTITIONS} THEN error({message}) ELSE v END AS {key} "  # noqa: S608
             f"FROM ({values})"
@@ -61,9 +61,9 @@ class PartitionWithSource(GroupedOperator):
         crossed = f"SELECT s.*, k.{key} FROM ({translate.to_sql(source, known)}) AS s CROSS JOIN ({keys}) AS k"  # noqa: S608
         return f"WITH {rows} AS ({crossed}) SELECT {', '.join(map(quote_name, own))} FROM ({nested})"  # noqa: S608
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns of the subquery."""
-        del cols
+        del input_columns
         return list(schema.output_columns(self.body, writer.nested_schema()))
 
     def _bind_key(self, own_columns: Sequence[str]) -> ir.Query:
@@ -140,13 +140,13 @@ class MvApply(GroupedOperator):
     computed: tuple[ir.NamedExpr, ...]
     expansion: ir.MvExpand
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that joins each result row of the pipeline with its input row."""
-        group, rows = create_group_column_name(cols), create_subquery_name("rows")
-        nested, own = self._render_nested(GroupedRows(rows, [*cols, group], group, contiguous=True))
-        retained = self._find_retained_columns(cols)
+        group, rows = create_group_column_name(input_columns), create_subquery_name("rows")
+        nested, own = self._render_nested(GroupedRows(rows, [*input_columns, group], group, contiguous=True))
+        retained = self._find_retained_columns(input_columns)
         key = translate.quote_ident(group)
-        numbered = f"SELECT *, row_number() OVER () AS {key} FROM {prev}"  # noqa: S608  generated names
+        numbered = f"SELECT *, row_number() OVER () AS {key} FROM {input_sql}"  # noqa: S608  generated names
         names = [*retained, *(name for name in own if name not in retained)]
         if all(name in own for name in retained):
             selected = ", ".join(map(translate.quote_ident, names))
@@ -157,12 +157,12 @@ class MvApply(GroupedOperator):
             f"JOIN {rows} AS r ON r.{key} = n.{key}"
         )
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input that are not expanded, followed by the columns of the pipeline."""
         operators = [*self._build_expansion_operators(), *self.body.operators]
-        source = ir.CommandSource("", tuple(cols), "")
+        source = ir.CommandSource("", tuple(input_columns), "")
         own = schema.output_columns(ir.Query(source, operators), None)
-        retained = self._find_retained_columns(cols)
+        retained = self._find_retained_columns(input_columns)
         return [*retained, *(name for name in own if name not in retained)]
 
     def _render_nested(self, groups: GroupedRows) -> tuple[str, list[str]]:
@@ -171,9 +171,9 @@ class MvApply(GroupedOperator):
     def _build_expansion_operators(self) -> list[ir.Operator]:
         return [ir.Extend(self.computed), self.expansion] if self.computed else [self.expansion]
 
-    def _find_retained_columns(self, cols: list[str]) -> list[str]:
+    def _find_retained_columns(self, input_columns: list[str]) -> list[str]:
         replaced = {target.name or target.column for target in self.expansion.targets}
-        return [name for name in cols if name not in replaced]
+        return [name for name in input_columns if name not in replaced]
 
 
 def _install_mv_apply() -> None:
@@ -201,19 +201,21 @@ class PartitionOperator(GroupedOperator):
 
     column: str
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the result rows of the pipeline for all groups."""
-        if self.column not in cols:
+        if self.column not in input_columns:
             raise semantic_error(f"Failed to resolve column named '{self.column[:200]}'")
-        group, rows = create_group_column_name(cols), create_subquery_name("rows")
-        nested, own = render_grouped(GroupedRows(rows, [*cols, group], group), [], self.body)
+        group, rows = create_group_column_name(input_columns), create_subquery_name("rows")
+        nested, own = render_grouped(GroupedRows(rows, [*input_columns, group], group), [], self.body)
         key = f"{translate.quote_ident(self.column)} AS {translate.quote_ident(group)}"
         selected = ", ".join(map(translate.quote_ident, own))
-        return f"WITH {rows} AS (SELECT *, {key} FROM {prev}) SELECT {selected} FROM ({nested})"  # noqa: S608  quoted
+        return f"WITH {rows} AS (SELECT *, {key} FROM {input_sql}) SELECT {selected} FROM ({nested})"  # noqa: S608  quoted
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns of the pipeline."""
-        return list(schema.output_columns(ir.Query(ir.CommandSource("", tuple(cols), ""), self.body.operators), None))
+        return list(
+            schema.output_columns(ir.Query(ir.CommandSource("", tuple(input_columns), ""), self.body.operators), None)
+        )
 
 
 def _install_partition() -> None:

@@ -45,17 +45,17 @@ class ColumnPattern:
     text: str
     order: str = ""
 
-    def match_columns(self, cols: Sequence[str]) -> list[str]:
+    def match_columns(self, input_columns: Sequence[str]) -> list[str]:
         """Return the columns whose names match the pattern.
 
         Raises:
             QueryError: the pattern has no wildcard, and the column does not exist.
         """
         if "*" not in self.text:
-            if self.text not in cols:
+            if self.text not in input_columns:
                 raise semantic_error(f"Failed to resolve column named '{self.text[:200]}'")
             return [self.text]
-        return self._sort_names([name for name in cols if self._is_match(name)])
+        return self._sort_names([name for name in input_columns if self._is_match(name)])
 
     def _is_match(self, name: str) -> bool:
         # Each part is searched once; a regular expression could take exponential time.
@@ -89,28 +89,28 @@ class SelectColumns(PipelineOperator):
     patterns: tuple[ColumnPattern, ...]
     mode: str
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that selects the columns by name."""
-        selected = self.infer_columns(cols)
+        selected = self.infer_columns(input_columns)
         if not selected:
             raise unsupported_error("a query result without columns")
-        return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {prev}"  # noqa: S608  quoted names
+        return f"SELECT {', '.join(map(translate.quote_ident, selected))} FROM {input_sql}"  # noqa: S608  quoted names
 
-    def render_without_columns(self, prev: str) -> str:
+    def render_without_columns(self, input_sql: str) -> str:
         """Render the operator as SQL that selects columns by pattern, because the input columns are unknown."""
         if self.mode == "reorder":
             raise unsupported_error("project-reorder", "the columns of the operator's input depend on the data")
         tests = " OR ".join(f"regexp_full_match(_c, {quote_text(pattern.to_regex())})" for pattern in self.patterns)
-        return f"SELECT COLUMNS(lambda _c: {'' if self.mode == 'keep' else 'NOT '}({tests})) FROM {prev}"  # noqa: S608
+        return f"SELECT COLUMNS(lambda _c: {'' if self.mode == 'keep' else 'NOT '}({tests})) FROM {input_sql}"  # noqa: S608
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the selected columns, in the order that the operator defines."""
         named: list[str] = []
         for pattern in self.patterns:
-            named += [name for name in pattern.match_columns(cols) if name not in named]
+            named += [name for name in pattern.match_columns(input_columns) if name not in named]
         if self.mode == "keep":
-            return [name for name in cols if name in named]
-        rest = [name for name in cols if name not in named]
+            return [name for name in input_columns if name in named]
+        rest = [name for name in input_columns if name not in named]
         return rest if self.mode == "away" else named + rest
 
 
@@ -122,16 +122,16 @@ class TakeRows(PipelineOperator):
     keys: tuple[ir.SortKey, ...] = ()
     random: bool = False
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the first rows, or random rows for ``sample``."""
-        del cols
-        return self.render_without_columns(prev)
+        del input_columns
+        return self.render_without_columns(input_sql)
 
-    def render_without_columns(self, prev: str) -> str:
+    def render_without_columns(self, input_sql: str) -> str:
         """Return SQL that yields the first or random rows; a negative number of rows yields no row, as in Kusto."""
         order = "random()" if self.random else translate.render_sort_keys(self.keys)
         sorting = f" ORDER BY {order}" if order else ""
-        return f"SELECT * FROM {prev}{sorting} LIMIT {render_row_limit(self.count)}"  # noqa: S608
+        return f"SELECT * FROM {input_sql}{sorting} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
     def replace_expressions(self, substitute: Substitute) -> "TakeRows":
         """Return a copy of the operator with ``substitute`` applied to the sort keys and the number of rows."""
@@ -146,22 +146,22 @@ class DistinctRows(PipelineOperator):
     named: ir.NamedExpr | None = None
     count: ir.Expr | None = None
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the distinct rows."""
-        del cols
-        return self.render_without_columns(prev)
+        del input_columns
+        return self.render_without_columns(input_sql)
 
-    def render_without_columns(self, prev: str) -> str:
+    def render_without_columns(self, input_sql: str) -> str:
         """Render the operator as SQL that yields distinct rows or, for ``sample-distinct``, distinct values."""
         if self.named is None or self.count is None:
-            return f"SELECT DISTINCT * FROM {prev}"  # noqa: S608
+            return f"SELECT DISTINCT * FROM {input_sql}"  # noqa: S608
         name = translate.quote_ident(self.infer_columns([])[0])
         value = translate.render_expr(self.named.expr)
-        return f"SELECT DISTINCT {value} AS {name} FROM {prev} LIMIT {render_row_limit(self.count)}"  # noqa: S608
+        return f"SELECT DISTINCT {value} AS {name} FROM {input_sql} LIMIT {render_row_limit(self.count)}"  # noqa: S608
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return all columns or, for ``sample-distinct``, the sampled column."""
-        return cols if self.named is None else translate.naming.distinct_names([self.named])
+        return input_columns if self.named is None else translate.naming.distinct_names([self.named])
 
     def replace_expressions(self, substitute: Substitute) -> "DistinctRows":
         """Return a copy of the operator with ``substitute`` applied to the sampled expression and the row number."""
@@ -266,18 +266,18 @@ class NameRows(PipelineOperator):
     name: str
     offset: int
 
-    def render_without_columns(self, prev: str) -> str:
+    def render_without_columns(self, input_sql: str) -> str:
         """Raise an error, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
-        del prev
+        del input_sql
         raise unsupported_error(
             "the operator 'as' inside a nested query, with a name that the query uses",
             "name the rows in a let statement instead",
         )
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Raise an error, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
-        del cols
-        return self.render_without_columns(prev)
+        del input_columns
+        return self.render_without_columns(input_sql)
 
 
 def _parse_as(node: Any) -> list[ir.Operator]:

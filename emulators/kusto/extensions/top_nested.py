@@ -52,13 +52,13 @@ class TopNested(UnorderedOutputOperator):
 
     levels: tuple[TopNestedLevel, ...]
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Return SQL that yields one row for each path through the levels, with value and aggregate of each level."""
-        return _TopNestedSql(self, prev, cols).render()
+        return _TopNestedSql(self, input_sql, input_columns).render()
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: for each level, the value and the result of its aggregate."""
-        del cols
+        del input_columns
         namer = naming.Namer()
         names = []
         for level in self.levels:
@@ -88,13 +88,13 @@ class _TopNestedSql:
     the "others" of this level; lower levels do not rank them.
     """
 
-    def __init__(self, operator: TopNested, prev: str, cols: list[str]) -> None:
+    def __init__(self, operator: TopNested, input_sql: str, input_columns: list[str]) -> None:
         self._levels = operator.levels
-        self._names = [translate.quote_ident(name) for name in operator.infer_columns(cols)]
-        self._prev = prev
-        self._p = find_free_prefix(cols)
+        self._names = [translate.quote_ident(name) for name in operator.infer_columns(input_columns)]
+        self._prev = input_sql
+        self._p = find_free_prefix(input_columns)
         weighed = writer.referenced_columns(tuple(level.by.expr for level in operator.levels))
-        self._read = [name for name in cols if name in weighed]
+        self._read = [name for name in input_columns if name in weighed]
         self._ctes: list[str] = []
 
     def render(self) -> str:
@@ -180,18 +180,18 @@ class TopHitters(SerializedOutputOperator):
     of: ir.NamedExpr
     by: ir.NamedExpr | None
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the values with their counts or sums, largest first."""
-        value, weight = (translate.quote_ident(name) for name in self.infer_columns(cols))
+        value, weight = (translate.quote_ident(name) for name in self.infer_columns(input_columns))
         aggregate = "count(*)" if self.by is None else translate.render_aggregate(self._build_sum(self.by))
         return (
-            f"SELECT {render_expression(self.of.expr)} AS {value}, {aggregate} AS {weight} FROM {prev} GROUP BY ALL "  # noqa: S608
-            f"ORDER BY {weight} DESC NULLS LAST LIMIT {render_row_limit(self.count)}"
+            f"SELECT {render_expression(self.of.expr)} AS {value}, {aggregate} AS {weight} "  # noqa: S608
+            f"FROM {input_sql} GROUP BY ALL ORDER BY {weight} DESC NULLS LAST LIMIT {render_row_limit(self.count)}"
         )
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the two output columns: the value, and its count or sum."""
-        del cols
+        del input_columns
         value = naming.Namer().name(self.of)
         weight = "count" if self.by is None else "sum"
         summed = value if self.by is None else self.by.name or naming.expression_name(self.by.expr) or ""

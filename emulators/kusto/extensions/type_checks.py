@@ -347,11 +347,11 @@ _DYNAMIC_KEY = "A key of summarize or distinct cannot be dynamic; convert it fir
 
 
 def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
-    def render_operator(op: ir.Operator, prev: str, cols: list[str] | None = None) -> str:
+    def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         with bind_input_types(op):
-            return check_and_render(op, prev, cols)
+            return check_and_render(op, input_sql, input_columns)
 
-    def check_and_render(op: ir.Operator, prev: str, cols: list[str] | None) -> str:
+    def check_and_render(op: ir.Operator, input_sql: str, input_columns: list[str] | None) -> str:
         keys: Sequence[ir.NamedExpr] = ()
         _check_windows(op)
         if isinstance(op, ir.Parse) and infer_static_type(op.expression) not in _PARSED:
@@ -372,7 +372,7 @@ def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
             else contextlib.nullcontext()
         )
         with conditions, _KEYS.bound(frozenset(id(each.expr) for each in keys)):
-            return default(op, prev, cols)
+            return default(op, input_sql, input_columns)
 
     return render_operator
 

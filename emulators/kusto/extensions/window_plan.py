@@ -32,17 +32,17 @@ class WindowPlan:
     The depth of a column is the nesting level of the subquery that adds the column; input columns have depth 0.
 
     Args:
-        prev: name of the subquery with the input rows.
-        cols: names of the input columns.
+        input_sql: name of the subquery with the input rows.
+        input_columns: names of the input columns.
         partition: groups of rows; window functions are computed for each group separately.
         functions: functions that add the columns of a window function call to the plan, by KQL name.
     """
 
     def __init__(
-        self, prev: str, cols: Sequence[str], partition: "RowPartition", functions: Mapping[str, Function]
+        self, input_sql: str, input_columns: Sequence[str], partition: "RowPartition", functions: Mapping[str, Function]
     ) -> None:
         self._functions = functions
-        self._prefix = find_free_prefix(cols)
+        self._prefix = find_free_prefix(input_columns)
         self._levels: list[list[str]] = []
         self._joined: dict[int, list[tuple[str, RowValuesQuery]]] = {}
         self._known: dict[int, tuple[Any, int]] = {}
@@ -50,7 +50,7 @@ class WindowPlan:
         self._count = 0
         self._sorts = False
         self.row = self._create_name()
-        self._rows = render_numbered_rows(prev, self.row, partition, f"{self._prefix}r")
+        self._rows = render_numbered_rows(input_sql, self.row, partition, f"{self._prefix}r")
         self.group: str | None = None
         if partition.columns:
             keys = (translate.quote_ident(each) for each in partition.columns)
@@ -158,10 +158,10 @@ class WindowPlan:
         return f"{self._prefix}{self._count}"
 
 
-def find_free_prefix(cols: Sequence[str]) -> str:
+def find_free_prefix(input_columns: Sequence[str]) -> str:
     """Return a prefix for generated names with which no column name starts."""
     prefix = "_w"
-    while any(name.casefold().startswith(prefix) for name in cols):
+    while any(name.casefold().startswith(prefix) for name in input_columns):
         prefix = f"_{prefix}"
     return prefix
 
@@ -183,12 +183,12 @@ WHOLE = RowPartition()
 """All rows in one group."""
 
 
-def render_numbered_rows(prev: str, row: str, partition: RowPartition, scratch: str) -> str:
+def render_numbered_rows(input_sql: str, row: str, partition: RowPartition, scratch: str) -> str:
     """Return SQL that yields the rows with their number in the column ``row``, after sorting each group together."""
     if not partition.columns or partition.contiguous:
-        return f"(SELECT *, row_number() OVER () AS {row} FROM {prev})"  # noqa: S608  generated names
+        return f"(SELECT *, row_number() OVER () AS {row} FROM {input_sql})"  # noqa: S608  generated names
     keys = writer.quoted(list(partition.columns))
-    once = f"(SELECT *, row_number() OVER () AS {scratch} FROM {prev})"  # noqa: S608
+    once = f"(SELECT *, row_number() OVER () AS {scratch} FROM {input_sql})"  # noqa: S608
     grouped = f"(SELECT * FROM {once} ORDER BY {keys}, {scratch})"  # noqa: S608
     return f"(SELECT * EXCLUDE ({scratch}), row_number() OVER () AS {row} FROM {grouped})"  # noqa: S608
 

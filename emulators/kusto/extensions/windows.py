@@ -63,19 +63,19 @@ class WindowedOperator(PipelineOperator):
     operator: ir.Operator
     partition: RowPartition = WHOLE
 
-    def render(self, prev: str, cols: list[str]) -> str:
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL over the input rows, with added columns for the values of the window functions."""
-        operator = _set_column_names(self.operator, cols)
-        plan = WindowPlan(prev, cols, self.partition, _FUNCTIONS)
+        operator = _set_column_names(self.operator, input_columns)
+        plan = WindowPlan(input_sql, input_columns, self.partition, _FUNCTIONS)
         rewritten = plan.replace_window_functions(operator)
-        sql: str = translate.render_operator(rewritten, plan.render_source(), cols)
+        sql: str = translate.render_operator(rewritten, plan.render_source(), input_columns)
         if isinstance(operator, ir.Extend | ir.Project):
             return sql
-        return f"SELECT {writer.quoted(cols)} FROM ({sql})"  # noqa: S608  quoted names
+        return f"SELECT {writer.quoted(input_columns)} FROM ({sql})"  # noqa: S608  quoted names
 
-    def infer_columns(self, cols: list[str]) -> list[str]:
+    def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the output columns of the operator."""
-        return list(schema._operator_columns(self.operator, cols, None))  # noqa: SLF001  the library's own rules
+        return list(schema._operator_columns(self.operator, input_columns, None))  # noqa: SLF001  the library's own rules
 
 
 def install_extension() -> None:
@@ -127,7 +127,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
             stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _set_column_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
+def _set_column_names(operator: ir.Operator, input_columns: list[str]) -> ir.Operator:
     """Return a copy of a query operator with explicit names for all columns that it computes.
 
     A default name is derived from the expression. It would change when columns replace the window functions in the
@@ -137,7 +137,7 @@ def _set_column_names(operator: ir.Operator, cols: list[str]) -> ir.Operator:
         return operator
     expressions = operator.expressions
     is_extend = isinstance(operator, ir.Extend)
-    names = naming.extend_names(expressions, cols) if is_extend else naming.project_names(expressions)
+    names = naming.extend_names(expressions, input_columns) if is_extend else naming.project_names(expressions)
     named = (dataclasses.replace(each, name=name) for each, name in zip(expressions, names, strict=True))
     return dataclasses.replace(operator, expressions=tuple(named))
 

@@ -77,7 +77,7 @@ async def save_change(
     return await store.load(record.rule)
 
 
-async def test_a_rule_without_a_record_is_empty(store: AlertStore) -> None:
+async def test_a_rule_without_a_record_has_no_state_and_no_alerts(store: AlertStore) -> None:
     """A rule that was never evaluated has no state, no alerts and no change token."""
     assert await store.load("hot") == RuleRecord("hot")
     assert await store.list_states() == []
@@ -98,7 +98,7 @@ async def test_state_and_alerts_are_stored_together(open_store: Opener) -> None:
     assert await other.list_states() == [build_state(firing=1, has_marks=True)]
 
 
-async def test_resolved_alerts_leave_the_record_when_their_work_is_done(store: AlertStore) -> None:
+async def test_resolved_alerts_stay_in_the_record_until_notifications_are_sent(store: AlertStore) -> None:
     """A resolved alert stays in the rule's record until its notifications are sent.
 
     After that it is only in the history.
@@ -128,7 +128,7 @@ async def test_a_changed_record_rejects_older_changes(open_store: Opener) -> Non
     assert stored.token == tokens[winner - 1]
 
 
-async def test_a_first_change_rejects_another_first_change(store: AlertStore) -> None:
+async def test_the_second_of_two_first_changes_of_a_rule_is_rejected(store: AlertStore) -> None:
     """If two changes are the first of a rule, the second is rejected."""
     assert await store.save(RuleRecord("hot"), build_state(), []) is not None
     assert await store.save(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
@@ -146,7 +146,7 @@ async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
     assert (await store.load("cold")).alerts == (build_alert(9, "cold"),)
 
 
-async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
+async def test_changes_based_on_a_removed_state_are_rejected(store: AlertStore) -> None:
     """After a rule's state is removed, changes that are based on it are rejected."""
     record = await save_change(store, RuleRecord("hot"), build_state(), build_alert(1))
     ended = build_alert(1, state=AlertState.RESOLVED, resolved_at=AT)
@@ -158,7 +158,7 @@ async def test_a_removed_state_invalidates_its_token(store: AlertStore) -> None:
     assert (await store.load("hot")) == again
 
 
-async def test_many_alerts_are_stored(store: AlertStore) -> None:
+async def test_a_change_can_contain_more_alerts_than_a_transaction(store: AlertStore) -> None:
     """A change can contain more alerts than a transaction of the store can hold."""
     alerts = [build_alert(number) for number in range(250)]
     record = await save_change(store, RuleRecord("hot"), build_state(firing=250), *alerts)
@@ -169,7 +169,7 @@ async def test_many_alerts_are_stored(store: AlertStore) -> None:
     assert record.state == build_state(firing=130)
 
 
-async def test_alerts_are_listed_newest_first_in_pages(store: AlertStore) -> None:
+async def test_alerts_are_listed_newest_first_and_in_pages(store: AlertStore) -> None:
     """All pages together contain each alert once, sorted by start and then id."""
     alerts = [build_alert(number, started_at=AT + (number // 2) * SECOND) for number in range(7)]
     await save_change(store, RuleRecord("hot"), build_state(), *alerts[:4])
@@ -193,7 +193,7 @@ async def test_alerts_are_listed_newest_first_in_pages(store: AlertStore) -> Non
         (AlertFilter(AlertState.FIRING, Severity.WARNING, "hall"), [1]),
     ],
 )
-async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, numbers: list[int]) -> None:
+async def test_alert_lists_are_filtered(store: AlertStore, wanted: AlertFilter, numbers: list[int]) -> None:
     """A filtered list contains the alerts that meet every condition of the filter."""
     alerts = (
         build_alert(1),
@@ -205,7 +205,7 @@ async def test_lists_are_filtered(store: AlertStore, wanted: AlertFilter, number
     assert [alert.id for alert in found] == [build_alert(number).id for number in numbers]
 
 
-async def test_old_history_is_deleted(tmp_path: Path) -> None:
+async def test_old_resolved_alerts_are_deleted(tmp_path: Path) -> None:
     """The SQLite store deletes old resolved alerts without pending work; the Cosmos DB store makes them expire."""
     database = SqliteDatabase(tmp_path / "alerts.sqlite", SCHEMA)
     store = SqliteAlertStore(database)

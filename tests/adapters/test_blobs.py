@@ -19,7 +19,7 @@ from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.cold_data.ports import UPLOAD_HEADERS, BlobStore
 from shared.errors import WorkspaceError
-from tests.azurite.running import find_missing, run_azurite
+from tests.azurite.running import find_missing_requirement, run_azurite
 from tests.unit.local.serving import serve_files
 
 NAMES = ["a-b", "a/b", "a/c.parquet", "a/c/d", "a0", "b/_unrouted/2026/01/05/08/0-1-2.parquet"]
@@ -29,8 +29,8 @@ SOON = timedelta(minutes=15)
 @pytest.fixture(scope="module")
 def account() -> Iterator[str]:
     """Provide the connection string of an Azurite server."""
-    if find_missing():
-        pytest.skip(find_missing())
+    if find_missing_requirement():
+        pytest.skip(find_missing_requirement())
     with run_azurite() as connection_string:
         yield connection_string
 
@@ -84,7 +84,7 @@ async def open_endpoint_store() -> AsyncIterator[BlobStore]:
             await client.delete_container(name)
 
 
-async def list_names(store: BlobStore, prefix: str = "") -> list[str]:
+async def list_blob_names(store: BlobStore, prefix: str = "") -> list[str]:
     return [blob.name async for blob in store.list(prefix)]
 
 
@@ -112,25 +112,25 @@ async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> No
         assert await store.read_range("x/y", len(content), 1) == b""
 
 
-async def test_names_are_listed_in_order(store: BlobStore) -> None:
+async def test_blob_names_are_listed_in_order(store: BlobStore) -> None:
     """Blob names are sorted as whole texts; the prefix of a list may end within a folder or file name."""
     for name in reversed(NAMES):
         assert await store.create(name, name.encode())
-    assert await list_names(store) == sorted(NAMES)
-    assert await list_names(store, "a/c") == ["a/c.parquet", "a/c/d"]
-    assert await list_names(store, "a/c/") == ["a/c/d"]
-    assert await list_names(store, "nothing/") == []
+    assert await list_blob_names(store) == sorted(NAMES)
+    assert await list_blob_names(store, "a/c") == ["a/c.parquet", "a/c/d"]
+    assert await list_blob_names(store, "a/c/") == ["a/c/d"]
+    assert await list_blob_names(store, "nothing/") == []
     [blob] = [blob async for blob in store.list("a0")]
     assert blob.size == 2
     assert abs(blob.written_at - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-async def test_long_listings_are_complete(store: BlobStore) -> None:
+async def test_listings_of_several_pages_are_complete(store: BlobStore) -> None:
     """A listing that needs several pages contains every blob once."""
     names = [f"p/{number:04d}" for number in range(1_100)]
     for first in range(0, len(names), 50):
         await asyncio.gather(*(store.create(name, b"") for name in names[first : first + 50]))
-    assert await list_names(store, "p/") == names
+    assert await list_blob_names(store, "p/") == names
 
 
 async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) ->
     for name in NAMES:
         await store.create(name, b"x")
     await store.delete([*NAMES[:-1], "never/there"])
-    assert await list_names(store) == NAMES[-1:]
+    assert await list_blob_names(store) == NAMES[-1:]
     with pytest.raises(FileNotFoundError):
         await store.read(NAMES[0])
     with pytest.raises(FileNotFoundError):
@@ -172,7 +172,7 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
         for name, content in (("b", b"cut"), ("c", b"3"), ("b", b"22"), ("a", b"1")):
             reply = await anyone.put(build_url(comp="block", blockid=blocks[name]), content=content)
             assert reply.status_code == 201, reply.text
-        assert await list_names(store) == []
+        assert await list_blob_names(store) == []
         listed = await anyone.get(build_url(comp="blocklist", blocklisttype="uncommitted"))
         assert f"<Name>{blocks['b']}</Name><Size>2</Size>" in listed.text.replace("\n", "")
         names = "".join(f"<Latest>{block}</Latest>" for block in blocks.values())
@@ -181,10 +181,10 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
         joined = await anyone.put(build_url(comp="blocklist"), content=document)
         assert joined.status_code == 201, joined.text
     assert await store.read("j/upload") == b"1223"
-    assert await list_names(store) == ["j/upload"]
+    assert await list_blob_names(store) == ["j/upload"]
 
 
-async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
+async def test_a_download_link_grants_access_without_sign_in(store: BlobStore) -> None:
     """With a download link, anyone can download the blob or ranges of it; the link sets the file name."""
     await store.create("j/rig ü.csv", b"0123456789")
     url = await store.link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
@@ -201,7 +201,7 @@ async def test_a_link_grants_access_to_anyone(store: BlobStore) -> None:
         assert head.headers["etag"] == whole.headers["etag"]
 
 
-async def test_a_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
+async def test_a_blob_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
     """A link that was changed, has expired, or belongs to another blob is rejected."""
     await store.create("j/one", b"%one%")
     await store.create("j/two", b"%two%")
@@ -215,13 +215,13 @@ async def test_a_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
             assert b"%two%" not in reply.content
 
 
-async def test_an_available_store_passes_its_check(store: BlobStore) -> None:
+async def test_an_available_store_passes_its_health_check(store: BlobStore) -> None:
     """The health check of an available store succeeds and stores nothing."""
     await store.check()
-    assert await list_names(store) == []
+    assert await list_blob_names(store) == []
 
 
-async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
+async def test_each_call_fails_while_the_store_is_unavailable(tmp_path: Path) -> None:
     """If the store is unavailable, each call raises an error, including calls that list blobs."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
@@ -231,7 +231,7 @@ async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
             await each.create("a", b"")
         assert caught.value.code == "BLOB_STORE_UNAVAILABLE"
         with pytest.raises(WorkspaceError):
-            await list_names(each)
+            await list_blob_names(each)
     account = AzureBlobStore(BlobAccount("", connection_string=nowhere, retries=0), "c")
     with pytest.raises(WorkspaceError) as caught:
         await account.check()

@@ -182,7 +182,7 @@ async def test_one_of_simultaneous_appends_succeeds(store: ChainStore) -> None:
     assert (await store.read_tip(PLATFORM)).sequence == 3
 
 
-async def test_chains_are_separate(store: ChainStore) -> None:
+async def test_chains_of_different_scopes_are_separate(store: ChainStore) -> None:
     """Each scope, with any characters, has a chain of its own, and all chains are listed."""
     for chain in (PLATFORM, *SCOPES):
         await append_records(store, chain, 2)
@@ -212,7 +212,7 @@ async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
     assert list(found) == heavy
 
 
-async def test_pages_end_after_records_or_bytes(store: ChainStore) -> None:
+async def test_pages_end_at_the_maximum_of_records_or_bytes(store: ChainStore) -> None:
     """A page ends at its maximum of records or bytes, has at least one record, and says whether more records follow."""
     records = await append_records(store, PLATFORM, 5)
     one = len(records[0].canonical)
@@ -245,7 +245,9 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
-async def test_scans_return_matches(store: ChainStore, filters: Filters, expected: list[int]) -> None:
+async def test_scans_return_the_records_that_match_the_filters(
+    store: ChainStore, filters: Filters, expected: list[int]
+) -> None:
     """A scan returns the records that match its filters, in ascending or descending order, with offset and limit."""
     await append_records(store, PLATFORM, 9)
     newest = await store.scan(PLATFORM, filters, limit=99, max_bytes=MANY)
@@ -255,7 +257,7 @@ async def test_scans_return_matches(store: ChainStore, filters: Filters, expecte
     assert oldest.more == (len(expected) > 2)
 
 
-async def test_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
+async def test_scan_offsets_past_the_end_return_nothing(store: ChainStore) -> None:
     """A scan with an offset beyond the end returns no records and counts each record as scanned."""
     await append_records(store, PLATFORM, 4)
     page = await store.scan(PLATFORM, Filters(), offset=1_000, limit=5, max_bytes=MANY)

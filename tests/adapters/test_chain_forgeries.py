@@ -102,7 +102,7 @@ async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore
     assert ("Damaged" in (verdict.record or {})) == (form is None)
 
 
-async def test_a_record_with_a_matching_hash_is_valid_alone(store: ChainStore) -> None:
+async def test_a_changed_record_with_a_matching_hash_breaks_only_its_chain(store: ChainStore) -> None:
     """A record with other bytes but a matching Hash is valid alone, but makes its chain invalid."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
@@ -118,7 +118,7 @@ TIMES = ("zzzz", "", "2026-01-05T09:00:00Z", "2026-W02-1T09:00:00.000000Z", "202
 
 
 @pytest.mark.parametrize("time", TIMES)
-async def test_a_time_in_another_form_is_rejected(store: ChainStore, tmp_path: Path, time: str) -> None:
+async def test_a_record_time_in_another_format_is_rejected(store: ChainStore, tmp_path: Path, time: str) -> None:
     """If a record's time has another format, verification fails, and appends and checkpoints are rejected."""
     await store_forged_record(store, time)
     verdict = await verify_chain(store)
@@ -158,7 +158,7 @@ async def test_the_first_of_several_future_times_is_reported(store: ChainStore) 
     assert (await verify_chain(store)).broken_at == format_record_id(COUNT + 2)
 
 
-async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -> None:
+async def test_appends_succeed_if_clocks_differ_by_up_to_an_hour(store: ChainStore, tmp_path: Path) -> None:
     """If the clock of a process is up to an hour slow, its new records get the time of the previous record."""
     time = rfc3339(NOW + timedelta(hours=1))
     await store_forged_record(store, time)
@@ -170,7 +170,7 @@ async def test_clocks_may_differ_by_an_hour(store: ChainStore, tmp_path: Path) -
     assert await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
 
 
-async def test_a_corrected_clock_blocks_appends_until_the_time_is_reached(store: ChainStore) -> None:
+async def test_after_a_clock_correction_appends_wait_for_the_last_record_time(store: ChainStore) -> None:
     """If a process corrects its fast clock, it rejects appends until the time of the last record."""
     at = NOW + timedelta(days=1)
     log = ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at))

@@ -18,7 +18,7 @@ from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.errors import WorkspaceError
 from shared.provenance.checkpoint_ports import CheckpointStore
 from shared.timestamps import parse_rfc3339
-from tests.azurite.running import find_missing, run_azurite
+from tests.azurite.running import find_missing_requirement, run_azurite
 
 PREFIX = "PlatformConfig/workspace/"
 FOLDER, AZURITE, ENDPOINT = "folder", "azurite", "blob endpoint"
@@ -29,8 +29,8 @@ type Opener = Callable[[], CheckpointStore]
 @pytest.fixture(scope="module")
 def connection_string() -> Iterator[str]:
     """Provide the connection string of an Azurite server."""
-    if find_missing():
-        pytest.skip(find_missing())
+    if find_missing_requirement():
+        pytest.skip(find_missing_requirement())
     with run_azurite() as started:
         yield started
 
@@ -68,39 +68,39 @@ def store(open_store: Opener) -> CheckpointStore:
     return open_store()
 
 
-def build_name(size: int, prefix: str = PREFIX) -> str:
+def build_checkpoint_name(size: int, prefix: str = PREFIX) -> str:
     return f"{prefix}{size:012d}"
 
 
-async def test_a_note_is_created_once(open_store: Opener) -> None:
+async def test_a_checkpoint_is_created_once(open_store: Opener) -> None:
     """If several callers store the same checkpoint, the first signed text stays."""
     stores = [open_store() for _ in range(3)]
-    won = await asyncio.gather(*(stores[n % 3].create(build_name(7), b"note %d" % n) for n in range(6)))
+    won = await asyncio.gather(*(stores[n % 3].create(build_checkpoint_name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
-    assert not await stores[0].create(build_name(7), b"later")
-    stored = await stores[1].get(build_name(7))
+    assert not await stores[0].create(build_checkpoint_name(7), b"later")
+    stored = await stores[1].get(build_checkpoint_name(7))
     assert stored is not None
-    assert (stored.name, stored.note) == (build_name(7), b"note %d" % won.index(True))
+    assert (stored.name, stored.note) == (build_checkpoint_name(7), b"note %d" % won.index(True))
     assert abs(parse_rfc3339(stored.created_at) - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-async def test_the_newest_note_has_the_largest_size(store: CheckpointStore) -> None:
+async def test_the_newest_checkpoint_has_the_largest_size(store: CheckpointStore) -> None:
     """The newest checkpoint has the largest size, compared as a number, whatever the order of creation."""
     assert await store.find_newest(PREFIX) is None
     sizes = [5, 999, 1_000, 1_001, 999_999, 1_000_000, 1_002_003, 123_456_789_012, 12]
     highest = 0
     for size in sizes:
-        assert await store.create(build_name(size), b"%d" % size)
+        assert await store.create(build_checkpoint_name(size), b"%d" % size)
         highest = max(highest, size)
         newest = await store.find_newest(PREFIX)
         assert newest is not None
-        assert (newest.name, newest.note) == (build_name(highest), b"%d" % highest)
+        assert (newest.name, newest.note) == (build_checkpoint_name(highest), b"%d" % highest)
 
 
-async def test_chains_are_separate(store: CheckpointStore) -> None:
+async def test_checkpoints_of_chains_with_a_common_name_prefix_are_separate(store: CheckpointStore) -> None:
     """A chain's newest checkpoint is found even if another chain's name begins with the chain's name."""
-    await store.create(build_name(9, "DomainEvents/abc/"), b"other")
-    await store.create(build_name(8, "DomainEvents/abcd/"), b"longer")
+    await store.create(build_checkpoint_name(9, "DomainEvents/abc/"), b"other")
+    await store.create(build_checkpoint_name(8, "DomainEvents/abcd/"), b"longer")
     newest = await store.find_newest("DomainEvents/abc/")
     assert newest is not None
     assert newest.note == b"other"
@@ -108,26 +108,26 @@ async def test_chains_are_separate(store: CheckpointStore) -> None:
     assert await store.find_newest(PREFIX) is None
 
 
-async def test_missing_notes_and_states_are_none(store: CheckpointStore) -> None:
+async def test_missing_checkpoints_and_signer_states_are_none(store: CheckpointStore) -> None:
     """Reading a missing checkpoint or a missing working state of the signer returns None."""
-    assert await store.get(build_name(1)) is None
+    assert await store.get(build_checkpoint_name(1)) is None
     assert await store.load_state(f"{PREFIX}tree") is None
 
 
-async def test_states_are_replaced_and_notes_are_not(store: CheckpointStore) -> None:
+async def test_signer_states_are_replaced_and_checkpoints_are_not(store: CheckpointStore) -> None:
     """A working state of the signer can be replaced and is never returned as a checkpoint."""
     for state in (b"first", b"", bytes(range(256))):
         await store.save_state(f"{PREFIX}tree", state)
         await store.save_state(f"{PREFIX}tiles/0/x001", state)
         assert await store.load_state(f"{PREFIX}tree") == state
     assert await store.find_newest(PREFIX) is None
-    await store.create(build_name(3), b"note")
+    await store.create(build_checkpoint_name(3), b"note")
     newest = await store.find_newest(PREFIX)
     assert newest is not None
     assert newest.note == b"note"
 
 
-async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
+async def test_an_unavailable_store_raises_an_error(tmp_path: Path) -> None:
     """If the store is unavailable, it raises an error instead of counting as empty."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"
@@ -135,32 +135,32 @@ async def test_an_unavailable_store_fails(tmp_path: Path) -> None:
     stores: list[CheckpointStore] = [FileCheckpointStore(tmp_path / "file"), BlobCheckpointStore(account)]
     for store in stores:
         with pytest.raises(WorkspaceError) as caught:
-            await store.create(build_name(1), b"")
+            await store.create(build_checkpoint_name(1), b"")
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
     for read in (stores[1].get, stores[1].find_newest, stores[1].load_state):
         with pytest.raises(WorkspaceError):
-            await read(build_name(1))
+            await read(build_checkpoint_name(1))
     await account.close()
 
 
-async def test_a_missing_container_is_an_outage(connection_string: str) -> None:
+async def test_a_missing_blob_container_raises_an_error(connection_string: str) -> None:
     """If the blob container is missing, an error is raised instead of an empty list of checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
     store = BlobCheckpointStore(account, notes="never-made", states="never-made")
     for read in (store.get, store.find_newest, store.load_state):
         with pytest.raises(WorkspaceError) as caught:
-            await read(build_name(1))
+            await read(build_checkpoint_name(1))
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
     await store.close()
 
 
-async def test_a_signature_is_stored_beside_its_checkpoint(store: CheckpointStore) -> None:
+async def test_a_receipt_signature_is_stored_under_its_checkpoint_name(store: CheckpointStore) -> None:
     """The signature for receipts is stored under the checkpoint's name and is never returned as a checkpoint."""
-    signature = f"{build_name(8)}.cose"
+    signature = f"{build_checkpoint_name(8)}.cose"
     assert await store.get(signature) is None
     assert await store.create(signature, b"signature")
     assert not await store.create(signature, b"other")
     assert await store.find_newest(PREFIX) is None
-    await store.create(build_name(7), b"note")
+    await store.create(build_checkpoint_name(7), b"note")
     newest, found = await store.find_newest(PREFIX), await store.get(signature)
     assert (newest and newest.note, found and found.note) == (b"note", b"signature")

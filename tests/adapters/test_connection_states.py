@@ -49,7 +49,7 @@ def _build_arrivals(
     return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
-async def test_messages_are_counted(states: ConnectionStateStore) -> None:
+async def test_messages_of_all_partitions_are_counted(states: ConnectionStateStore) -> None:
     """All messages of a connection are counted, over all partitions, with the time of the newest message."""
     assert await states.load_states() == {}
     await states.record([])
@@ -80,7 +80,7 @@ async def test_a_redelivered_message_counts_once(
     assert after == max(before, reached)
 
 
-async def test_status_and_counts_are_independent(states: ConnectionStateStore) -> None:
+async def test_connection_status_and_message_counts_are_independent(states: ConnectionStateStore) -> None:
     """Storing a count does not change the status, and storing a status does not change the counts."""
     await states.record([_build_arrivals(1)])
     assert (await states.load_states())["rig"].status == "CONNECTING"
@@ -93,7 +93,7 @@ async def test_status_and_counts_are_independent(states: ConnectionStateStore) -
     assert found["new"] == ConnectionState("ERROR", 0, None)
 
 
-async def test_several_processes_count_once(open_store: Opener) -> None:
+async def test_a_message_counted_by_two_processes_counts_once(open_store: Opener) -> None:
     """If two processes count the same messages, each message counts once."""
     first, second = open_store(), open_store()
     await asyncio.gather(*(store.record([_build_arrivals(1, 2, 3)]) for store in (first, second)))
@@ -135,7 +135,7 @@ async def test_messages_with_type_mismatches_are_counted_once(open_store: Opener
     assert found["b"].type_mismatches == 0
 
 
-async def test_large_sequence_numbers_are_distinct(states: ConnectionStateStore) -> None:
+async def test_sequence_numbers_above_32_bits_are_distinct(states: ConnectionStateStore) -> None:
     """Sequence numbers above 32 bits are compared exactly."""
     await states.record([_build_arrivals(2**45)])
     await states.record([_build_arrivals(2**45), _build_arrivals(2**45 + 1)])

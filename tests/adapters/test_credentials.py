@@ -53,11 +53,11 @@ def build_token(token_id: str, parent: str = "", *, expires_at: datetime = AT + 
     return IssuedToken(token_id, "admin@x", expires_at, parent)
 
 
-async def list_revoked(store: CredentialStore) -> set[str]:
+async def list_revoked_tokens(store: CredentialStore) -> set[str]:
     return set((await store.load()).revoked_tokens)
 
 
-async def test_a_key_is_loaded_as_added(open_store: Opener) -> None:
+async def test_a_new_key_is_loaded_with_all_attributes(open_store: Opener) -> None:
     """Another process loads a new key with all attributes; each new key increments the version."""
     store = open_store()
     before = await store.read_version()
@@ -74,7 +74,7 @@ async def test_a_key_is_loaded_as_added(open_store: Opener) -> None:
 
 
 @pytest.mark.parametrize("shift", [-HOUR, HOUR])
-async def test_a_repeated_request_stores_one_key(store: CredentialStore, shift: timedelta) -> None:
+async def test_a_repeated_creation_stores_one_key(store: CredentialStore, shift: timedelta) -> None:
     """Storing a key again with the same id and secret succeeds and changes nothing."""
     for key in (KEY, replace(KEY, key_id="BBBBBBBB", creators=None, binding=TelemetryBinding(("press",), ()))):
         assert await store.add_key(key) == key
@@ -83,7 +83,7 @@ async def test_a_repeated_request_stores_one_key(store: CredentialStore, shift: 
         assert (await store.read_version(), (await store.load()).keys[key.key_id]) == (version, key)
 
 
-async def test_an_id_has_one_secret(store: CredentialStore) -> None:
+async def test_a_key_id_cannot_get_a_second_secret(store: CredentialStore) -> None:
     """Storing another secret under an existing id is rejected and changes nothing."""
     await store.add_key(KEY)
     with pytest.raises(WorkspaceError) as caught:
@@ -92,7 +92,7 @@ async def test_an_id_has_one_secret(store: CredentialStore) -> None:
     assert (await store.load()).keys == {KEY.key_id: KEY}
 
 
-async def test_a_repeated_request_does_not_restore_a_revoked_key(store: CredentialStore) -> None:
+async def test_a_repeated_creation_does_not_restore_a_revoked_key(store: CredentialStore) -> None:
     """Storing a key again does not change its last use or its revocation."""
     await store.add_key(KEY)
     await store.store_last_use(KEY.key_id, AT)
@@ -102,7 +102,7 @@ async def test_a_repeated_request_does_not_restore_a_revoked_key(store: Credenti
     assert (await store.load()).keys == {KEY.key_id: stored}
 
 
-async def test_a_use_does_not_change_the_version(store: CredentialStore) -> None:
+async def test_the_last_use_of_a_key_does_not_change_the_version(store: CredentialStore) -> None:
     """Recording the last use of a key does not change the version; a missing key is ignored."""
     await store.add_key(KEY)
     version = await store.read_version()
@@ -125,7 +125,7 @@ async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) ->
         await store.add_token(each)
     version = await store.read_version()
     await store.revoke_key(KEY.key_id, AT)
-    assert await list_revoked(store) == {"a", "b", "c"}
+    assert await list_revoked_tokens(store) == {"a", "b", "c"}
     assert await store.read_version() > version
     await store.revoke_key(KEY.key_id, AT + HOUR)
     assert (await store.load()).keys[KEY.key_id].revoked_at == AT
@@ -137,14 +137,14 @@ async def test_revoking_a_token_revokes_its_descendants(store: CredentialStore) 
         await store.add_token(each)
     version = await store.read_version()
     await store.revoke_token("b", AT)
-    assert await list_revoked(store) == {"b", "c"}
+    assert await list_revoked_tokens(store) == {"b", "c"}
     assert await store.read_version() > version
     await store.revoke_token("unknown", AT)
     await store.revoke_token("a", AT)
-    assert await list_revoked(store) == {"a", "b", "c", "d"}
+    assert await list_revoked_tokens(store) == {"a", "b", "c", "d"}
 
 
-async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
+async def test_more_tokens_than_a_batch_can_hold_are_all_revoked(store: CredentialStore) -> None:
     """If a key has more tokens than one batch can hold, all of them are revoked."""
     await store.add_key(KEY)
     for first in range(0, 120, 20):
@@ -152,7 +152,7 @@ async def test_many_descendants_are_all_revoked(store: CredentialStore) -> None:
             *(store.add_token(build_token(f"t{number}", KEY.key_id)) for number in range(first, first + 20))
         )
     await store.revoke_key(KEY.key_id, AT)
-    assert len(await list_revoked(store)) == 120
+    assert len(await list_revoked_tokens(store)) == 120
 
 
 async def test_tokens_are_found_until_they_expire(open_store: Opener) -> None:
@@ -167,7 +167,7 @@ async def test_tokens_are_found_until_they_expire(open_store: Opener) -> None:
     await store.revoke_token("living", AT)
     await store.revoke_token("dead", AT)
     assert await store.find_token("living") == living
-    assert await list_revoked(store) == {"living"}
+    assert await list_revoked_tokens(store) == {"living"}
 
 
 async def test_concurrent_changes_are_all_stored(open_store: Opener) -> None:

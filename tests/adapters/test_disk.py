@@ -14,13 +14,13 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
     return UnlimitedDisk() if request.param == "azure" else FolderDisk(tmp_path)
 
 
-async def test_the_usage_is_plausible(disk: Disk) -> None:
+async def test_the_disk_usage_is_plausible(disk: Disk) -> None:
     """A disk reports either no usage at all, or at most as many free bytes as total bytes."""
     usage = await disk.read_usage()
     assert usage is None or 0 <= usage.free <= usage.total
 
 
-async def test_a_reserve_of_zero_never_rejects(disk: Disk) -> None:
+async def test_with_a_reserve_of_zero_every_disk_has_space(disk: Disk) -> None:
     """With a reserve of zero, every disk has enough space."""
     assert await DiskGuard(disk, 0).read_state() is DiskState.OK
 

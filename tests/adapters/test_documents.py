@@ -56,7 +56,7 @@ def build_document_text(**members: Any) -> bytes:
     return json.dumps(members).encode()
 
 
-def parse_all(texts: Iterable[bytes]) -> list[Any]:
+def parse_documents(texts: Iterable[bytes]) -> list[Any]:
     """Parse the JSON texts of documents."""
     return [json.loads(one) for one in texts]
 
@@ -73,7 +73,7 @@ async def read_document(store: DocumentStore, key: DocumentKey, path: str = "/li
     return stored
 
 
-async def list_all(
+async def list_all_documents(
     store: DocumentStore, path: str, partition: PartitionValue, *, all_partitions: bool, limit: int = 2
 ) -> Any:
     """Return all documents of a list, from all its pages."""
@@ -85,7 +85,7 @@ async def list_all(
         found += page.texts
         position = page.position
         if position is None:
-            return parse_all(found)
+            return parse_documents(found)
 
 
 async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) -> None:
@@ -121,7 +121,7 @@ async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
     assert (await read_document(store, DocumentKey("a", "l2"))).text
 
 
-async def test_writes_check_their_etag(store: DocumentStore) -> None:
+async def test_writes_with_an_old_etag_are_rejected(store: DocumentStore) -> None:
     """A write with an old ETag is rejected and changes nothing; a write to a missing document is not found."""
     key = DocumentKey("a", "l1")
     for etag in (None, '"x"'):
@@ -146,7 +146,7 @@ VALUES: list[Any] = ["1", "", "null", "ü/?#", 1, -0.5, 1e300, True, False, None
 
 
 @pytest.mark.parametrize("path", ["/line", "/a/b"])
-async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> None:
+async def test_partition_keys_of_different_types_are_distinct(store: DocumentStore, path: str) -> None:
     """Texts, numbers, booleans, null and a missing value are different partition keys, also in nested members."""
     for place, value in enumerate(VALUES):
         member = {} if value is MISSING else {"line": value} if path == "/line" else {"a": {"b": value}}
@@ -154,17 +154,17 @@ async def test_partition_keys_are_distinct(store: DocumentStore, path: str) -> N
         await store.create(TABLES[path], DocumentKey("same", value), build_document_text(id="same", **member, n=place))
     for place, value in enumerate(VALUES):
         assert json.loads((await read_document(store, DocumentKey("same", value), path)).text)["n"] == place
-        found = await list_all(store, path, value, all_partitions=False)
+        found = await list_all_documents(store, path, value, all_partitions=False)
         assert [document["n"] for document in found] == [place]
     assert await store.read(TABLES[path], DocumentKey("same", 1.0)) == await read_document(
         store, DocumentKey("same", 1), path
     )
-    whole = await list_all(store, path, MISSING, all_partitions=True, limit=3)
+    whole = await list_all_documents(store, path, MISSING, all_partitions=True, limit=3)
     assert sorted(document["n"] for document in whole) == list(range(len(VALUES)))
 
 
 @pytest.mark.parametrize("document_id", ["ü ñ 漢字 😀", "a+b%20c&d=e;f,g:h@i", "x" * 1023, '"q"', "%2e"])
-async def test_ids_may_be_any_valid_text(store: DocumentStore, document_id: str) -> None:
+async def test_documents_with_any_valid_id_are_found(store: DocumentStore, document_id: str) -> None:
     """Every id that is valid can be stored and found."""
     key = DocumentKey(document_id, document_id)
     await store.create(TABLES["/id"], key, build_document_text(id=document_id))
@@ -173,24 +173,24 @@ async def test_ids_may_be_any_valid_text(store: DocumentStore, document_id: str)
     await store.delete(TABLES["/id"], key, None)
 
 
-async def test_tables_do_not_share_documents(store: DocumentStore) -> None:
+async def test_documents_belong_to_one_table(store: DocumentStore) -> None:
     """A document of one table is not found in other tables."""
     await store.create(TABLES["/id"], DocumentKey("a", "a"), build_document_text(id="a"))
     assert await store.read(LINE, DocumentKey("a", "a")) is None
-    assert await list_all(store, "/line", MISSING, all_partitions=True) == []
+    assert await list_all_documents(store, "/line", MISSING, all_partitions=True) == []
 
 
-async def test_large_pages_end_early(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pages_end_at_the_maximum_of_bytes(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page ends at its maximum of bytes, and the next page continues after it."""
     for module in ("embedded.documents", "azure.cosmos_documents"):
         monkeypatch.setattr(f"shared.backends.{module}.PAGE_BYTES", 1)
     for n in range(3):
         await store.create(LINE, DocumentKey(f"{n}", "l1"), build_document_text(id=f"{n}", line="l1"))
-    found = await list_all(store, "/line", "l1", all_partitions=False, limit=100)
+    found = await list_all_documents(store, "/line", "l1", all_partitions=False, limit=100)
     assert [document["id"] for document in found] == ["0", "1", "2"]
 
 
-async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
+async def test_lists_contain_each_document_once_during_writes(store: DocumentStore) -> None:
     """While documents are written and deleted, the pages contain each document once that exists the whole time."""
     stable = {f"s{n:03}" for n in range(60)}
     for name in stable:
@@ -207,14 +207,14 @@ async def test_lists_are_stable_under_writes(store: DocumentStore) -> None:
             await store.delete(LINE, key, None)
 
     disturbing = asyncio.create_task(write_and_delete())
-    found = await list_all(store, "/line", MISSING, all_partitions=True, limit=7)
+    found = await list_all_documents(store, "/line", MISSING, all_partitions=True, limit=7)
     stop.set()
     await disturbing
     names = [document["id"] for document in found if document["id"] in stable]
     assert sorted(names) == sorted(stable)
 
 
-async def test_no_update_is_lost(store: DocumentStore) -> None:
+async def test_concurrent_increments_are_not_lost(store: DocumentStore) -> None:
     """If several writers increment a number with ETags, the number equals the count of successful increments."""
     key = DocumentKey("counter", "l1")
     await store.create(LINE, key, build_document_text(id="counter", line="l1", n=0))
@@ -240,7 +240,7 @@ async def test_no_update_is_lost(store: DocumentStore) -> None:
     assert done <= n <= 48
 
 
-async def test_a_foreign_position_is_rejected(store: DocumentStore) -> None:
+async def test_a_continuation_token_of_another_store_is_rejected(store: DocumentStore) -> None:
     """A continuation token of another store is rejected."""
     with pytest.raises(WorkspaceError) as caught:
         await store.list(LINE, "l1", 5, "nonsense", all_partitions=False)

@@ -59,7 +59,7 @@ def build_job(job_id: str = "j1", **changes: Any) -> Job:
     return made.model_copy(update=changes)
 
 
-async def create_stored(store: JobStore, job_id: str = "j1") -> Job:
+async def create_stored_job(store: JobStore, job_id: str = "j1") -> Job:
     found = await store.get(job_id)
     assert found is not None
     return found
@@ -81,7 +81,7 @@ async def test_a_job_is_loaded_as_stored(open_store: Opener) -> None:
     assert list(await store.list_owned("editor@t")) == [second]
 
 
-async def test_the_start_of_an_import_moves_its_expiry(open_store: Opener) -> None:
+async def test_starting_an_import_postpones_its_expiry(open_store: Opener) -> None:
     """Starting an import postpones its expiry; repeating a step of the import does not count its rows again."""
     store, other = open_store(), open_store()
     request = ImportRequest(
@@ -98,7 +98,7 @@ async def test_the_start_of_an_import_moves_its_expiry(open_store: Opener) -> No
         await store.change("j1", lambda job: job.add_import_step(0, step))
     assert list(await other.list_expired(START + timedelta(days=1))) == []
     assert list(await other.list_expired(later)) == ["j1"]
-    stored = (await create_stored(other)).import_request
+    stored = (await create_stored_job(other)).import_request
     assert stored is not None
     assert (stored.file, stored.started_at, stored.mapping) == (file, START + HOUR, request.mapping)
     assert (stored.steps, stored.position, stored.rows, stored.accepted) == (1, 7, 5, 3)
@@ -110,7 +110,7 @@ async def test_a_job_is_created_once(store: JobStore) -> None:
     with pytest.raises(WorkspaceError) as failure:
         await store.create(build_job(owner="somebody"))
     assert failure.value.code == "DOWNLOADS_UNAVAILABLE"
-    assert (await create_stored(store)).owner == "editor@t"
+    assert (await create_stored_job(store)).owner == "editor@t"
 
 
 async def test_concurrent_changes_are_all_stored(open_store: Opener) -> None:
@@ -124,19 +124,19 @@ async def test_concurrent_changes_are_all_stored(open_store: Opener) -> None:
         await stores[number % 2].change("j1", lambda job: job.complete_part(number, (), leaf))
 
     await asyncio.gather(*(complete_part(number) for number in range(20)))
-    changed = await create_stored(stores[0])
+    changed = await create_stored_job(stores[0])
     assert all(each.files == () for each in changed.parts or ())
     assert len(changed.leaves["pump"]) == 20
 
 
-async def test_a_failed_change_stores_nothing(store: JobStore) -> None:
+async def test_an_exception_while_changing_a_job_stores_nothing(store: JobStore) -> None:
     """If the function that changes a job raises an exception, the caller gets it, and the job stays unchanged."""
     await store.create(build_job())
     await store.change("j1", Job.cancel)
-    before = await create_stored(store)
+    before = await create_stored_job(store)
     with pytest.raises(WorkspaceError, match="already ended"):
         await store.change("j1", Job.cancel)
-    assert await create_stored(store) == before
+    assert await create_stored_job(store) == before
 
 
 async def test_expired_jobs_are_found(store: JobStore) -> None:
@@ -154,6 +154,6 @@ async def test_a_large_job_is_stored(store: JobStore) -> None:
     made = build_job(parts=parts)
     assert len(made.model_dump_json()) > 4 * LONG_BYTES
     await store.create(made)
-    assert await create_stored(store) == made
+    assert await create_stored_job(store) == made
     await store.change("j1", Job.cancel)
-    assert await create_stored(store) == made.cancel()
+    assert await create_stored_job(store) == made.cancel()

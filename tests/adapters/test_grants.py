@@ -55,7 +55,7 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
             yield lambda: CosmosGrantStore(account())
 
 
-async def test_a_grant_is_found_as_stored(open_store: Opener) -> None:
+async def test_a_stored_grant_is_found_with_all_attributes(open_store: Opener) -> None:
     """Another process finds a grant with all attributes, also after the grant is replaced."""
     store, other = open_store(), open_store()
     await store.add(GRANT)
@@ -70,7 +70,7 @@ async def test_a_grant_is_found_as_stored(open_store: Opener) -> None:
     assert await store.find("unknown") is None
 
 
-async def test_one_of_several_replacements_succeeds(open_store: Opener) -> None:
+async def test_one_of_several_replacements_of_a_grant_succeeds(open_store: Opener) -> None:
     """If several processes replace a grant at the same time, exactly one succeeds."""
     stores = [open_store() for _ in range(4)]
     await stores[0].add(GRANT)
@@ -111,7 +111,7 @@ async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:
     assert list(await store.list_descendants("unknown")) == []
 
 
-async def test_ends_without_an_event_are_listed(open_store: Opener) -> None:
+async def test_ended_grants_without_an_audit_event_are_listed(open_store: Opener) -> None:
     """An ended grant is listed until its audit event is stored."""
     store = open_store()
     await store.add(GRANT)

@@ -70,14 +70,14 @@ async def test_one_of_simultaneous_claims_is_stored(open_both_stores: Opener) ->
     assert await stores[0].claim("another", OTHER, AT, AT - DAY) == OTHER
 
 
-async def test_an_old_claim_expires(keys: IdempotencyStore) -> None:
+async def test_a_claim_expires_after_its_retention_period(keys: IdempotencyStore) -> None:
     """After its retention period, a claim expires, and another request can claim the key."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     assert await keys.claim("k", OTHER, AT + DAY, AT) == FIRST
     assert await keys.claim("k", OTHER, AT + DAY, AT + SECOND) == OTHER
 
 
-async def test_a_key_is_freed_only_by_its_claim(keys: IdempotencyStore) -> None:
+async def test_a_claim_is_deleted_only_with_its_append_id(keys: IdempotencyStore) -> None:
     """The claim of a key can be deleted only with the claim's append id."""
     await keys.claim("k", FIRST, AT, AT - DAY)
     await keys.delete_claim("k", "other")
@@ -130,7 +130,7 @@ async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) 
     assert (fresh.owns_lease, fresh.claim) == (True, OTHER)
 
 
-async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> None:
+async def test_a_request_with_the_same_key_but_other_content_gets_no_lease(store: IdempotentReplyStore) -> None:
     """A request with another content but the same key never gets a lease."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
@@ -138,7 +138,7 @@ async def test_another_request_gets_no_lease(store: IdempotentReplyStore) -> Non
     assert (begun.owns_lease, begun.claim) == (False, FIRST)
 
 
-async def test_replies_expire(store: IdempotentReplyStore) -> None:
+async def test_stored_replies_expire_after_their_retention_period(store: IdempotentReplyStore) -> None:
     """After its retention period, a stored reply expires, and its key can be used again."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.finish("n", "a", ANSWER)
@@ -147,7 +147,7 @@ async def test_replies_expire(store: IdempotentReplyStore) -> None:
     assert (fresh.owns_lease, fresh.reply, fresh.claim) == (True, None, OTHER)
 
 
-async def test_keys_and_replies_are_separate(open_both_stores: Opener) -> None:
+async def test_stores_of_keys_and_replies_are_separate(open_both_stores: Opener) -> None:
     """The store of keys and the store of replies may contain the same name."""
     keys, store = open_both_stores()
     await keys.claim("n", FIRST, AT, AT - DAY)

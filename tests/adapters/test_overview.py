@@ -46,12 +46,12 @@ async def open_sqlite(folder: Path) -> AsyncIterator[OpenedOverview]:
     path = folder / "provenance.sqlite"
     store, overview = SqliteChainStore(path), SqliteChainOverview(path)
 
-    async def do_nothing(_: ChainKey) -> None:
+    async def keep_summary(_: ChainKey) -> None:
         with closing(sqlite3.connect(path, autocommit=True)) as connection:
             connection.execute("DELETE FROM chain_summaries")
             connection.execute("DELETE FROM pending_amendments")
 
-    yield OpenedOverview(overview, store, do_nothing)
+    yield OpenedOverview(overview, store, keep_summary)
     await overview.close()
     await store.close()
 
@@ -139,7 +139,7 @@ async def summarize_chain(adapter: OpenedOverview, chain: ChainKey) -> ChainSumm
     return next(one for one in found if one.chain == chain)
 
 
-async def list_places(adapter: OpenedOverview) -> list[tuple[str, int]]:
+async def list_pending_entries(adapter: OpenedOverview) -> list[tuple[str, int]]:
     """Return the scope and sequence number of each entry in the index of pending amendments."""
     entries = await adapter.overview.list_pending(None, 100, MANY)
     assert all(entry.record and entry.record.sequence == entry.place.sequence for entry in entries)
@@ -192,15 +192,15 @@ async def test_pending_amendments_are_listed_oldest_first(adapter: OpenedOvervie
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
     await append_records(adapter.store, OTHER, build_amendment(), second=2)
     await append_records(adapter.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
-    assert await list_places(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 2", 1), ("line 1/ü", 4)]
+    assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 2", 1), ("line 1/ü", 4)]
     listed: list[PendingPlace] = []
     while page := await adapter.overview.list_pending(listed[-1] if listed else None, 1, MANY):
         listed += [entry.place for entry in page]
-    assert [(place.scope_key, place.sequence) for place in listed] == await list_places(adapter)
+    assert [(place.scope_key, place.sequence) for place in listed] == await list_pending_entries(adapter)
     await append_records(adapter.store, OTHER, build_decision(1), second=4)
     entries = await adapter.overview.list_pending(None, 100, MANY)
     await adapter.overview.remove_pending([entry for entry in entries if entry.place.chain == OTHER])
-    assert await list_places(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
+    assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
     assert (await summarize_chain(adapter, OTHER)).pending == 0
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 3
 
@@ -212,7 +212,7 @@ async def test_a_page_of_pending_amendments_has_a_maximum_size(adapter: OpenedOv
     assert entry.place.sequence == 1
 
 
-async def test_earlier_chains_are_counted(adapter: OpenedOverview) -> None:
+async def test_chains_stored_by_an_earlier_version_are_counted(adapter: OpenedOverview) -> None:
     """A chain that an earlier version stored without counts is counted once."""
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
     await append_records(adapter.store, AMENDMENTS, build_decision(1), second=2)
@@ -238,7 +238,7 @@ async def test_counting_during_appends_is_exact(adapter: OpenedOverview, monkeyp
     await append_records(adapter.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
     await adapter.forget_counts(AMENDMENTS)
 
-    async def append_all() -> None:
+    async def append_all_records() -> None:
         for number in range(10):
             body = build_decision(number + 1) if number % 2 else build_amendment()
             while True:
@@ -246,12 +246,12 @@ async def test_counting_during_appends_is_exact(adapter: OpenedOverview, monkeyp
                     await append_records(adapter.store, AMENDMENTS, body, second=2 + number)
                     break
 
-    async def count_all() -> None:
+    async def count_until_appended() -> None:
         while await adapter.overview.list_uncounted(1):
             await adapter.overview.complete_counts(AMENDMENTS)
 
-    await asyncio.gather(append_all(), count_all(), count_all())
-    await count_all()
+    await asyncio.gather(append_all_records(), count_until_appended(), count_until_appended())
+    await count_until_appended()
     assert (
         (await summarize_chain(adapter, AMENDMENTS)).pending == await adapter.overview.count_pending(AMENDMENTS) == 10
     )
@@ -259,7 +259,7 @@ async def test_counting_during_appends_is_exact(adapter: OpenedOverview, monkeyp
     assert {1, 3, 5, 7, 9} | {11, 13, 15, 17, 19} <= {entry.place.sequence for entry in entries}
 
 
-async def test_results_of_verifications_and_checkpoints_are_stored(adapter: OpenedOverview) -> None:
+async def test_verdicts_and_checkpoint_sizes_are_stored_in_the_summary(adapter: OpenedOverview) -> None:
     """A summary has the last verdict and the largest checkpoint size, also after appends."""
     assert await adapter.overview.find_verdict(EVENTS) is None
     await append_records(adapter.store, EVENTS, build_event())

@@ -45,7 +45,7 @@ async def test_concurrent_reservations_respect_the_limit(open_store: Opener) -> 
     assert {place.id for place in held} == {f"job-{n}" for n in range(15) if taken[n]}
 
 
-async def test_places_of_others_do_not_count(open_store: Opener) -> None:
+async def test_reservations_of_other_principals_do_not_count(open_store: Opener) -> None:
     """Places of other principals or purposes are not counted; reserving a place again changes nothing."""
     store, other = open_store(), open_store()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
@@ -57,7 +57,7 @@ async def test_places_of_others_do_not_count(open_store: Opener) -> None:
     assert list(await store.list_reservations("nobody", Purpose.JOBS)) == []
 
 
-async def test_a_freed_place_can_be_taken_again(open_store: Opener) -> None:
+async def test_a_released_quota_place_can_be_reserved_again(open_store: Opener) -> None:
     """A freed place is available at once; freeing a place that does not exist changes nothing."""
     store, other = open_store(), open_store()
     for reservation_id in ("a", "b"):
@@ -68,7 +68,7 @@ async def test_a_freed_place_can_be_taken_again(open_store: Opener) -> None:
     assert [place.id for place in await store.list_reservations(WHO, Purpose.STREAMS)] == ["b", "c"]
 
 
-async def test_a_finished_place_counts_with_its_size_only(open_store: Opener) -> None:
+async def test_a_finished_job_counts_only_with_its_size(open_store: Opener) -> None:
     """The place of a finished job does not count as active, but the bytes of the job still count."""
     store = open_store()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)

@@ -62,7 +62,7 @@ async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
         yield services
 
 
-async def put_query(service: CatalogService, fields: dict[str, str]) -> str:
+async def store_query(service: CatalogService, fields: dict[str, str]) -> str:
     """Store a query and return the error code, or an empty text on success."""
     query = WarmQuery.model_validate({"surface": "hall", "kql": "Telemetry | count", **fields})
     while True:
@@ -76,9 +76,11 @@ async def put_query(service: CatalogService, fields: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("pair", CONTRADICTIONS, ids=lambda pair: pair[1]["name"])
-async def test_one_of_two_conflicting_puts_succeeds(
+async def test_one_of_two_queries_with_conflicting_names_is_stored(
     instances: list[CatalogService], pair: tuple[dict[str, str], dict[str, str]]
 ) -> None:
     """If two instances store queries with conflicting names at the same time, one succeeds."""
-    codes = await asyncio.gather(*(put_query(service, fields) for service, fields in zip(instances, pair, strict=True)))
+    codes = await asyncio.gather(
+        *(store_query(service, fields) for service, fields in zip(instances, pair, strict=True))
+    )
     assert sorted(codes) == ["", "WARM_QUERY_NAME_TAKEN"]

@@ -58,7 +58,7 @@ async def test_a_lease_reduces_the_budget(open_store: Opener) -> None:
     assert (await first.lease(build_lease_request(1, principal="another"), AT + 2)).granted == 1
 
 
-async def test_unused_budget_is_returned(open_store: Opener) -> None:
+async def test_unused_budget_is_available_after_the_lease_is_settled(open_store: Opener) -> None:
     """The unused part of a lease is available again after the lease is settled."""
     store = open_store()
     lease = await store.lease(build_lease_request(8), AT)
@@ -68,7 +68,7 @@ async def test_unused_budget_is_returned(open_store: Opener) -> None:
     assert (unused.granted, unused.left) == (0, 8)
 
 
-async def test_used_budget_counts_for_the_window(open_store: Opener) -> None:
+async def test_used_budget_is_available_again_after_one_minute(open_store: Opener) -> None:
     """Used budget is available again one minute after its last use."""
     store = open_store()
     lease = await store.lease(build_lease_request(10), AT - 0.5)

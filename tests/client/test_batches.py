@@ -30,14 +30,14 @@ def test_the_id_is_added_at_the_pointer_of_the_connection() -> None:
     assert add_message_id({"h": 5}, "/h/id") == {"h": 5}
 
 
-def test_an_array_in_an_object_gets_no_id() -> None:
+def test_messages_in_an_array_within_an_object_get_no_id() -> None:
     """If an object contains only an array of objects, no id is added, because the service stores it as one message."""
     wrapped = {"metrics": [{"a": 1}]}
     assert add_message_id(wrapped) == wrapped
     assert "messageId" in add_message_id({"metrics": [1]})
 
 
-def test_batches_keep_the_limits_of_a_request() -> None:
+def test_batches_are_within_the_limits_of_a_request() -> None:
     """A batch has at most the maximum number of messages and bytes; a line over the maximum is sent alone."""
     assert [len(batch) for batch in split_lines([b"{}\n"] * (MAX_MESSAGES + 1))] == [MAX_MESSAGES, 1]
     large = b"x" * (MAX_BYTES // 2)
@@ -45,7 +45,7 @@ def test_batches_keep_the_limits_of_a_request() -> None:
     assert list(split_lines([])) == []
 
 
-def test_a_message_is_one_line() -> None:
+def test_a_message_is_encoded_as_one_line() -> None:
     """A message is encoded as one line; a value that JSON cannot represent raises an error."""
     assert encode_message({"a": "x\ny", "b": "ä"}) == '{"a":"x\\ny","b":"ä"}\n'.encode()
     with pytest.raises(JsonTextError, match="NaN or infinite"):

@@ -89,12 +89,12 @@ def test_each_command_has_examples(
 
 
 @pytest.mark.parametrize("words", sorted(set(COMMANDS) - set(WITHOUT_JSON)), ids=" ".join)
-def test_each_command_prints_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_can_print_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     """Each command has the option --json, except commands that run a program, print text or write a file."""
     assert "--json" in read_help(words, capsys)
 
 
-def test_help_loads_no_library() -> None:
+def test_help_imports_no_slow_library() -> None:
     """`oi --help` imports no library that loads slowly."""
     program = f"import sys; from oi.cli.main import execute; execute(['--help']); print(set(sys.modules) & set({SLOW}))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src")}
@@ -113,7 +113,7 @@ def test_each_shell_has_a_completion_script(shell: str, capsys: pytest.CaptureFi
     assert "_OI_COMPLETE" in capsys.readouterr().out
 
 
-def test_words_are_completed() -> None:
+def test_partial_words_are_completed() -> None:
     """The command prints the subcommands and options with which a partial word can continue."""
     words = {"_OI_COMPLETE": "bash_complete", "COMP_WORDS": "oi query ", "COMP_CWORD": "2"}
     completed = CliRunner().invoke(main, env=words, prog_name="oi").output
@@ -123,7 +123,7 @@ def test_words_are_completed() -> None:
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["query", "run"], ["tail", "--count", "0"], ["audit", "append", "--after-state", "[1]"]]
 )
-def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_ends_with_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong usage is explained on standard error and ends with exit code 2."""
     assert execute(arguments) == 2
     captured = capsys.readouterr()

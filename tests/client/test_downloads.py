@@ -7,7 +7,7 @@ import pytest
 from oi import ApiError, Workspace
 
 
-def wait_for(job: dict[str, Any]) -> ApiError:
+def find_download_error(job: dict[str, Any]) -> ApiError:
     """Wait for a download in this state, and return the error that the client raises."""
     state = {"downloadId": "1", "status": "failed", "progress": {}, **job}
     with Workspace("https://plant.example", token="t") as workspace:
@@ -21,12 +21,12 @@ def wait_for(job: dict[str, Any]) -> ApiError:
 
 def test_the_reason_of_a_failure_is_reported() -> None:
     """The error about a failed download contains the reason and the error code of the service."""
-    error = wait_for({"error": "DOWNLOAD_QUOTA_EXCEEDED: The files exceed 50 GiB."})
+    error = find_download_error({"error": "DOWNLOAD_QUOTA_EXCEEDED: The files exceed 50 GiB."})
     assert (error.code, error.detail) == ("DOWNLOAD_QUOTA_EXCEEDED", "The files exceed 50 GiB.")
-    error = wait_for({"error": "The scratch disk is full: 0 bytes left."})
+    error = find_download_error({"error": "The scratch disk is full: 0 bytes left."})
     assert (error.code, error.detail) == ("", "The scratch disk is full: 0 bytes left.")
 
 
 def test_a_cancelled_download_is_reported() -> None:
     """The error about a download that ended without a reason contains the status of the download."""
-    assert wait_for({"status": "cancelled", "error": None}).detail == "The download is cancelled."
+    assert find_download_error({"status": "cancelled", "error": None}).detail == "The download is cancelled."

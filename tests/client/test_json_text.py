@@ -15,7 +15,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_encoded_values_are_parsed_again(value: object) -> None:
+def test_encoded_values_are_parsed_to_equal_values(value: object) -> None:
     """Encoding a value and parsing the text gives an equal value."""
     try:
         text = encode_json(value).decode()
@@ -46,7 +46,7 @@ def test_encoded_values_are_parsed_again(value: object) -> None:
         ('{"a": 1, "b": {"c": 1, "c": 1}}', 'the member "c" occurs twice in one object'),
     ],
 )
-def test_errors_state_the_rule_and_the_position(text: str, message: str) -> None:
+def test_errors_about_invalid_json_state_the_rule_and_the_position(text: str, message: str) -> None:
     """The error about invalid JSON states the broken rule and the position."""
     with pytest.raises(JsonTextError) as raised:
         parse_json(text)
@@ -80,7 +80,7 @@ def test_values_without_a_json_form_are_rejected(value: object, message: str) ->
         ("/a/1/n", None),
     ],
 )
-def test_pointers_select_values(pointer: str, expected: object) -> None:
+def test_json_pointers_select_values(pointer: str, expected: object) -> None:
     """A pointer selects a value as in RFC 6901; if the value does not exist, it is reported as missing."""
     value: object = {"a": [0, {"b/c~": 5, "n": None}]}
     for part in split_pointer(pointer):
@@ -88,7 +88,7 @@ def test_pointers_select_values(pointer: str, expected: object) -> None:
     assert value == expected
 
 
-def test_equal_members_are_found_in_linear_time() -> None:
+def test_repeated_member_names_are_found_in_linear_time() -> None:
     """In an object with very many members, duplicate names are found in linear time."""
     text = "{" + ",".join(f'"{number}":0' for number in (*range(200_000), 199_999)) + "}"
     with pytest.raises(JsonTextError, match='"199999" occurs twice'):

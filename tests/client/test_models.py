@@ -43,7 +43,7 @@ def test_each_schema_has_a_model_with_its_members(schemas: Mapping[str, Any]) ->
 
 
 @pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
-def test_the_module_is_up_to_date() -> None:
+def test_the_models_module_is_up_to_date() -> None:
     """The committed module ``oi.models`` equals the current output of the generator."""
     command: list[str | Path] = [sys.executable, ROOT / "client" / "scripts" / "make_models.py", "--check"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -43,9 +43,9 @@ class FakeServer:
         if path == "/revocation":
             self.revoked.append(form["token"])
             return httpx.Response(200)
-        return self._issue(form)
+        return self._issue_tokens(form)
 
-    def _issue(self, form: dict[str, str]) -> httpx.Response:
+    def _issue_tokens(self, form: dict[str, str]) -> httpx.Response:
         if self.status != 200:
             return httpx.Response(self.status)
         if form["grant_type"] == "refresh_token":
@@ -65,11 +65,11 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
         monkeypatch.delenv(name, raising=False)
     made = FakeServer()
     for module in (stored_grant, browser_login):
-        monkeypatch.setattr(module, "open_client", lambda _url: open_fake(made))
+        monkeypatch.setattr(module, "open_client", lambda _url: open_oauth_client(made))
     return made
 
 
-def open_fake(server: FakeServer) -> httpx.Client:
+def open_oauth_client(server: FakeServer) -> httpx.Client:
     """Return an OAuth client of the fake server."""
     return httpx.Client(transport=httpx.MockTransport(server.handle), base_url=URL)
 
@@ -114,7 +114,9 @@ def test_a_declined_consent_is_reported(server: FakeServer, monkeypatch: pytest.
         sign_in(URL, "oi", [])
 
 
-def test_a_missing_decision_ends_the_wait(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sign_in_without_a_callback_fails_after_the_timeout(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If no valid callback arrives in time, the sign-in fails; callbacks from another issuer do not count."""
     forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": f"{server.issuer}.evil"})
     with pytest.raises(SignInError, match=r"Nobody signed in"):
@@ -128,7 +130,9 @@ def test_an_unknown_client_is_explained(server: FakeServer) -> None:
         sign_in(URL, "other", [])
 
 
-def test_the_explanation_of_an_unknown_client_has_lines(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lines_that_add_an_unknown_client_are_printed(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Below the error, the command prints the lines for the workspace document, one per line."""
     assert execute(["login", server.issuer, "--browser", "--client-id", "other"]) == 1
     lines = capsys.readouterr().err.splitlines()
@@ -139,10 +143,10 @@ def test_the_explanation_of_an_unknown_client_has_lines(server: FakeServer, caps
     ]
 
 
-def test_another_issuer_is_refused(server: FakeServer) -> None:
+def test_metadata_of_another_issuer_is_rejected(server: FakeServer) -> None:
     """If the metadata names another issuer than the service, the client sends no credentials."""
     server.issuer = "https://evil.example"
-    with open_fake(server) as client, pytest.raises(SignInError, match=r"evil\.example"):
+    with open_oauth_client(server) as client, pytest.raises(SignInError, match=r"evil\.example"):
         find_server(client, URL)
 
 
@@ -192,22 +196,22 @@ def test_a_damaged_reply_to_a_sign_in_is_explained() -> None:
         find_server(client, URL)
 
 
-def test_the_verifier_is_not_in_the_request(server: FakeServer) -> None:
+def test_the_pkce_verifier_is_not_in_the_browser_url(server: FakeServer) -> None:
     """The URL for the browser contains the PKCE challenge but not the secret verifier."""
-    with open_fake(server) as client:
+    with open_oauth_client(server) as client:
         request = AuthorizationRequest("oi", "http://127.0.0.1:1/callback")
         address = request.build_url(find_server(client, URL))
     assert request.verifier not in address
     assert "scope" not in parse_qs(urlsplit(address).query)
 
 
-def test_an_outage_is_not_the_end_of_a_sign_in(server: FakeServer) -> None:
+def test_an_outage_raises_server_error(server: FakeServer) -> None:
     """An outage of the service raises ServerError.
 
     Only a rejected token causes the error that requests a new sign-in.
     """
     server.status = 503
-    with open_fake(server) as client, pytest.raises(ServerError):
+    with open_oauth_client(server) as client, pytest.raises(ServerError):
         refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))
 
 
@@ -220,7 +224,7 @@ def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
     assert (login.token(), server.refreshes) == ("a0", 0)
 
 
-def test_many_processes_refresh_once(server: FakeServer) -> None:
+def test_several_processes_refresh_the_token_once(server: FakeServer) -> None:
     """If several processes run at once, only one refreshes the token, because a refresh token is valid only once."""
     store_tokens(30)
     with ThreadPoolExecutor(8) as pool:
@@ -229,7 +233,7 @@ def test_many_processes_refresh_once(server: FakeServer) -> None:
     assert read_login()["refreshToken"] == "r1"
 
 
-def test_the_end_of_a_sign_in_names_the_command(server: FakeServer) -> None:
+def test_a_rejected_refresh_token_names_the_sign_in_command(server: FakeServer) -> None:
     """If the refresh token is rejected, the error names the command for a new sign-in."""
     store_tokens(0)
     server.refresh_token = "other"

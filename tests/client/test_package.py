@@ -67,10 +67,10 @@ def test_the_client_imports_only_declared_packages() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 root = name.partition(".")[0]
-                assert root in allowed or is_standard(root), f"{path}: {name}"
+                assert root in allowed or is_standard_module(root), f"{path}: {name}"
 
 
-def is_standard(name: str) -> bool:
+def is_standard_module(name: str) -> bool:
     """Return whether a module belongs to Python's standard library."""
     return name in STANDARD
 
@@ -112,7 +112,7 @@ def list_modules() -> Iterator[ModuleType]:
             yield importlib.import_module(name)
 
 
-def test_the_examples_are_true() -> None:
+def test_docstring_examples_print_the_shown_output() -> None:
     """Each example in a docstring prints the output that is shown there."""
     results = [doctest.testmod(module) for module in list_modules()]
     assert sum(result.attempted for result in results) >= 10

@@ -17,7 +17,7 @@ REPLY = {
 
 
 @pytest.fixture
-def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def requested_paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of URL paths that the clients of the test have requested."""
     requested: list[str] = []
 
@@ -31,25 +31,27 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def workspace(paths: list[str]) -> Iterator[Workspace]:
+def workspace(requested_paths: list[str]) -> Iterator[Workspace]:
     """Yield a client whose requests are recorded instead of sent."""
-    assert paths == []
+    assert requested_paths == []
     with Workspace("https://plant.example", token="t") as opened:
         yield opened
 
 
 @pytest.mark.parametrize("lookup", ["", ".", "..", "../workspace", "hall/../../team", "/team", "hall//rows", "hall/"])
-def test_a_lookup_leads_to_no_other_route(workspace: Workspace, paths: list[str], lookup: str) -> None:
+def test_a_lookup_that_leads_to_another_path_is_not_found(
+    workspace: Workspace, requested_paths: list[str], lookup: str
+) -> None:
     """A lookup (id in URLs) that would lead to another URL path is reported as not found, and no request is sent."""
     with pytest.raises(NotFoundError, match="No warm query"):
         workspace.queries.run(lookup)
     with pytest.raises(NotFoundError, match="No warm query"):
         workspace.queries.run_raw(lookup, "text/csv")
-    assert paths == []
+    assert requested_paths == []
 
 
-def test_an_api_path_has_slashes(workspace: Workspace, paths: list[str]) -> None:
+def test_slashes_of_an_api_path_are_not_encoded(workspace: Workspace, requested_paths: list[str]) -> None:
     """The slashes of an API path are not encoded; other special characters are percent-encoded."""
     workspace.queries.run("hall/rows", parameters={"a": "x&y"})
     workspace.queries.run("what?#%")
-    assert paths == ["/oi-api/warm-queries/hall/rows?p.a=x%26y", "/oi-api/warm-queries/what%3F%23%25"]
+    assert requested_paths == ["/oi-api/warm-queries/hall/rows?p.a=x%26y", "/oi-api/warm-queries/what%3F%23%25"]

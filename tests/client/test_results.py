@@ -23,7 +23,7 @@ REPLY = {
 }
 
 
-def test_tables_have_the_types_of_the_columns() -> None:
+def test_an_arrow_table_has_the_types_of_the_columns() -> None:
     """A table has UTC times, exact integers, dynamic values as JSON text, and null for missing cells."""
     result = QueryResult.from_reply(REPLY)
     assert (len(result), [row["Id"] for row in result]) == (2, ["x", None])
@@ -37,7 +37,7 @@ def test_tables_have_the_types_of_the_columns() -> None:
     assert (second["Time"], second["Count"], second["Payload"], second["Id"]) == (None,) * 4
 
 
-def test_pandas_gets_the_same_cells() -> None:
+def test_a_pandas_data_frame_has_the_cells_of_the_result() -> None:
     """A pandas data frame has the columns and cells of the result, and its times have a time zone."""
     frame = QueryResult.from_reply(REPLY).to_pandas()
     assert list(frame.columns) == ["Time", "Value", "Count", "Payload", "Id"]

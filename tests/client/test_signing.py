@@ -118,14 +118,14 @@ def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pyt
     assert service.requests[0][2] == {}
 
 
-def test_other_refusals_do_not_request_a_key(service: Service) -> None:
+def test_errors_that_a_new_sign_in_cannot_solve_request_no_key(service: Service) -> None:
     """If a new sign-in would not help, the command ends and does not ask for the API key."""
     service.refusal = (403, "SIGNATURE_NOT_PERSONAL")
     assert execute(SIGNED) == 1
     assert len(service.requests) == 1
 
 
-def test_a_statement_needs_a_meaning(service: Service) -> None:
+def test_a_signature_statement_needs_a_meaning(service: Service) -> None:
     """The command rejects a statement without a meaning, because a statement belongs to a signature."""
     assert execute([*APPROVE, "--statement", "I checked it."]) == 2
     assert not service.requests
@@ -177,7 +177,7 @@ def test_all_signatures_are_listed(service: Service, capsys: pytest.CaptureFixtu
     assert len(json.loads(capsys.readouterr().out)["signatures"]) == 2
 
 
-def test_an_id_is_one_part_of_the_path(service: Service) -> None:
+def test_an_id_is_encoded_as_one_path_segment(service: Service) -> None:
     """An id with characters that have a meaning in URLs is encoded as one segment of the path."""
     service.fresh = "oik_stored"
     assert execute(["amendments", "approve", "../7?a=1#b", "--scope", "line-1"]) == 0

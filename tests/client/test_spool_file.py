@@ -41,7 +41,7 @@ def open_spool(path: Path, fake_service: FakeService) -> Spool:
     return Telemetry(transport).spool(path)
 
 
-def test_messages_wait_for_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_survive_a_lost_reply_and_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages survive a lost reply and a restart, and are sent once and in order."""
     monkeypatch.setattr("oi._sync.transport.sleep", lambda _seconds: None)
     fake_service = FakeService()
@@ -67,7 +67,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
     file.close()
 
 
-def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
+def test_a_rejected_message_does_not_delay_others(tmp_path: Path) -> None:
     """A rejected message does not delay others.
 
     It stays on disk with the reason until a user removes it.
@@ -89,7 +89,7 @@ def test_refused_messages_are_set_aside(tmp_path: Path) -> None:
     assert sorted(fake_service.stored.values()) == [0, 2, 3, 5]
 
 
-def test_a_connection_that_is_refused_delays_no_other(tmp_path: Path) -> None:
+def test_a_rejected_connection_delays_no_other_connection(tmp_path: Path) -> None:
     """Messages of an unknown connection stay on disk with an error; messages of other connections are sent."""
     fake_service = FakeService()
     fake_service.unknown = {"press"}

@@ -8,13 +8,13 @@ from oi.cli.stored_login import Login, find_login, get_path, store_login
 
 
 @pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name in ("OI_URL", "OI_KEY", "OI_TOKEN"):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_file_is_private() -> None:
+def test_the_login_file_is_private() -> None:
     """Without a keyring, the API key is stored in a file that only the user can read."""
     place = store_login("https://plant.example", "oik_1")
     assert str(get_path()) in place
@@ -22,7 +22,7 @@ def test_the_file_is_private() -> None:
     assert find_login() == Login("https://plant.example", key="oik_1")
 
 
-def test_the_environment_has_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_have_priority_over_the_stored_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables OI_URL, OI_TOKEN and OI_KEY have priority over the stored login."""
     store_login("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_KEY", "oik_2")

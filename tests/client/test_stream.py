@@ -96,7 +96,7 @@ async def test_equal_ids_of_two_connections_are_two_messages(monkeypatch: pytest
     assert await read_messages(service, 2, monkeypatch) == [("rig", "m-1"), ("press", "m-1")]
 
 
-async def test_a_clock_that_is_ahead_causes_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_with_a_future_timestamp_causes_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     """The replay starts at the arrival time of the last message, even if its timestamp is in the future."""
     now = datetime.now(UTC)
     ahead = build_message(1, now + timedelta(minutes=5))
@@ -112,7 +112,7 @@ def build_handshake_error(status: int) -> InvalidStatus:
     return InvalidStatus(Response(status, "Refused", Headers(), b'{"code": "CODE", "detail": "Reason."}'))
 
 
-async def test_a_broken_handshake_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_handshake_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a handshake fails because of a restart or overload, the client tries again."""
     message = build_message(1, datetime.now(UTC))
     service = FakeService(

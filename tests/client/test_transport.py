@@ -37,7 +37,7 @@ class FakeService:
 
 
 @pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def recorded_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Replace the client's pauses with a list that records their lengths."""
     recorded: list[float] = []
     monkeypatch.setattr(module, "sleep", recorded.append)
@@ -60,15 +60,15 @@ def build_error_reply(status: int, **headers: str) -> httpx.Response:
     return httpx.Response(status, json=problem, headers={"content-type": "application/problem+json", **headers})
 
 
-def test_a_maximum_of_one_attempt_reports_the_first_failure(pauses: list[float]) -> None:
+def test_a_maximum_of_one_attempt_reports_the_first_failure(recorded_pauses: list[float]) -> None:
     """With a maximum of one attempt, the client reports the first failure without repeating the request."""
     fake_service = FakeService(build_error_reply(503))
     with open_transport(fake_service, key="oik_1", max_attempts=1) as transport, pytest.raises(OverloadedError):
         transport.request("GET", "/a")
-    assert pauses == []
+    assert recorded_pauses == []
 
 
-def test_one_token_serves_many_requests(pauses: list[float]) -> None:
+def test_one_token_serves_many_requests(recorded_pauses: list[float]) -> None:
     """The client requests a token once, and again when it nearly expires or is rejected."""
     fake_service = FakeService(
         *(httpx.Response(200) for _ in range(2)), build_error_reply(401), httpx.Response(200), httpx.Response(200)
@@ -81,26 +81,26 @@ def test_one_token_serves_many_requests(pauses: list[float]) -> None:
         transport.get_token(renew=True)
         transport.request("GET", "/a")
     assert fake_service.tokens == 4
-    assert pauses == []
+    assert recorded_pauses == []
 
 
-def test_a_given_token_is_not_renewed(pauses: list[float]) -> None:
+def test_a_given_token_is_not_renewed(recorded_pauses: list[float]) -> None:
     """If a client was created with a token that is rejected, the client raises an error and requests no new token."""
     fake_service = FakeService(build_error_reply(401))
     with open_transport(fake_service, token="jwt") as transport, pytest.raises(SignInError) as refused:
         transport.request("GET", "/a")
     assert (refused.value.code, refused.value.trace_id, refused.value.errors[0]["field"]) == ("CODE", "t", "f")
-    assert fake_service.tokens == len(pauses) == 0
+    assert fake_service.tokens == len(recorded_pauses) == 0
 
 
-def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> None:
+def test_requests_are_repeated_after_the_delay_of_a_busy_reply(recorded_pauses: list[float]) -> None:
     """A request that gets 429 or 503 is repeated after Retry-After, even a POST, because it had no effect."""
     fake_service = FakeService(
         build_error_reply(429, retry_after="7"), build_error_reply(503, retry_after="2"), httpx.Response(202)
     )
     with open_transport(fake_service) as transport:
         assert transport.request("POST", "/a", json={}).status_code == 202
-    assert pauses == [7.0, 2.0]
+    assert recorded_pauses == [7.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_busy_replies_are_repeated_as_the_service_asks(pauses: list[float]) -> N
     ],
 )
 def test_the_client_gives_up_after_four_attempts(
-    pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]
+    recorded_pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]
 ) -> None:
     """The client gives up after four attempts.
 
@@ -125,10 +125,10 @@ def test_the_client_gives_up_after_four_attempts(
     with open_transport(fake_service) as transport, pytest.raises(kind):
         transport.request("POST", "/a")
     assert len(fake_service.requests) == attempts
-    assert len(pauses) == attempts - 1
+    assert len(recorded_pauses) == attempts - 1
 
 
-def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
+def test_an_append_is_repeated_with_the_same_idempotency_key(recorded_pauses: list[float]) -> None:
     """If the reply to an append is lost, the client repeats the append with the same Idempotency-Key."""
     fake_service = FakeService(httpx.ReadError("lost"), httpx.Response(201), httpx.Response(201))
     with open_transport(fake_service) as transport:
@@ -136,7 +136,7 @@ def test_an_append_is_repeated_under_one_key(pauses: list[float]) -> None:
         transport.request("POST", "/a", appends=True)
     first, second, third = (each.headers["idempotency-key"] for each in fake_service.requests)
     assert first == second != third
-    assert len(pauses) == 1
+    assert len(recorded_pauses) == 1
 
 
 def test_a_client_needs_exactly_one_credential() -> None:
@@ -161,7 +161,7 @@ def test_an_invalid_address_is_named() -> None:
         Transport("https://service.example:port", key="oik_1")
 
 
-def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
+def test_a_redirect_is_not_followed(recorded_pauses: list[float]) -> None:
     """A redirect raises an error with both addresses but no secrets; the target gets no credential."""
     fake_service = FakeService(
         httpx.Response(301, headers={"Location": "https://user:secret@other.example/b?sig=secret#secret"})
@@ -173,7 +173,7 @@ def test_a_redirect_is_not_followed(pauses: list[float]) -> None:
     )
     assert refused.value.status == 301
     assert len(fake_service.requests) == 1
-    assert pauses == []
+    assert recorded_pauses == []
 
 
 @pytest.mark.parametrize("target", ["https://other.example:secret/", "/\x01?sig=secret", "?sig=secret", "", None])
@@ -188,7 +188,7 @@ def test_a_redirect_without_a_valid_target_is_explained(target: str | None) -> N
     assert error.detail == "http://service.example/a redirects to another address; use the address of the service."
 
 
-def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
+def test_a_reply_of_another_server_is_explained(recorded_pauses: list[float]) -> None:
     """A successful reply that is not JSON raises an error that names the address."""
     fake_service = FakeService(httpx.Response(200, text="<html>"))
     with (
@@ -196,25 +196,25 @@ def test_a_reply_of_another_server_is_explained(pauses: list[float]) -> None:
         pytest.raises(ApiError, match=r"http://service\.example/a did not reply with JSON"),
     ):
         transport.get_json("/a", {"secret": "1"})
-    assert pauses == []
+    assert recorded_pauses == []
 
 
-def test_a_damaged_reply_is_a_lost_reply(pauses: list[float]) -> None:
+def test_a_damaged_reply_is_treated_as_a_lost_reply(recorded_pauses: list[float]) -> None:
     """A reply that cannot be decompressed is treated as a lost reply."""
     fake_service = FakeService(*(httpx.DecodingError("damaged") for _ in range(5)))
     with open_transport(fake_service) as transport, pytest.raises(UnreachableError):
         transport.request("GET", "/a")
-    assert len(pauses) == 4
+    assert len(recorded_pauses) == 4
 
 
 @pytest.mark.parametrize("errors", ["text", [None, 1], {"field": "f"}, None])
-def test_malformed_errors_are_left_out(pauses: list[float], errors: object) -> None:
+def test_malformed_field_errors_are_ignored(recorded_pauses: list[float], errors: object) -> None:
     """If the list of field errors is malformed, it is ignored, and the error still has its code."""
     fake_service = FakeService(httpx.Response(400, json={"code": "CODE", "detail": "Reason.", "errors": errors}))
     with open_transport(fake_service) as transport, pytest.raises(ApiError) as refused:
         transport.request("GET", "/a")
     assert (refused.value.code, list(refused.value.errors)) == ("CODE", [])
-    assert pauses == []
+    assert recorded_pauses == []
 
 
 @pytest.mark.parametrize("reply", ["[]", "null", "{}", '{"Token": "t", "ExpiresAt": "soon"}', "[" * 100_000])

@@ -49,17 +49,17 @@ def edit_record(
     new: str,
     *,
     target: str = "DomainEvents",
-    mend: bool = False,
+    rehash: bool = False,
 ) -> None:
-    """Edit the text of a record in the database file; ``mend`` also stores the Hash that matches the edited record."""
+    """Edit the text of a record in the database file; ``rehash`` also stores the matching Hash."""
     where = f"sequence = ? AND chain = (SELECT chain FROM chains WHERE target = '{target}' AND scope = ?)"
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         [(content,)] = file.execute(f"SELECT canonical FROM records WHERE {where}", (sequence, scope)).fetchall()
         assert old in content.decode()
         other = content.decode().replace(old, new).encode()
         assert json.loads(other)
-        change = "canonical = ?" + (", hash = ?" if mend else "")
-        values = (other, hashlib.sha256(other).hexdigest()) if mend else (other,)
+        change = "canonical = ?" + (", hash = ?" if rehash else "")
+        values = (other, hashlib.sha256(other).hexdigest()) if rehash else (other,)
         file.execute(f"UPDATE records SET {change} WHERE {where}", (*values, sequence, scope))
 
 

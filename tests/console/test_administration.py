@@ -59,12 +59,12 @@ def confirm_dialog(page: Page, name: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
 
 
-def open_heading(page: Page, name: str) -> None:
+def wait_for_heading(page: Page, name: str) -> None:
     """Wait until the page has this heading and the focus is on it."""
     expect(page.get_by_role("heading", level=1, name=name, exact=True)).to_be_focused()
 
 
-def list_actions(client: httpx.Client, target: str, user: str) -> list[tuple[str, str]]:
+def list_audited_actions(client: httpx.Client, target: str, user: str) -> list[tuple[str, str]]:
     """Return the action and entity of each audit event that a user caused, oldest first."""
     events = client.get(EVENTS, params={"target": target, "userId": user, "limit": 1000}).json()
     return [(event["ActionType"].removeprefix("Catalog."), event["EntityID"]) for event in reversed(events)]
@@ -78,7 +78,7 @@ def add_administrator(console: Console, member: str) -> str:
     find_field(page, "Name").fill("New administrator")
     find_field(page, "Role").select_option("Admin")
     press_button(page, "Add member")
-    open_heading(page, "New administrator")
+    wait_for_heading(page, "New administrator")
     page.get_by_role("link", name="Create an API key on the page Keys and tokens").click()
     press_button(page, "Create an API key")
     find_field(page, "Name").fill("first key")
@@ -113,7 +113,7 @@ def add_member_with_least_rights(console: Console) -> None:
     expect(page.get_by_text("Export clerk has 12 of 29 rights")).to_be_visible()
     console.check_appearance("administration-member-new")
     press_button(page, "Add member")
-    open_heading(page, "Export clerk")
+    wait_for_heading(page, "Export clerk")
 
 
 def add_connection(console: Console) -> None:
@@ -128,7 +128,7 @@ def add_connection(console: Console) -> None:
     expect(find_field(page, "Time")).to_be_focused()
     find_field(page, "Time").fill("/ts")
     press_button(page, "Add connection")
-    open_heading(page, "Oven")
+    wait_for_heading(page, "Oven")
     expect(page.get_by_text("connecting")).to_be_visible()
 
 
@@ -141,14 +141,14 @@ def add_surface(console: Console) -> None:
     page.get_by_role("checkbox", name="Oven").check()
     console.check_appearance("administration-surface-new")
     press_button(page, "Add surface")
-    open_heading(page, "Bakery")
+    wait_for_heading(page, "Bakery")
 
 
 def allow_document_creation(console: Console) -> None:
     """Allow the creation of documents in the table "recipes"."""
     page = console.open("tables", "Tables").page
     page.get_by_role("row").filter(has_text="recipes").click()
-    open_heading(page, "recipes")
+    wait_for_heading(page, "recipes")
     page.get_by_role("checkbox", name="create").check()
     press_button(page, "Save")
     expect(page.get_by_text("“recipes” is saved")).to_be_visible()
@@ -170,7 +170,7 @@ def disable_member(console: Console) -> None:
     """Disable a member and confirm the dialog."""
     page = console.open("team", "Team").page
     page.get_by_role("row").filter(has_text="Export clerk").click()
-    open_heading(page, "Export clerk")
+    wait_for_heading(page, "Export clerk")
     press_button(page, "Disable")
     console.check_appearance("administration-member-disable")
     confirm_dialog(page, "Disable the member")
@@ -193,8 +193,8 @@ def test_a_new_administrator_needs_only_the_console(console: Console, admin: htt
         step(console)
     clerk = "export@plant-a.example"
     changes = [("Member.Created", clerk), ("Member.Updated", clerk)]
-    assert [each for each in list_actions(admin, "AccessControl", user) if each[1] == clerk] == changes
-    assert list_actions(admin, "PlatformConfig", user) == [
+    assert [each for each in list_audited_actions(admin, "AccessControl", user) if each[1] == clerk] == changes
+    assert list_audited_actions(admin, "PlatformConfig", user) == [
         ("Connection.Created", "oven"),
         ("Surface.Created", "bakery"),
         ("Container.Updated", "orders/recipes"),
@@ -296,12 +296,12 @@ def test_a_rejected_removal_links_to_the_using_items(console: Console) -> None:
     expect(refusal).to_contain_text("because surfaces contain it")
     console.check_appearance("administration-in-use")
     refusal.get_by_role("link", name="cooling").click()
-    open_heading(page, "Cooling water")
+    wait_for_heading(page, "Cooling water")
     press_button(page, "Remove")
     confirm_dialog(page, "Remove the surface")
     expect(refusal).to_contain_text("because it has queries")
     refusal.get_by_role("link", name="cooling-load").click()
-    open_heading(page, "Cooling load")
+    wait_for_heading(page, "Cooling load")
 
 
 def test_an_item_is_removed_after_a_confirmation(console: Console, admin: httpx.Client) -> None:
@@ -314,12 +314,12 @@ def test_an_item_is_removed_after_a_confirmation(console: Console, admin: httpx.
     confirm_dialog(page, "Cancel")
     press_button(page, "Remove")
     confirm_dialog(page, "Remove the connection")
-    open_heading(page, "Connections")
+    wait_for_heading(page, "Connections")
     expect(page.get_by_role("row").filter(has_text="gone")).to_have_count(0)
     console.open("team/gone%40plant-a.example", "Gone")
     press_button(page, "Remove")
     confirm_dialog(page, "Remove the member")
-    open_heading(page, "Team")
+    wait_for_heading(page, "Team")
     retired = page.get_by_role("region", name="Retired IDs").get_by_role("row").filter(has_text="gone@plant-a.example")
     expect(retired).to_contain_text(ADMIN)
     console.check_appearance("administration-team")
@@ -398,7 +398,7 @@ def test_a_reader_sees_values_without_forms(console: Console) -> None:
         expect(page.get_by_role("button", name=re.compile("^Add"))).to_have_count(0)
 
 
-def test_errors_of_the_service_are_at_their_fields(console: Console) -> None:
+def test_errors_of_the_service_are_shown_at_their_fields(console: Console) -> None:
     """Each error message of the service is shown at the field that it concerns."""
     console.expected += ["400", "412"]
     page = console.sign_in().open("connections?view=new", "Add connection").page
@@ -416,7 +416,7 @@ def test_errors_of_the_service_are_at_their_fields(console: Console) -> None:
     console.check_appearance("administration-connection-invalid")
     page.once("dialog", lambda asked: asked.accept())
     press_button(page, "Cancel")
-    open_heading(page, "Connections")
+    wait_for_heading(page, "Connections")
 
 
 def test_an_event_hub_without_a_trigger_is_explained(console: Console, admin: httpx.Client) -> None:
@@ -428,7 +428,7 @@ def test_an_event_hub_without_a_trigger_is_explained(console: Console, admin: ht
     expect(page.get_by_role("row").filter(has_text="chiller-sim")).to_contain_text(re.compile(r"\d"))
     console.check_appearance("administration-connections")
     page.get_by_role("link", name="unread", exact=True).click()
-    open_heading(page, "unread")
+    wait_for_heading(page, "unread")
     expect(page.get_by_role("status").filter(has_text="EVENT_HUB_SOURCES")).to_be_visible()
     assert admin.delete("/oi-api/connections/unread").status_code == 204
 
@@ -470,7 +470,7 @@ def test_a_member_is_edited_by_keyboard_alone(console: Console, admin: httpx.Cli
     page.get_by_role("grid", name="Team").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    open_heading(page, "Keyboard")
+    wait_for_heading(page, "Keyboard")
     find_field(page, "Name").focus()
     page.keyboard.press("End")
     page.keyboard.type(" user")

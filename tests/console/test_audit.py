@@ -118,7 +118,7 @@ def test_verification_shows_the_position_of_a_break(console: Console, editor: ht
     expect(verdict.get_by_text("The chain is intact")).to_be_visible()
     expect(verdict.get_by_text("6 records, all sound.")).to_be_visible()
     console.check_appearance("audit-verified")
-    edit_record(console.service, "broken", 4, '"setpoint":7.5', '"setpoint":7.6', mend=True)
+    edit_record(console.service, "broken", 4, '"setpoint":7.5', '"setpoint":7.6', rehash=True)
     verdict.get_by_role("button", name="Verify again").click()
     expect(verdict.get_by_text("The chain is broken", exact=True)).to_be_visible()
     expect(verdict.get_by_role("listitem").filter(has_text="000000000005")).to_contain_text("broken")

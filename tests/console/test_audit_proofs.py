@@ -19,10 +19,10 @@ def editor(service: Service) -> httpx.Client:
     return service.caller("editor@plant-a.example")
 
 
-def expect_steps(page: Page, *ends: str) -> None:
+def wait_for_proof_results(page: Page, *results: str) -> None:
     """Wait until the steps of the displayed proof have these results."""
     headings = page.get_by_role("dialog").get_by_role("heading", level=3)
-    expect(headings).to_have_text([re.compile(rf"{end}$") for end in ends])
+    expect(headings).to_have_text([re.compile(rf"{end}$") for end in results])
 
 
 def start_proof(console: Console, scope: str, sequence: int) -> Locator:
@@ -38,20 +38,20 @@ def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> No
     wait_for_checkpoint(editor, "proven", 5)
     proof, page = start_proof(console.sign_in(), "proven", 3), console.page
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    expect_steps(page, *["passed"] * 6)
+    wait_for_proof_results(page, *["passed"] * 6)
     console.check_appearance("audit-proven")
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
-    expect_steps(page, *["passed"] * 7)
+    wait_for_proof_results(page, *["passed"] * 7)
     edit_record(console.service, "proven", 3, "rig-2", "rig-8")
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
-    expect_steps(page, "failed", "failed", "passed", "passed", "passed", "passed", "failed")
+    wait_for_proof_results(page, "failed", "failed", "passed", "passed", "passed", "passed", "failed")
     console.check_appearance("audit-not-proven")
-    edit_record(console.service, "proven", 3, "rig-8", "rig-7", mend=True)
+    edit_record(console.service, "proven", 3, "rig-8", "rig-7", rehash=True)
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("Not proven")).to_be_visible()
-    expect_steps(page, "failed", "passed", "passed", "passed", "passed", "passed", "failed")
+    wait_for_proof_results(page, "failed", "passed", "passed", "passed", "passed", "passed", "failed")
 
 
 def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:

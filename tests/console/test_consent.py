@@ -97,7 +97,7 @@ class Memory:
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, ssl.SSLContext]]:
+def service_and_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, ssl.SSLContext]]:
     """Yield a service that trusts a local certificate, and the TLS settings with this certificate."""
     folder = tmp_path_factory.mktemp("consent")
     tls = create_certificate(folder, "client.test")
@@ -108,7 +108,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, s
 
 
 @pytest.fixture
-def returns() -> Iterator[Pages]:
+def redirect_server() -> Iterator[Pages]:
     """Yield the server to which the consent page redirects browsers."""
     pages = Pages("127.0.0.1")
     yield pages
@@ -124,15 +124,15 @@ def create_link(service: Service, member: str) -> str:
 
 
 def test_the_mcp_client_signs_a_person_in_through_the_browser(
-    plant: tuple[Service, ssl.SSLContext], returns: Pages
+    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: Pages
 ) -> None:
     """The official MCP client signs a person in through the browser, lists the tools, and refreshes its token.
 
     Its id is the address of a metadata document, and the person signs in with a link while the page waits.
     """
-    service, tls = plant
+    service, tls = service_and_tls
     documents = Pages("127.0.0.9", tls)
-    client_id, redirect = f"{documents.url}/client.json", f"{returns.url}/callback"
+    client_id, redirect = f"{documents.url}/client.json", f"{redirect_server.url}/callback"
     documents.documents["/client.json"] = {
         "client_id": client_id,
         "client_name": "Assistant of the test",
@@ -144,9 +144,10 @@ def test_the_mcp_client_signs_a_person_in_through_the_browser(
     memory = Memory()
     with ThreadPoolExecutor(1) as thread, open_console(service) as console:
         run = thread.submit(
-            asyncio.run, list_tools_twice(f"{service.url}/oi-api/mcp", memory, client_id, redirect, opened, returns)
+            asyncio.run,
+            list_tools_twice(f"{service.url}/oi-api/mcp", memory, client_id, redirect, opened, redirect_server),
         )
-        allow_client(console, wait_for(opened, run), service)
+        allow_client(console, wait_for_opened_url(opened, run), service)
         names = run.result(60)
     documents.close()
     assert "list_warm_queries" in names
@@ -156,7 +157,7 @@ def test_the_mcp_client_signs_a_person_in_through_the_browser(
     assert "Workspace.Mcp.Use" in (memory.saved[0].scope or "").split()
 
 
-def wait_for(opened: "queue.Queue[str]", run: "Future[Any]") -> str:
+def wait_for_opened_url(opened: "queue.Queue[str]", run: "Future[Any]") -> str:
     """Wait for the URL that the client opens in the browser, and return it.
 
     Raise the client's error if it fails first.
@@ -185,7 +186,7 @@ def allow_client(console: Console, address: str, service: Service) -> None:
 
 
 async def list_tools_twice(
-    url: str, memory: Memory, client_id: str, redirect: str, opened: "queue.Queue[str]", returns: Pages
+    url: str, memory: Memory, client_id: str, redirect: str, opened: "queue.Queue[str]", redirect_server: Pages
 ) -> set[str]:
     """List the tools of the MCP server, refresh the token, and list the tools again."""
 
@@ -193,7 +194,7 @@ async def list_tools_twice(
         opened.put(address)
 
     async def receive() -> AuthorizationCodeResult:
-        path = await asyncio.to_thread(returns.returned.get, timeout=60)
+        path = await asyncio.to_thread(redirect_server.returned.get, timeout=60)
         query = read_query(path)
         return AuthorizationCodeResult(code=query["code"], state=query["state"], iss=query["iss"])
 
@@ -209,10 +210,12 @@ async def list_tools_twice(
             return {tool.name for tool in (await client.list_tools()).tools}
 
 
-def test_a_person_can_decline_allow_and_end_access(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
+def test_a_person_can_decline_allow_and_end_access(
+    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: Pages
+) -> None:
     """The consent page shows client and host; a person can decline, allow and later end the access."""
-    service, _ = plant
-    client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
+    service, _ = service_and_tls
+    client = OAuthClient(service, redirect_uri=f"{redirect_server.url}/callback")
     with open_console(service) as console:
         page = console.page
         page.goto(client.start().headers["location"])
@@ -222,12 +225,12 @@ def test_a_person_can_decline_allow_and_end_access(plant: tuple[Service, ssl.SSL
         expect(page.get_by_text("This workspace does not know the application")).to_have_count(0)
         page.get_by_role("button", name="Decline").click()
         page.wait_for_url("**/callback?**")
-        declined = read_query(returns.returned.get(timeout=30))
+        declined = read_query(redirect_server.returned.get(timeout=30))
         assert (declined["error"], declined["state"]) == ("access_denied", "s1")
         page.goto(client.start().headers["location"])
         page.get_by_role("button", name="Allow").click()
         page.wait_for_url("**/callback?**")
-        tokens = client.redeem(read_query(returns.returned.get(timeout=30))["code"]).json()
+        tokens = client.redeem(read_query(redirect_server.returned.get(timeout=30))["code"]).json()
         console.open("keys/applications", "Keys and tokens")
         page.get_by_role("row").filter(has_text="Grafana").click()
         console.check_appearance("applications")
@@ -237,13 +240,13 @@ def test_a_person_can_decline_allow_and_end_access(plant: tuple[Service, ssl.SSL
 
 
 def test_the_command_signs_a_person_in(
-    plant: tuple[Service, ssl.SSLContext],
+    service_and_tls: tuple[Service, ssl.SSLContext],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`oi login --browser` signs in through the consent page; `oi logout` ends the access."""
-    service, _ = plant
+    service, _ = service_and_tls
     opened: queue.Queue[str] = queue.Queue()
     monkeypatch.setattr("webbrowser.open", opened.put)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -252,7 +255,7 @@ def test_the_command_signs_a_person_in(
     with ThreadPoolExecutor(1) as thread, open_console(service) as console:
         run = thread.submit(execute, ["login", service.url, "--browser"])
         page = console.page
-        page.goto(wait_for(opened, run))
+        page.goto(wait_for_opened_url(opened, run))
         page.get_by_label("API key or token").fill(service.key("viewer@t"))
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name="Command line oi asks for access")).to_be_visible()
@@ -271,10 +274,12 @@ def test_the_command_signs_a_person_in(
     assert reply.status_code == 401
 
 
-def test_prompt_login_requires_a_new_sign_in(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
+def test_prompt_login_requires_a_new_sign_in(
+    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: Pages
+) -> None:
     """With `prompt=login`, a person who is signed in must sign in again on the consent page."""
-    service, _ = plant
-    client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
+    service, _ = service_and_tls
+    client = OAuthClient(service, redirect_uri=f"{redirect_server.url}/callback")
     with open_console(service) as console:
         console.sign_in("viewer@t")
         page = console.page
@@ -283,14 +288,16 @@ def test_prompt_login_requires_a_new_sign_in(plant: tuple[Service, ssl.SSLContex
         page.get_by_label("API key or token").fill(service.key("viewer@t"))
         page.get_by_role("button", name="Sign in").click()
         page.get_by_role("button", name="Allow").click()
-        returned = read_query(returns.returned.get(timeout=30))
+        returned = read_query(redirect_server.returned.get(timeout=30))
     assert client.redeem(returned["code"]).status_code == 200
 
 
-def test_an_invalid_authorization_request_is_explained(plant: tuple[Service, ssl.SSLContext], returns: Pages) -> None:
+def test_an_invalid_authorization_request_is_explained(
+    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: Pages
+) -> None:
     """The page shows an error for an unknown client; for other errors it shows the reason and then redirects."""
-    service, _ = plant
-    client = OAuthClient(service, redirect_uri=f"{returns.url}/callback")
+    service, _ = service_and_tls
+    client = OAuthClient(service, redirect_uri=f"{redirect_server.url}/callback")
     with open_console(service) as console:
         console.sign_in("viewer@t")
         page = console.page
@@ -300,4 +307,4 @@ def test_an_invalid_authorization_request_is_explained(plant: tuple[Service, ssl
         page.goto(address)
         expect(page.get_by_text("The request of the application is not valid")).to_be_visible()
         page.get_by_role("button", name="Return to the application").click()
-        assert read_query(returns.returned.get(timeout=30))["error"] == "invalid_scope"
+        assert read_query(redirect_server.returned.get(timeout=30))["error"] == "invalid_scope"

@@ -24,7 +24,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture
-def filled(service: Service, width: int) -> Iterator[Console]:
+def filled_console(service: Service, width: int) -> Iterator[Console]:
     """Return a console of this width in which an editor is signed in.
 
     After the test, fail if the console has reported an error.
@@ -41,18 +41,18 @@ def check_page(console: Console, name: str, width: int) -> None:
 
 
 @WIDTHS
-def test_the_overview_with_data_is_accessible(filled: Console, width: int) -> None:
+def test_the_overview_with_data_is_accessible(filled_console: Console, width: int) -> None:
     """The overview with live charts and the table of connections is accessible."""
-    page = filled.open("overview", "Overview").page
+    page = filled_console.open("overview", "Overview").page
     expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
     expect(page.get_by_role("grid", name="Connections").get_by_role("row")).not_to_have_count(1)
-    check_page(filled, "overview", width)
+    check_page(filled_console, "overview", width)
 
 
 @WIDTHS
-def test_imports_with_a_finished_job_are_accessible(filled: Console, width: int) -> None:
+def test_imports_with_a_finished_job_are_accessible(filled_console: Console, width: int) -> None:
     """The mapping, the preview with its problems, and a finished import are accessible."""
-    page = filled.open("imports", "Imports").page
+    page = filled_console.open("imports", "Imports").page
     page.get_by_role("combobox", name="Connection", exact=True).select_option("line-gateway")
     page.locator("input[type=file]").set_input_files(
         {"name": f"pressures-{width}.csv", "mimeType": "text/csv", "buffer": ROWS}
@@ -60,43 +60,43 @@ def test_imports_with_a_finished_job_are_accessible(filled: Console, width: int)
     page.get_by_role("combobox", name="Column with the device ID").select_option("device")
     page.get_by_role("button", name="Upload and preview").click()
     expect(page.get_by_role("table", name="First messages")).to_contain_text("gw-1")
-    check_page(filled, "imports-preview", width)
+    check_page(filled_console, "imports-preview", width)
     page.get_by_role("button", name="Start import").click()
     job = page.get_by_role("article").filter(has_text=f"pressures-{width}.csv")
     expect(job).to_contain_text("rejected", timeout=STREAM_MS)
     expect(page.locator("input[type=file]")).to_have_value("")
-    check_page(filled, "imports-job", width)
+    check_page(filled_console, "imports-job", width)
 
 
 @WIDTHS
-def test_data_pages_with_a_document_are_accessible(filled: Console, service: Service, width: int) -> None:
+def test_data_pages_with_a_document_are_accessible(filled_console: Console, service: Service, width: int) -> None:
     """The page of a database with containers and the page of a table with a document are accessible."""
     made = service.caller(EDITOR).post(
         "/oi-api/data-stores/mes/databases/orders/tables/workorders", json={"id": f"filled-{width}", "line": "filled"}
     )
     assert made.status_code == 201, made.text
-    page = filled.open("data", "Data").page
+    page = filled_console.open("data", "Data").page
     expect(page.get_by_role("region", name="Containers of orders")).to_contain_text("workorders")
-    check_page(filled, "data", width)
-    filled.open("data/orders/mes/workorders", "Data")
+    check_page(filled_console, "data", width)
+    filled_console.open("data/orders/mes/workorders", "Data")
     expect(page.get_by_role("grid", name="Documents of workorders")).to_contain_text(f"filled-{width}")
-    check_page(filled, "documents", width)
+    check_page(filled_console, "documents", width)
 
 
 @WIDTHS
-def test_surfaces_and_tables_with_rows_are_accessible(filled: Console, width: int) -> None:
+def test_surfaces_and_tables_with_rows_are_accessible(filled_console: Console, width: int) -> None:
     """The list of surfaces and the list of tables are accessible while they have rows."""
-    page = filled.open("surfaces", "Surfaces").page
+    page = filled_console.open("surfaces", "Surfaces").page
     expect(page.get_by_role("grid", name="Surfaces")).to_contain_text("Cooling water")
-    check_page(filled, "surfaces", width)
-    filled.open("tables", "Tables")
+    check_page(filled_console, "surfaces", width)
+    filled_console.open("tables", "Tables")
     expect(page.get_by_role("grid", name="Tables of orders")).to_contain_text("workorders")
-    check_page(filled, "tables", width)
+    check_page(filled_console, "tables", width)
 
 
 @WIDTHS
-def test_a_workspace_document_is_accessible(filled: Console, width: int) -> None:
+def test_a_workspace_document_is_accessible(filled_console: Console, width: int) -> None:
     """The page of the workspace document is accessible while it shows the current text."""
-    page = filled.open("document", "Workspace document").page
+    page = filled_console.open("document", "Workspace document").page
     expect(page.get_by_role("region", name="Current workspace document")).to_contain_text("id: plant-a")
-    check_page(filled, "document", width)
+    check_page(filled_console, "document", width)

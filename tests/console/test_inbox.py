@@ -42,7 +42,7 @@ def remove_query(service: Service, lookup: str) -> None:
     assert service.caller("admin@plant-a.example").delete(f"{QUERIES}/{lookup}").status_code == 204
 
 
-def open_inbox(console: Console) -> Page:
+def open_inbox_page(console: Console) -> Page:
     """Open the inbox."""
     return console.open("inbox", "Inbox").page
 
@@ -61,7 +61,7 @@ def test_the_inbox_lists_pending_amendments_of_all_scopes(console: Console, edit
     create_amendment(editor, "inbox-a", "Tank-1")
     create_amendment(editor, "inbox-b", "Tank-2")
     newest = create_amendment(editor, "inbox-b", "Tank-3")
-    page = open_inbox(console.sign_in(APPROVER))
+    page = open_inbox_page(console.sign_in(APPROVER))
     rows = page.get_by_role("grid", name="Pending amendments of all scopes")
     expect(rows).to_contain_text("Tank-1")
     expect(rows.get_by_role("row", name=re.compile("Tank-3"))).to_contain_text("inbox-b")
@@ -76,7 +76,7 @@ def test_the_inbox_lists_pending_amendments_of_all_scopes(console: Console, edit
     shown.get_by_role("button", name="Approve").click()
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     expect(page.get_by_role("link", name=f"Inbox {waiting - 1} waiting")).to_be_visible()
-    open_inbox(console)
+    open_inbox_page(console)
     expect(rows).to_contain_text("Tank-3")
     expect(rows).not_to_contain_text("Tank-2")
 
@@ -84,7 +84,7 @@ def test_the_inbox_lists_pending_amendments_of_all_scopes(console: Console, edit
 def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, editor: httpx.Client) -> None:
     """If a draft is rejected with a comment, the page shows the comment until the editor changes the query."""
     create_draft(editor, "inbox-draft", "Draft of the inbox")
-    page = open_inbox(console.sign_in(APPROVER))
+    page = open_inbox_page(console.sign_in(APPROVER))
     waiting = page.get_by_role("grid", name="Draft queries that wait for a decision")
     before = read_badge(page)
     waiting.get_by_role("row", name=re.compile("Draft of the inbox")).click()
@@ -102,7 +102,7 @@ def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, 
     console.check_appearance("query-rejected")
     console.check_fits_a_phone("query-rejected-phone")
     expect(page.get_by_role("link", name=re.compile(rf"^Inbox {before} waiting"))).to_have_count(0)
-    open_inbox(console)
+    open_inbox_page(console)
     rejected = page.get_by_role("grid", name="Rejected drafts")
     expect(rejected).to_contain_text("Group by line, too.")
     expect(waiting).not_to_contain_text("Draft of the inbox")
@@ -131,7 +131,7 @@ def test_a_changed_draft_is_not_rejected(console: Console, service: Service, edi
 def test_a_viewer_cannot_decide_in_the_inbox(console: Console, service: Service, editor: httpx.Client) -> None:
     """Without the right to approve queries, the inbox has no buttons for decisions about drafts."""
     create_draft(editor, "inbox-seen", "Draft for a viewer")
-    page = open_inbox(console.sign_in(VIEWER))
+    page = open_inbox_page(console.sign_in(VIEWER))
     expect(page.get_by_role("heading", name="Needs your decision")).to_have_count(0)
     expect(page.get_by_role("link", name=re.compile("waiting"))).to_have_count(0)
     page.get_by_role("row", name=re.compile("Draft for a viewer")).click()
@@ -159,7 +159,7 @@ def test_the_inbox_lists_a_failing_connection(console: Console, service: Service
     admin = service.caller("admin@plant-a.example")
     hub = {"name": "Unreachable hub", "type": "CLOUD_EVENT_HUB", "enabled": True, "source": {"eventHub": "nowhere"}}
     assert admin.put("/oi-api/connections/inbox-hub", json=hub).status_code == 201
-    page = open_inbox(console.sign_in(VIEWER))
+    page = open_inbox_page(console.sign_in(VIEWER))
     failing = page.get_by_role("grid", name="Connections with errors")
     expect(failing).to_contain_text("Unreachable hub")
     expect(page.get_by_role("link", name=re.compile("Connections 1 with errors"))).to_be_visible()
@@ -173,7 +173,7 @@ def test_the_inbox_lists_a_failing_connection(console: Console, service: Service
 def test_the_inbox_fits_narrow_screens(service: Service, width: int) -> None:
     """On a narrow screen the inbox does not scroll sideways."""
     with open_console(service, width=width) as narrow:
-        page = open_inbox(narrow.sign_in(VIEWER))
+        page = open_inbox_page(narrow.sign_in(VIEWER))
         page.get_by_role("heading", name="Waits for another person").wait_for()
         narrow.save_screenshot(f"inbox-{width}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

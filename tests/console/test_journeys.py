@@ -60,9 +60,9 @@ def open_page(console: Console, title: str) -> Page:
     return page
 
 
-def press_button(place: Page | Locator, name: str) -> None:
+def press_button(container: Page | Locator, name: str) -> None:
     """Press the button that has exactly this name."""
-    place.get_by_role("button", name=name, exact=True).click()
+    container.get_by_role("button", name=name, exact=True).click()
 
 
 def expect_heading(page: Page, text: str) -> None:

@@ -27,7 +27,7 @@ BODY = {
 
 
 @pytest.fixture
-def echo(service: Service) -> Iterator[str]:
+def echo_query(service: Service) -> Iterator[str]:
     """Yield the lookup (id in URLs) of a query that returns its parameter."""
     admin = service.caller("admin@plant-a.example")
     assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/echo", json=BODY).status_code == 201
@@ -53,13 +53,13 @@ def run_program(command: list[str], token: str, **more: str) -> str:
     return done.stdout
 
 
-def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_path: Path) -> None:
+def test_copied_calls_run(console: Console, service: Service, echo_query: str, tmp_path: Path) -> None:
     """The snippets for curl, Python and TypeScript run as they are.
 
     A parameter with special characters arrives unchanged.
     """
     token = service.caller("viewer@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
-    page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}&limit=5", "Echo").page
+    page = console.sign_in().open(f"queries/{echo_query}?p.text={quote(HOSTILE)}&limit=5", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
     console.check_appearance("copy-as")
     curl, python, typescript = (copy_snippet(page, each) for each in ("curl", "Python", "TypeScript"))
@@ -78,9 +78,9 @@ def test_copied_calls_run(console: Console, service: Service, echo: str, tmp_pat
     assert "☃" in printed
 
 
-def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo: str) -> None:
+def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo_query: str) -> None:
     """The snippet for Grafana is JSON with the complete address; in the snippet for Power BI, the value is escaped."""
-    page = console.sign_in().open(f"queries/{echo}?p.text={quote(HOSTILE)}", "Echo").page
+    page = console.sign_in().open(f"queries/{echo_query}?p.text={quote(HOSTILE)}", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
     query = json.loads(copy_snippet(page, "Grafana"))
     assert query["url"].startswith(f"{console.service.url}/oi-api/warm-queries/echo?p.text=it%27s")

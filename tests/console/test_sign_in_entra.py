@@ -44,7 +44,7 @@ class StandInEntra:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def document(self, path: str) -> dict[str, Any]:
+    def get_document(self, path: str) -> dict[str, Any]:
         """Return the OpenID discovery document, or the key set."""
         if path.endswith("/.well-known/openid-configuration"):
             return {"issuer": f"{self.url}/{TENANT}/v2.0", "jwks_uri": f"{self.url}/keys"}
@@ -61,7 +61,7 @@ class StandInEntra:
         answer = {"code": code, "state": asked["state"], "session_state": "s"} | self.changed.get("answer", {})
         return f"{asked['redirect_uri']}#{urlencode(answer)}"
 
-    def exchange(self, body: str) -> tuple[int, dict[str, Any]]:
+    def exchange_code(self, body: str) -> tuple[int, dict[str, Any]]:
         """Reply to a token request: return tokens for a valid authorization code."""
         given = {name: values[0] for name, values in parse_qs(body).items()}
         asked = self.codes.pop(given["code"], {})
@@ -70,8 +70,8 @@ class StandInEntra:
         if asked.get("code_challenge") != challenge or asked["redirect_uri"] != given["redirect_uri"]:
             return 400, {"error": "invalid_grant", "error_description": "the code is not good"}
         claims = {"aud": AUDIENCE, "oid": self.changed.get("oid", MEMBER), **self.changed.get("claims", {})}
-        identity = self._signed({"aud": CLIENT, "nonce": self.changed.get("nonce", asked["nonce"])})
-        access = self._signed(claims)
+        identity = self._sign_claims({"aud": CLIENT, "nonce": self.changed.get("nonce", asked["nonce"])})
+        access = self._sign_claims(claims)
         return 200, {"token_type": "Bearer", "expires_in": 3600, "access_token": access, "id_token": identity}
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class StandInEntra:
         self.server.shutdown()
         self.server.server_close()
 
-    def _signed(self, claims: dict[str, Any]) -> str:
+    def _sign_claims(self, claims: dict[str, Any]) -> str:
         now = int(time.time())
         usual = {"iss": f"{self.url}/{TENANT}/v2.0", "tid": TENANT, "iat": now, "nbf": now, "exp": now + 3600}
         return jwt.encode({**usual, **claims}, self.key, "RS256", headers={"kid": "first"})
@@ -95,13 +95,13 @@ def _build_handler(entra: StandInEntra) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
             else:
-                self._answer(200, entra.document(path))
+                self._send_json(200, entra.get_document(path))
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            self._answer(*entra.exchange(body))
+            self._send_json(*entra.exchange_code(body))
 
-        def _answer(self, status: int, document: dict[str, Any]) -> None:
+        def _send_json(self, status: int, document: dict[str, Any]) -> None:
             body = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -149,7 +149,7 @@ def entra_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture
-def visit(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
+def entra_console(entra_service: Service, entra: StandInEntra) -> Iterator[Console]:
     """Yield a console browser that may call the service and the fake Entra ID."""
     entra.changed = {}
     with open_console(entra_service) as console:
@@ -165,13 +165,13 @@ def open_sign_in(console: Console, hash_part: str = "") -> Page:
     return console.page
 
 
-def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
+def test_account_signs_in(entra_console: Console, entra: StandInEntra) -> None:
     """After the sign-in, the browser shows the first page and has not stored the code or the Entra ID token."""
-    page = open_sign_in(visit, "#/keys")
-    visit.check_appearance("sign-in-entra")
+    page = open_sign_in(entra_console, "#/keys")
+    entra_console.check_appearance("sign-in-entra")
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
-    assert page.url == f"{visit.service.url}/console/#/keys"
+    assert page.url == f"{entra_console.service.url}/console/#/keys"
     expect(page.get_by_role("banner")).to_contain_text("Ann")
     assert entra.asked[-1]["scope"] == f"openid {AUDIENCE}/.default"
     assert "fragment" in entra.asked[-1]["response_mode"]
@@ -201,21 +201,23 @@ def test_account_signs_in(visit: Console, entra: StandInEntra) -> None:
     ],
     ids=str,
 )
-def test_failed_sign_in_shows_an_error(visit: Console, entra: StandInEntra, changed: dict[str, Any], told: str) -> None:
+def test_failed_sign_in_shows_an_error(
+    entra_console: Console, entra: StandInEntra, changed: dict[str, Any], told: str
+) -> None:
     """A redirect that does not match the sign-in request is rejected; errors of Entra ID or the service are shown."""
-    visit.expected += ["400", "401"]
+    entra_console.expected += ["400", "401"]
     entra.changed = changed
-    page = open_sign_in(visit)
+    page = open_sign_in(entra_console)
     page.get_by_role("button", name="Sign in with Entra ID").click()
     expect(page.get_by_role("alert")).to_contain_text(told)
     assert "state=" not in page.url
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandInEntra) -> None:
+def test_a_form_survives_a_sign_in_in_another_tab(entra_console: Console, entra: StandInEntra) -> None:
     """After a session has ended, the Entra ID sign-in opens in a new tab, so that a form keeps its typed values."""
-    visit.expected.append("401")
-    page = open_sign_in(visit, "#/keys/keys")
+    entra_console.expected.append("401")
+    page = open_sign_in(entra_console, "#/keys/keys")
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Create an API key").click()
     page.get_by_label("Name", exact=True).fill("dashboard in hall 3")
@@ -230,10 +232,10 @@ def test_a_form_survives_a_sign_in_in_another_tab(visit: Console, entra: StandIn
         opened.value.wait_for_event("close")
 
 
-def test_unrequested_code_is_rejected(visit: Console) -> None:
+def test_unrequested_code_is_rejected(entra_console: Console) -> None:
     """A code that the console did not request is rejected and removed from the address."""
-    page = visit.page
-    page.goto(f"{visit.service.url}/console/#code=stolen&state=guessed")
+    page = entra_console.page
+    page.goto(f"{entra_console.service.url}/console/#code=stolen&state=guessed")
     expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in")
     assert "stolen" not in page.url
 

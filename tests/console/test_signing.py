@@ -48,7 +48,7 @@ def entra() -> Iterator[StandInEntra]:
 
 
 @pytest.fixture(scope="module")
-def signing(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def signing_service(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Yield a service whose policy requires a signature and a new sign-in for each decision."""
     folder = tmp_path_factory.mktemp("console-signing")
     (folder / "workspace.yaml").write_text(json.dumps(WORKSPACE))
@@ -64,12 +64,12 @@ def signing(entra: StandInEntra, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture
-def visit(signing: Service, entra: StandInEntra) -> Iterator[Console]:
+def signing_console(signing_service: Service, entra: StandInEntra) -> Iterator[Console]:
     """Yield a console browser that may call the service and the fake Entra ID."""
     entra.changed = {}
-    with open_console(signing) as console:
+    with open_console(signing_service) as console:
         yield console
-        assert console.origins <= {urlsplit(signing.url).netloc, urlsplit(entra.url).netloc, ""}
+        assert console.origins <= {urlsplit(signing_service.url).netloc, urlsplit(entra.url).netloc, ""}
         assert [each for each in console.complaints if not any(text in each for text in console.expected)] == []
 
 
@@ -82,20 +82,20 @@ def open_dialog(console: Console, scope: str, button: str) -> Locator:
     return dialog
 
 
-def open_entity(page: Page) -> Locator:
+def open_decided_entity(page: Page) -> Locator:
     """Open the timeline of the entity whose amendment was decided, and return the entry with the decision."""
     page.get_by_role("tab", name="All amendments").click()
     page.get_by_role("gridcell", name=re.compile("of 000000000001")).click()
     return page.get_by_role("article", name="Decision 000000000002")
 
 
-def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_path: Path) -> None:
+def test_an_amendment_is_signed_with_the_key_typed_again(signing_console: Console, tmp_path: Path) -> None:
     """After the user types the key again, the decision is signed.
 
     The page, the audit log and the report show the signature.
     """
-    create_amendment(visit.service.caller(EDITOR), "typed again", ReasonText="Misread.")
-    dialog = open_dialog(visit.sign_in(ANN), "typed again", "Approve")
+    create_amendment(signing_console.service.caller(EDITOR), "typed again", ReasonText="Misread.")
+    dialog = open_dialog(signing_console.sign_in(ANN), "typed again", "Approve")
     expect(dialog.get_by_role("row", name="ph")).to_contain_text("7.2")
     expect(dialog).to_contain_text("You sign as Ann Approver (ann@t)")
     expect(dialog).to_contain_text("Misread.")
@@ -104,19 +104,19 @@ def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_pat
     sign = dialog.get_by_role("button", name="Sign and approve")
     sign.click()
     expect(dialog.get_by_text("Enter your API key")).to_be_visible()
-    visit.check_appearance("signing-dialog")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(BOB))
+    signing_console.check_appearance("signing-dialog")
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.key(BOB))
     sign.click()
     expect(dialog.get_by_role("alert").filter(has_text="Nothing was signed")).to_contain_text("Bob Approver")
     field = dialog.get_by_label(re.compile("your API key", re.IGNORECASE))
-    field.fill(visit.service.key(ANN))
+    field.fill(signing_console.service.key(ANN))
     field.press("Enter")
-    page = visit.page
+    page = signing_console.page
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
-    decision = open_entity(page)
+    decision = open_decided_entity(page)
     for part in ("Signed by Ann Approver (ann@t)", TIME, "meaning: review", "I checked the logbook."):
         expect(decision).to_contain_text(part)
-    visit.check_appearance("signed-entity")
+    signing_console.check_appearance("signed-entity")
     with page.expect_download() as download:
         page.get_by_role("button", name="Printable report").click()
     download.value.save_as(tmp_path / "report.html")
@@ -124,27 +124,27 @@ def test_an_amendment_is_signed_with_the_key_typed_again(visit: Console, tmp_pat
     assert "<dt>Signed by</dt><dd>Ann Approver (ann@t)</dd>" in report
     assert re.search(r"<dt>Signed at</dt><dd>[0-9-]+ [0-9:.]+ UTC</dd>", report)
     assert "<dt>Meaning of the signature</dt><dd>review</dd>" in report
-    visit.open("audit/DomainAmendments/typed again?record=2", "Audit log")
+    signing_console.open("audit/DomainAmendments/typed again?record=2", "Audit log")
     expect(page.get_by_role("region", name="Record 000000000002")).to_contain_text("Signed by Ann Approver")
     # Neither the key nor the token of the signature is stored.
-    assert visit.service.key(ANN) not in json.dumps(page.evaluate("({...sessionStorage, ...localStorage})"))
+    assert signing_console.service.key(ANN) not in json.dumps(page.evaluate("({...sessionStorage, ...localStorage})"))
 
 
-def test_the_fifth_rejected_attempt_locks_the_member_out(visit: Console) -> None:
+def test_the_fifth_rejected_attempt_locks_the_member_out(signing_console: Console) -> None:
     """After five rejected attempts, the dialog shows how long the member cannot sign."""
-    editor, token = visit.service.caller(EDITOR), visit.service.caller(BOB)
+    editor, token = signing_console.service.caller(EDITOR), signing_console.service.caller(BOB)
     for scope in ("lock first", "lock second"):
         create_amendment(editor, scope)
     assert sign_approval(token, "lock first").status_code == 200
     for _ in range(5):
         check_problem(sign_approval(token, "lock second"), 409, "SIGNATURE_TOKEN_USED")
-    visit.expected.append("429")
-    dialog = open_dialog(visit.sign_in(BOB), "lock second", "Approve")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(BOB))
+    signing_console.expected.append("429")
+    dialog = open_dialog(signing_console.sign_in(BOB), "lock second", "Approve")
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.key(BOB))
     dialog.get_by_role("button", name="Sign and approve").click()
     expect(dialog.get_by_role("alert")).to_contain_text("SIGNATURE_LOCKED")
     expect(dialog.get_by_role("alert")).to_contain_text(re.compile(r"try again in \d+ s"))
-    visit.check_appearance("signing-locked")
+    signing_console.check_appearance("signing-locked")
 
 
 def sign_approval(client: httpx.Client, scope: str) -> httpx.Response:
@@ -153,29 +153,29 @@ def sign_approval(client: httpx.Client, scope: str) -> httpx.Response:
     return client.post(path, params={"scopeKey": scope}, json={"signature": {"meaning": "approval"}})
 
 
-def test_the_rejection_of_a_draft_is_signed(visit: Console) -> None:
+def test_the_rejection_of_a_draft_is_signed(signing_console: Console) -> None:
     """A draft can be rejected with a signature, which the query's page shows."""
     body = {"name": "Newest", "surface": "hall", "kql": "Telemetry | take 10"}
-    assert visit.service.caller(EDITOR).put("/oi-api/warm-queries/newest", json=body).status_code == 201
-    page = visit.sign_in(ANN).open("queries/newest", "Newest").page
+    assert signing_console.service.caller(EDITOR).put("/oi-api/warm-queries/newest", json=body).status_code == 201
+    page = signing_console.sign_in(ANN).open("queries/newest", "Newest").page
     page.get_by_role("button", name="Reject", exact=True).click()
     dialog = page.get_by_role("dialog", name=re.compile("Reject"))
     expect(dialog).to_contain_text("Telemetry | take 10")
     dialog.get_by_label("Comment").fill("Limit the time range.")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(ANN))
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.key(ANN))
     dialog.get_by_role("button", name="Sign and reject").click()
     expect(page.get_by_role("main")).to_contain_text("Signed by Ann Approver (ann@t)")
     expect(page.get_by_role("main")).to_contain_text("meaning: rejection")
 
 
-def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: StandInEntra) -> None:
+def test_the_dialog_survives_the_sign_in_with_entra_id(signing_console: Console, entra: StandInEntra) -> None:
     """After a new sign-in with Entra ID, the dialog still has the typed text, and the decision is signed."""
-    create_amendment(visit.service.caller(EDITOR), "by account")
+    create_amendment(signing_console.service.caller(EDITOR), "by account")
     entra.changed = {"claims": {"auth_time": int(time.time()) - 7200, "amr": ["pwd"]}}
-    page = open_sign_in(visit)
+    page = open_sign_in(signing_console)
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
-    dialog = open_dialog(visit, "by account", "Reject")
+    dialog = open_dialog(signing_console, "by account", "Reject")
     dialog.get_by_label("Reason").fill("The meter shows 7.")
     dialog.get_by_label("Statement").fill("I read it myself.")
     entra.changed = {"claims": {"auth_time": int(time.time()), "amr": ["pwd", "mfa"]}}
@@ -184,63 +184,63 @@ def test_the_dialog_survives_the_sign_in_with_entra_id(visit: Console, entra: St
     assert entra.asked[-1]["prompt"] == "login"
     expect(dialog.get_by_label("Reason")).to_have_value("The meter shows 7.")
     expect(dialog.get_by_label("Statement")).to_have_value("I read it myself.")
-    visit.check_appearance("signing-returned")
+    signing_console.check_appearance("signing-returned")
     dialog.get_by_role("button", name="Sign and reject").click()
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
-    decision = open_entity(page)
+    decision = open_decided_entity(page)
     for part in ("Signed by Carol Approver", "meaning: rejection", "I read it myself.", "Reason: The meter shows 7."):
         expect(decision).to_contain_text(part)
 
 
-def test_a_policy_change_keeps_the_typed_text(visit: Console) -> None:
+def test_a_policy_change_keeps_the_typed_text(signing_console: Console) -> None:
     """If a signature becomes required while the dialog is open, the dialog asks for it and keeps its text."""
-    create_amendment(visit.service.caller(EDITOR), "switched")
-    visit.expected.append("400")
-    set_policy(visit.service.caller(BOB))
+    create_amendment(signing_console.service.caller(EDITOR), "switched")
+    signing_console.expected.append("400")
+    set_policy(signing_console.service.caller(BOB))
     try:
-        page = open_pending_amendments(visit.sign_in(ANN), "switched")
+        page = open_pending_amendments(signing_console.sign_in(ANN), "switched")
         page.get_by_role("button", name="Reject", exact=True).click()
         dialog = page.get_by_role("dialog", name="Reject amendment 000000000001")
         expect(dialog.get_by_role("button", name="Reject", exact=True)).to_be_enabled()
         dialog.get_by_label("Reason").fill("The meter shows 7.")
     finally:
-        set_policy(visit.service.caller(BOB), **WORKSPACE["policies"]["signatures"])
+        set_policy(signing_console.service.caller(BOB), **WORKSPACE["policies"]["signatures"])
     dialog.get_by_role("button", name="Reject", exact=True).click()
     expect(dialog.get_by_role("region", name="Signature")).to_be_visible()
     expect(dialog.get_by_label("Reason")).to_have_value("The meter shows 7.")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(visit.service.key(ANN))
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.key(ANN))
     dialog.get_by_role("button", name="Sign and reject").click()
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
-    decision = open_entity(page)
+    decision = open_decided_entity(page)
     for part in ("Signed by Ann Approver (ann@t)", "meaning: rejection", "Reason: The meter shows 7."):
         expect(decision).to_contain_text(part)
 
 
-def test_an_account_without_a_sign_in_time_cannot_sign(visit: Console, entra: StandInEntra) -> None:
+def test_an_account_without_a_sign_in_time_cannot_sign(signing_console: Console, entra: StandInEntra) -> None:
     """If the Entra ID token contains no sign-in time, the dialog shows this reason and keeps the typed text."""
-    create_amendment(visit.service.caller(EDITOR), "without time")
-    page = open_sign_in(visit)
+    create_amendment(signing_console.service.caller(EDITOR), "without time")
+    page = open_sign_in(signing_console)
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
-    dialog = open_dialog(visit, "without time", "Approve")
+    dialog = open_dialog(signing_console, "without time", "Approve")
     dialog.get_by_label("Statement").fill("I read it myself.")
     dialog.get_by_role("button", name="Sign in again with Entra ID").click()
     expect(page.get_by_text("did not report when you signed in")).to_be_visible()
     expect(dialog.get_by_label("Statement")).to_have_value("I read it myself.")
 
 
-def test_signatures_are_listed_and_filtered(visit: Console) -> None:
+def test_signatures_are_listed_and_filtered(signing_console: Console) -> None:
     """The page lists all signatures, with filters for member and time; a click on a row opens the signed record."""
-    create_amendment(visit.service.caller(EDITOR), "listed", ReasonText="Misread.")
-    approver = visit.service.caller(ANN)
+    create_amendment(signing_console.service.caller(EDITOR), "listed", ReasonText="Misread.")
+    approver = signing_console.service.caller(ANN)
     body = {"signature": {"meaning": "review", "statement": "Read twice."}}
     decided = approver.post(f"{AMENDMENTS}/000000000001/approve", params={"scopeKey": "listed"}, json=body)
     assert decided.status_code == 200, decided.text
-    page = visit.sign_in(BOB).open("signatures", "Signatures").page
+    page = signing_console.sign_in(BOB).open("signatures", "Signatures").page
     row = page.get_by_role("grid", name="Signatures, newest first").get_by_role("row").filter(has_text="listed")
     for part in ("Ann Approver", ANN, "review", "Read twice.", "amendment of listed", "000000000002"):
         expect(row).to_contain_text(part)
-    visit.check_appearance("signatures")
+    signing_console.check_appearance("signatures")
     page.get_by_label("Who").fill(CAROL)
     page.get_by_label("From").fill("2200-01-01T00:00")
     page.get_by_role("button", name="Apply").click()

@@ -187,7 +187,7 @@ class PrintingReceiver:
 
 
 @pytest.fixture
-def printing(tmp_path: Path) -> Iterator[PrintingReceiver]:
+def printing_receiver(tmp_path: Path) -> Iterator[PrintingReceiver]:
     """Return a running receiver that reads the webhook's secret from ``secret.txt``."""
     started = PrintingReceiver(tmp_path / "secret.txt")
     yield started
@@ -195,14 +195,14 @@ def printing(tmp_path: Path) -> Iterator[PrintingReceiver]:
 
 
 def test_an_alert_of_the_chiller_reaches_the_receiver(
-    service: Service, admin: httpx.Client, printing: PrintingReceiver, tmp_path: Path
+    service: Service, admin: httpx.Client, printing_receiver: PrintingReceiver, tmp_path: Path
 ) -> None:
     """The alert of a rule that was added in the console reaches a local receiver, which verifies it."""
     rows = "/oi-api/warm-queries/chiller-temperature-5m?timeRange=PT15M"
     wait_until(lambda: admin.get(rows).json()["results"], bool, 60)
     with open_console(service) as console:
         page = console.sign_in(ADMIN).page
-        (tmp_path / "secret.txt").write_text(add_webhook(console, printing.url))
+        (tmp_path / "secret.txt").write_text(add_webhook(console, printing_receiver.url))
         confirm_copied(page)
         console.open("alerts", "Alerts")
         page.get_by_role("button", name="Add rule").click()
@@ -219,9 +219,9 @@ def test_an_alert_of_the_chiller_reaches_the_receiver(
         expect(page.get_by_text(re.compile("Would have fired"))).to_be_visible()
         page.get_by_role("main").get_by_role("button", name="Add rule").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Chiller too hot")
-        wait_until(lambda: printing.printed, lambda text: text.count("signature valid") >= 3, 60)
-        assert '"rule": "chiller-hot"' in printing.printed
-        assert "INVALID" not in printing.printed
+        wait_until(lambda: printing_receiver.printed, lambda text: text.count("signature valid") >= 3, 60)
+        assert '"rule": "chiller-hot"' in printing_receiver.printed
+        assert "INVALID" not in printing_receiver.printed
         assert admin.delete("/oi-api/alert-rules/chiller-hot").status_code == 204
         wait_until(lambda: admin.get("/oi-api/alerts?state=firing").json()["alerts"], lambda found: not found)
         console.check_no_errors()

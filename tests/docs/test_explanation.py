@@ -29,13 +29,13 @@ def _read_defined_names(node: ast.AST, prefix: str = "") -> set[str]:
 
 
 @pytest.mark.parametrize(("path", "names"), STEPS, ids=[path for path, _ in STEPS])
-def test_each_step_names_an_existing_function(path: str, names: tuple[str, ...]) -> None:
+def test_each_step_of_a_request_names_an_existing_function(path: str, names: tuple[str, ...]) -> None:
     """The file that a step names exists and defines the functions that the step names."""
     assert names or path in _WITHOUT_FUNCTION
     assert set(names) <= _read_defined_names(ast.parse((ROOT / path).read_text(encoding="utf-8")))
 
 
-def test_each_path_is_described() -> None:
+def test_each_request_path_has_steps_and_a_diagram() -> None:
     """Each path of a request has steps and a diagram, and the diagram calls only functions of the steps."""
     assert len(STEPS) > 40
     assert TEXT.count("sequenceDiagram") == 4
@@ -46,6 +46,6 @@ def test_each_path_is_described() -> None:
     assert called <= {name for _, names in STEPS for name in names}
 
 
-def test_no_file_is_named_outside_a_step() -> None:
+def test_each_python_file_on_the_page_belongs_to_a_step() -> None:
     """Each Python file that the page names in backticks belongs to a step, because only steps are tested."""
     assert len(re.findall(r"`[\w./]+\.py`", TEXT)) == len(STEPS)

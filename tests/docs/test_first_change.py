@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_readme import build_pattern
+from tests.docs.test_readme import build_output_pattern
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial" / "your-first-change.md").read_text(encoding="utf-8")
@@ -75,7 +75,7 @@ class Commands:
             )
             output = done.stdout.strip("\n")
             assert done.returncode == 0, f"$ {command}\n{output}\n{done.stderr}"
-            assert build_pattern(shown).fullmatch(output), f"$ {command}\n{output}\nis not\n{shown}"
+            assert build_output_pattern(shown).fullmatch(output), f"$ {command}\n{output}\nis not\n{shown}"
 
 
 def list_steps() -> Iterator[NewFile | Insertion | Commands]:
@@ -93,7 +93,7 @@ def list_steps() -> Iterator[NewFile | Insertion | Commands]:
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Path:
+def repository_copy(tmp_path: Path) -> Path:
     """Return a copy of the repository's files, with links to the folders that the steps do not change."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -124,7 +124,7 @@ def test_each_code_block_belongs_to_a_step() -> None:
     assert {type(step) for step in steps} == {NewFile, Insertion, Commands}
 
 
-def test_the_steps_of_the_tutorial_work(copy: Path) -> None:
+def test_the_steps_of_the_tutorial_work(repository_copy: Path) -> None:
     """If the steps are applied in order, each change fits its file, and each command prints the displayed output."""
     for step in list_steps():
-        step.apply(copy)
+        step.apply(repository_copy)

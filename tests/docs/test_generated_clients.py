@@ -69,7 +69,7 @@ def test_python_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path
     check_output(run_program([CLIENTS, "program.py"], tmp_path, variables))
 
 
-@pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
+@pytest.mark.skipif(bool(running.find_missing_requirement()), reason=running.find_missing_requirement())
 def test_typescript_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path) -> None:
     """The types of openapi-typescript pass tsc --strict and, with openapi-fetch, run the program on the page."""
     variables = save_document(plant, tmp_path)

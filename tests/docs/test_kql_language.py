@@ -18,12 +18,12 @@ from scripts.kql_language import (
     request_language,
 )
 from tests.node import find_node
-from tests.node_suites.running import find_missing
+from tests.node_suites.running import find_missing_requirement
 
 _MAX_DIFFERENCES = 40
 
 
-def test_the_page_matches_the_engine() -> None:
+def test_the_kql_page_lists_exactly_the_supported_parts() -> None:
     """The page lists exactly the parts of KQL that the engine supports."""
     # A process of its own, because the engine changes the translator library.
     code = "from scripts.kql_language import *; install_engine(); print(build_page(read_language()), end='')"
@@ -31,16 +31,16 @@ def test_the_page_matches_the_engine() -> None:
     assert page == TARGET.read_text(encoding="utf-8"), "run: .venv/bin/python -m scripts.kql_language"
 
 
-def test_the_editor_has_the_names() -> None:
+def test_the_console_editor_knows_exactly_the_kql_names() -> None:
     """The console's editor highlights and completes exactly the names that the KQL language service knows."""
     assert build_editor_names(read_language()) == EDITOR.read_text(encoding="utf-8"), (
         "run: .venv/bin/python -m scripts.kql_language"
     )
 
 
-def test_the_names_equal_those_of_the_language_service() -> None:
+def test_the_file_of_kql_names_equals_the_language_service() -> None:
     """The file of KQL names contains the functions, aggregates, plugins and operators of the language service."""
-    if reason := find_missing("@kusto/language-service-next"):
+    if reason := find_missing_requirement("@kusto/language-service-next"):
         pytest.skip(reason)
     language = request_language(find_node() or "node")
     assert format_language(language) == LANGUAGE.read_text(encoding="utf-8")

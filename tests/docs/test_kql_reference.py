@@ -15,7 +15,7 @@ REFUSALS = {"QUERY_INVALID", "QUERY_NOT_READ_ONLY"}
 
 
 @pytest.fixture(scope="module")
-def engineer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def engineer_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """Return a caller with the right to run ad-hoc queries."""
     running = Service(tmp_path_factory.mktemp("kql") / "data", WORKSPACE).start()
     yield running.caller("editor@t")
@@ -28,16 +28,16 @@ def read_examples(label: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kql", read_examples("kql"), ids=lambda text: text.split("\n")[0][:40])
-def test_examples_run(engineer: httpx.Client, kql: str) -> None:
+def test_the_kql_examples_on_the_page_run(engineer_client: httpx.Client, kql: str) -> None:
     """Every example on the page runs."""
-    reply = engineer.post("/oi-api/warm-queries", json={"query": kql})
+    reply = engineer_client.post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 200, reply.text
 
 
 @pytest.mark.parametrize("kql", read_examples("kql-refused"), ids=lambda text: text.split("\n")[0][:40])
-def test_rejected_examples_have_a_reason(engineer: httpx.Client, kql: str) -> None:
+def test_rejected_examples_have_a_reason(engineer_client: httpx.Client, kql: str) -> None:
     """Every example that the page lists as rejected returns 400 with the engine's reason."""
-    reply = engineer.post("/oi-api/warm-queries", json={"query": kql})
+    reply = engineer_client.post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 400
     assert reply.json()["code"] in REFUSALS
 

@@ -16,7 +16,7 @@ STARTS = ("make run", "make test", "pip install ./client")
 ADDRESS, DATA_DIR = "URL=http://127.0.0.1:7071", "export DATA_DIR=.data"
 
 
-def read_steps() -> list[tuple[str, str]]:
+def read_commands_and_outputs() -> list[tuple[str, str]]:
     """Return each command of the README with the output that it shows."""
     found = []
     for block in re.findall(r"^```console\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
@@ -26,7 +26,7 @@ def read_steps() -> list[tuple[str, str]]:
     return found
 
 
-def build_pattern(output: str) -> re.Pattern[str]:
+def build_output_pattern(output: str) -> re.Pattern[str]:
     """Return a pattern for an output.
 
     A line with only … matches any lines, and … within a line matches any text.
@@ -52,7 +52,7 @@ def install_command(folder: Path) -> Path:
 
 def test_the_tour_prints_the_shown_outputs(plant: Service, tmp_path: Path) -> None:
     """If all commands of the tour run in order in one shell, each prints the output that the README shows."""
-    tour = [(command, output) for command, output in read_steps() if not command.startswith(STARTS)]
+    tour = [(command, output) for command, output in read_commands_and_outputs() if not command.startswith(STARTS)]
     assert len(tour) > 10
     mark = "=====8<====="
     script = "\n".join(f"{_adapt_command(command, plant)}\necho '{mark}'" for command, _ in tour)
@@ -64,12 +64,14 @@ def test_the_tour_prints_the_shown_outputs(plant: Service, tmp_path: Path) -> No
     outputs = done.stdout.split(f"{mark}\n")
     for (command, expected), output in zip(tour, outputs, strict=False):
         shown = output.strip("\n")
-        assert build_pattern(expected).fullmatch(shown), f"$ {command}\n{shown}\n{done.stderr}\nis not\n{expected}"
+        assert build_output_pattern(expected).fullmatch(shown), (
+            f"$ {command}\n{shown}\n{done.stderr}\nis not\n{expected}"
+        )
 
 
 def test_the_tour_names_addresses_only_at_its_start() -> None:
     """After its first commands, the tour contains no literal address, data directory or file name."""
-    commands = [command for command, _ in read_steps() if not command.startswith(STARTS)]
+    commands = [command for command, _ in read_commands_and_outputs() if not command.startswith(STARTS)]
     assert commands[:2] == [ADDRESS, DATA_DIR]
     for command in commands[2:]:
         assert not any(place in command for place in ("127.0.0.1", "localhost", ".data", "/tmp/")), command

@@ -30,7 +30,7 @@ ANNEX_11 = [
 
 
 @cache
-def read_tests(path: str) -> frozenset[str]:
+def read_test_names(path: str) -> frozenset[str]:
     """Return the names of the test functions of a file; none if the file does not exist."""
     if not (ROOT / path).is_file():
         return frozenset()
@@ -42,7 +42,7 @@ def read_tests(path: str) -> frozenset[str]:
 @pytest.mark.parametrize("test", list_tests(CLAUSES), ids=str)
 def test_each_named_test_exists(test: TestName) -> None:
     """Each test that the tables name exists."""
-    assert test.function in read_tests(test.path)
+    assert test.function in read_test_names(test.path)
 
 
 @pytest.mark.parametrize(("regulation", "numbers"), [("21 CFR Part 11", PART_11), ("EU GMP Annex 11", ANNEX_11)])
@@ -56,7 +56,7 @@ def test_no_other_regulation_is_listed() -> None:
     assert len(CLAUSES) == len(PART_11) + len(ANNEX_11)
 
 
-def test_each_row_has_its_texts() -> None:
+def test_each_row_states_requirement_and_measure() -> None:
     """Each row states the requirement of its clause and what the service does or the plant must add."""
     for clause in CLAUSES:
         assert len(clause.requirement) > len("Training"), clause

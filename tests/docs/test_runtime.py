@@ -80,9 +80,9 @@ def resolve_name(node: ast.expr, imports: dict[str, str]) -> str:
     return ""
 
 
-def find_sources(source: str) -> Iterator[tuple[int, str]]:
+def find_direct_uses(code: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of each use of time, randomness or threads that bypasses the runtime."""
-    tree = ast.parse(source)
+    tree = ast.parse(code)
     imports = read_imports(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Name | ast.Attribute):
@@ -100,14 +100,14 @@ def test_only_the_runtime_reads_clocks_and_starts_threads() -> None:
         f"{place}:{line}: {name}"
         for path in list_modules()
         if (place := str(path.relative_to(ROOT))) not in EXCEPTIONS
-        for line, name in find_sources(path.read_text(encoding="utf-8"))
+        for line, name in find_direct_uses(path.read_text(encoding="utf-8"))
     }
     assert found == set(), "use shared.runtime.Runtime, which constructors receive"
 
 
-def test_each_exception_is_needed() -> None:
+def test_each_listed_exception_is_needed() -> None:
     """Each module in the list of exceptions still uses real time, randomness or threads."""
-    unused = {place for place in EXCEPTIONS if not any(find_sources((ROOT / place).read_text(encoding="utf-8")))}
+    unused = {place for place in EXCEPTIONS if not any(find_direct_uses((ROOT / place).read_text(encoding="utf-8")))}
     assert unused == set()
 
 
@@ -126,9 +126,9 @@ def test_each_exception_is_needed() -> None:
         "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor(1)",
     ],
 )
-def test_every_form_of_direct_use_is_found(source: str) -> None:
+def test_every_direct_use_of_time_or_randomness_is_found(source: str) -> None:
     """The check finds direct use of time, randomness or threads under any imported name, even without a call."""
-    assert any(find_sources(source))
+    assert any(find_direct_uses(source))
 
 
 def list_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
@@ -137,7 +137,7 @@ def list_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     return [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-def find_receivers(tree: ast.Module) -> Iterator[str]:
+def find_runtime_receivers(tree: ast.Module) -> Iterator[str]:
     """Yield the names of those classes and functions of a module that have a parameter ``runtime``."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "runtime" in list_parameters(node):
@@ -160,12 +160,12 @@ def test_the_runtime_is_passed_on() -> None:
     receivers = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"
         for path, tree in trees.items()
-        for name in find_receivers(tree)
+        for name in find_runtime_receivers(tree)
     }
     missing = []
     for path, tree in trees.items():
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        own = {name: f"{module}.{name}" for name in find_receivers(tree)}
+        own = {name: f"{module}.{name}" for name in find_runtime_receivers(tree)}
         imports = read_imports(tree) | own
         missing += [
             f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node.func)}"

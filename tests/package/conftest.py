@@ -16,7 +16,7 @@ import pytest
 
 from functions.live_stream import CONNECT, CONNECTED, ROUTE
 from shared.commands import workspace
-from tests.azurite.running import find_missing
+from tests.azurite.running import find_missing_requirement
 from tests.emulators.kusto.endpoints import end
 from tests.emulators.web_pubsub.serving import KEY
 from tests.key_vault.server import TOKEN
@@ -121,7 +121,7 @@ class App:
 async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
     """Return the environment with the package in a new folder."""
     assert PACKAGE.is_file(), f"{PACKAGE} is missing; run make package"
-    assert not find_missing(), find_missing()
+    assert not find_missing_requirement(), find_missing_requirement()
     folder, data_dir = tmp_path / "package", tmp_path / "data"
     data_dir.mkdir()
     with zipfile.ZipFile(PACKAGE) as archive:

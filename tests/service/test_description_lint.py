@@ -8,7 +8,7 @@ import pytest
 from tests.node_suites import running
 from tests.service.local_service import Service
 
-pytestmark = pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
+pytestmark = pytest.mark.skipif(bool(running.find_missing_requirement()), reason=running.find_missing_requirement())
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tests.service.local_service import Service
 AUDITS = 61
 
 
-@pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
+@pytest.mark.skipif(bool(running.find_missing_requirement()), reason=running.find_missing_requirement())
 def test_every_audit_of_graphql_over_http_passes(service: Service) -> None:
     """The service passes each audit of the suite, at the levels must, should and may."""
     done = running.run_script("graphql_http.mjs", f"{service.url}/v1/plant-t/graphql", service.key("viewer@t"))

@@ -232,7 +232,7 @@ def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
     assert "receipt.cbor" not in page
 
 
-@pytest.mark.skipif(bool(running.find_missing()), reason=running.find_missing())
+@pytest.mark.skipif(bool(running.find_missing_requirement()), reason=running.find_missing_requirement())
 def test_a_reader_in_node_verifies_receipts(plant: Service, tmp_path: Path) -> None:
     """A CBOR package and WebCrypto in Node.js accept both kinds of receipts, and reject a receipt of another record."""
     hashes = read_hashes(plant)

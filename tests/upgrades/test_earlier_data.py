@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from functions.http_blueprint import get_pipeline
 from shared import wiring
-from tests.azurite.running import find_missing
+from tests.azurite.running import find_missing_requirement
 from tests.emulators.kusto.endpoints import end
 from tests.key_vault.keys import Version
 from tests.receipts import verify_inclusion
@@ -183,8 +183,8 @@ async def instance(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Instance, dict[str, str]]]:
     """Return an instance of this version with the Cosmos DB items, blobs and keys of an earlier version."""
-    if find_missing():
-        pytest.skip(find_missing())
+    if find_missing_requirement():
+        pytest.skip(find_missing_requirement())
     stored = json.loads(gzip.decompress((FOLDER / request.param / "azure.json.gz").read_bytes()))
     async with deployment(tmp_path / "blobs") as deployed:
         plant = Plant(deployed, tmp_path)

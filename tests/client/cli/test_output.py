@@ -39,7 +39,7 @@ def test_an_option_that_is_not_an_object_is_rejected(
     assert f"'{option}'" in capsys.readouterr().err
 
 
-def test_a_valid_file_is_used_unchanged() -> None:
+def test_the_content_of_a_valid_file_is_used_unchanged() -> None:
     """The content of a valid file is used without changes."""
     value = {"a": [1, None, "\u00e9", 0.1], "b": {}}
     assert read_json(io.StringIO(json.dumps(value))) == value

@@ -57,14 +57,14 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeService:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def input_path(tmp_path: Path) -> Path:
     """Return the path of an input file."""
     return tmp_path / "messages.ndjson"
 
 
-def write_lines(path: Path, *values: Any) -> None:
+def write_lines(input_path: Path, *values: Any) -> None:
     """Write one line for each value; each line is a message that contains the value."""
-    path.write_text("".join(f'{{"value": {json.dumps(value)}}}\n' for value in values))
+    input_path.write_text("".join(f'{{"value": {json.dumps(value)}}}\n' for value in values))
 
 
 @pytest.mark.parametrize(
@@ -86,48 +86,50 @@ def write_lines(path: Path, *values: Any) -> None:
         ("", "the text is empty"),
     ],
 )
-def test_invalid_input_is_named(
-    fake: FakeService, path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_input_is_rejected_with_its_line_number(
+    fake: FakeService, input_path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Invalid input is rejected with its line number, and nothing is sent."""
-    path.write_text(text)
-    assert execute(["send", "press", str(path)]) == 2
+    input_path.write_text(text)
+    assert execute(["send", "press", str(input_path)]) == 2
     assert told in capsys.readouterr().err
     assert fake.batches == []
 
 
-def test_errors_name_the_lines_of_the_file(fake: FakeService, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_name_the_lines_of_the_file(
+    fake: FakeService, input_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """An error names the line of the file instead of that of the request, and says how much was stored before."""
     fake.fault = "wrong"
-    write_lines(path, *range(5_500), "wrong")
-    path.write_text("\n" + path.read_text())
-    assert execute(["send", "press", str(path)]) == 1
+    write_lines(input_path, *range(5_500), "wrong")
+    input_path.write_text("\n" + input_path.read_text())
+    assert execute(["send", "press", str(input_path)]) == 1
     error = capsys.readouterr().err
     assert "line 5502.value: is wrong" in error
     assert "5000 messages accepted before the error" in error
-    path.write_text('[{"value": 1}, {"value": "wrong"}]')
-    assert execute(["send", "press", str(path)]) == 1
+    input_path.write_text('[{"value": 1}, {"value": "wrong"}]')
+    assert execute(["send", "press", str(input_path)]) == 1
     assert "element 2.value: is wrong" in capsys.readouterr().err
 
 
-def test_the_id_is_added_at_the_pointer_of_the_connection(fake: FakeService, path: Path) -> None:
+def test_the_id_is_added_at_the_pointer_of_the_connection(fake: FakeService, input_path: Path) -> None:
     """For a connection with `messageIdPointer`, the command adds the message id at that pointer."""
     fake.source = {"messageIdPointer": "/h/id"}
-    path.write_text('{"h": {"t": 1}, "value": 1}')
-    assert execute(["send", "press", str(path)]) == 0
+    input_path.write_text('{"h": {"t": 1}, "value": 1}')
+    assert execute(["send", "press", str(input_path)]) == 0
     [[sent]] = fake.batches
     assert sent == {"h": {"t": 1, "id": sent["h"]["id"]}, "value": 1}
 
 
-def test_without_the_definition_the_default_name_is_used(fake: FakeService, path: Path) -> None:
+def test_without_the_connection_definition_the_default_id_member_is_used(fake: FakeService, input_path: Path) -> None:
     """If the key may not read the connection, the command adds the message id under the default name."""
     fake.source = None
-    write_lines(path, 1)
-    assert execute(["send", "press", str(path)]) == 0
+    write_lines(input_path, 1)
+    assert execute(["send", "press", str(input_path)]) == 0
     assert list(fake.batches[0][0]) == ["value", "messageId"]
 
 
-def test_texts_of_devices_do_not_control_the_terminal() -> None:
+def test_device_names_and_values_do_not_control_the_terminal() -> None:
     """Control characters in device names and values are escaped, so that each message is printed on one line."""
     message = {
         "Timestamp": "2026-01-05T08:00:00.000000Z",

@@ -42,10 +42,10 @@ class FakeService:
         """Return the stored messages of a connection in the order in which they arrived."""
         return list(self.stored.get(lookup, {}).values())
 
-    async def wait_for(self, lookup: str, count: int) -> list[dict[str, Any]]:
+    async def wait_for_messages(self, lookup: str, count: int) -> list[dict[str, Any]]:
         """Wait until a connection has this number of messages, and return them."""
         async with asyncio.timeout(WAIT_SECONDS), self._changed:
-            await self._changed.wait_for(lambda: len(self.read(lookup)) >= count)
+            await self._changed.wait_for_messages(lambda: len(self.read(lookup)) >= count)
         return self.read(lookup)
 
 

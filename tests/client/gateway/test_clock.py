@@ -22,7 +22,7 @@ class MachineClocks:
 
 
 @pytest.mark.parametrize("jump", [-86_400.0, 3_600.0])
-def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
+def test_a_clock_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
     """If the machine's clock is changed, the gateway uses the time of the service, so that timestamps stay in order."""
     clocks = MachineClocks()
     clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
@@ -33,7 +33,7 @@ def test_a_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
     assert clock.get_clock_lead_seconds() == jump
 
 
-def test_a_small_difference_is_not_corrected() -> None:
+def test_a_small_clock_difference_is_not_corrected() -> None:
     """A small difference from the service's time is ignored, because the header Date is less precise."""
     clocks = MachineClocks()
     clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
@@ -43,7 +43,7 @@ def test_a_small_difference_is_not_corrected() -> None:
 
 
 @pytest.mark.parametrize("date", ["", "yesterday"])
-def test_without_the_service_the_clock_of_the_machine_is_used(date: str) -> None:
+def test_without_a_valid_service_time_the_machine_clock_is_used(date: str) -> None:
     """If the header Date of a reply is invalid, the gateway uses the machine's clock."""
     clocks = MachineClocks()
     clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)

@@ -62,7 +62,7 @@ def test_check_without_messages_names_the_filters(
     assert "No message arrived within 1 seconds on shown/+/+." in output
 
 
-def test_check_names_connections_of_other_keys(
+def test_check_reports_connections_to_which_the_key_is_not_bound(
     tmp_path: Path, key_reply: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`check` fails if a route or message leads to a connection to which the key is not bound."""
@@ -82,7 +82,7 @@ def test_check_names_connections_of_other_keys(
     )
 
 
-def test_check_names_devices_of_other_keys(tmp_path: Path) -> None:
+def test_check_reports_devices_to_which_the_key_is_not_bound(tmp_path: Path) -> None:
     """`check` marks a message as rejected if the key is not bound to its device."""
     shown: list[str] = []
     settings = describe_settings(tmp_path, 1883, "x")
@@ -158,7 +158,7 @@ def test_check_explains_an_unreachable_broker(
 
 
 @pytest.mark.parametrize("verb", ["run", "check", "rejected"])
-def test_a_mistake_in_the_configuration_is_wrong_usage(
+def test_an_invalid_configuration_member_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     """The error about an invalid configuration names the file and the invalid member."""
@@ -168,7 +168,7 @@ def test_a_mistake_in_the_configuration_is_wrong_usage(
 
 
 @pytest.mark.parametrize("verb", ["run", "check"])
-def test_a_mistake_in_the_source_is_wrong_usage(
+def test_an_invalid_source_in_the_configuration_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], key_reply: dict[str, Any], verb: str
 ) -> None:
     """An invalid source in the configuration is rejected before the gateway connects."""
@@ -176,7 +176,7 @@ def test_a_mistake_in_the_source_is_wrong_usage(
     assert "`source.qos` must be one of 0, 1." in capsys.readouterr().err
 
 
-def test_run_refuses_a_spool_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_rejects_a_spool_that_another_gateway_uses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """If a gateway already uses a spool file, a second gateway with this file ends with an error.
 
     The spool is the file of waiting messages.

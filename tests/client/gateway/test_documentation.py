@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "how-to" / "connect-a-plant.md").read_text(encoding="utf-8")
 
 
-def test_the_example_is_valid_and_every_member_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_configuration_is_valid_and_each_member_described(monkeypatch: pytest.MonkeyPatch) -> None:
     """The example configuration in the guide is valid, and the guide's table describes each of its members."""
     members: set[str] = set()
     check_all_read = Section.check_all_read
@@ -38,7 +38,7 @@ def test_every_metric_is_described() -> None:
     assert [name for name in names if f"`{name}`" not in PAGE] == []
 
 
-def test_the_unit_runs_the_command_of_the_guide() -> None:
+def test_the_systemd_unit_runs_the_command_of_the_guide() -> None:
     """The systemd unit runs the program and uses the configuration file that the guide installs."""
     unit = (ROOT / "client" / "systemd" / "oi-gateway.service").read_text(encoding="utf-8")
     [command] = re.findall(r"^ExecStart=(\S+) gateway run (\S+)$", unit, re.MULTILINE)

@@ -64,7 +64,9 @@ def bench(tmp_path: Path) -> Any:
     made.thread.close()
 
 
-async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_messages_are_acknowledged_only_after_they_are_on_disk(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A message is acknowledged only after it is stored on disk."""
     append, seen = bench.spool.append, []
 
@@ -85,7 +87,7 @@ async def test_messages_are_acknowledged_after_the_commit(bench: Bench, monkeypa
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError("failed")])
-async def test_nothing_is_acknowledged_while_the_disk_is_full(
+async def test_no_message_is_acknowledged_while_the_disk_is_full(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     """While the disk is full, no message is acknowledged; after that, each message is stored once and in order."""
@@ -112,7 +114,7 @@ async def test_nothing_is_acknowledged_while_the_disk_is_full(
     assert "oi_gateway_spool_blocked 0" in bench.metrics.format_text()
 
 
-async def test_the_source_waits_while_much_is_pending(bench: Bench) -> None:
+async def test_the_source_waits_while_many_messages_are_not_on_disk(bench: Bench) -> None:
     """While many messages are not yet on disk, the source must wait, so that the memory that they use is limited."""
     for number in range(MAX_PENDING):
         assert not bench.intake.is_full
@@ -131,7 +133,7 @@ async def test_a_stop_stores_received_messages(bench: Bench) -> None:
     assert (bench.spool.waiting.messages, bench.acknowledged) == (1, [1])
 
 
-async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_lines_about_rejected_messages_are_limited(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     """Log lines about rejected messages are limited in rate, so that one device cannot fill the log."""
     for number in range(1500):
         bench.put(number, b"x")
@@ -140,7 +142,7 @@ async def test_rejected_messages_are_logged_sparingly(bench: Bench, caplog: pyte
     assert bench.metrics.get_count("rejected_messages_total", 'reason="not_json"') == 1500
 
 
-async def test_ids_are_new_after_each_start(tmp_path: Path) -> None:
+async def test_message_ids_are_new_after_each_start(tmp_path: Path) -> None:
     """Each start of the gateway creates new message ids, even if its spool is an older copy."""
     ids = set()
     for _ in range(2):

@@ -42,7 +42,7 @@ def test_existing_metadata_is_not_changed() -> None:
     assert convert_message(json.dumps(message, indent=1).encode()) == message
 
 
-def test_numbers_are_not_changed() -> None:
+def test_digits_of_numbers_are_not_changed() -> None:
     """The digits of numbers in the payload are sent unchanged."""
     line = build_line(b'{"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}', PLAIN, AT, lambda: "i")
     assert line.endswith(b'"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}\n')
@@ -58,7 +58,7 @@ def test_numbers_are_not_changed() -> None:
         ("epochMilliseconds", 1767600000001, "2026-01-05T08:00:00.001000Z"),
     ],
 )
-def test_pointers_select_the_metadata(form: str, value: Any, expected: str) -> None:
+def test_json_pointers_select_the_metadata(form: str, value: Any, expected: str) -> None:
     """Values at the configured pointers become metadata and are removed from the payload."""
     target = Target("press", None, Fields("/h/t", form, "/h/n", "/~1unit"))
     message = {"h": {"t": value, "n": 7}, "/unit": "d-1", "value": 1}
@@ -102,7 +102,7 @@ def test_an_invalid_message_is_rejected_with_a_code(payload: bytes, reason: str)
     ("form", "value"),
     [("rfc3339", 5), ("epochSeconds", "5e"), ("epochSeconds", True), ("epochSeconds", 1e300), ("rfc3339", None)],
 )
-def test_metadata_of_another_type_is_rejected(form: str, value: Any) -> None:
+def test_metadata_of_a_wrong_type_is_rejected(form: str, value: Any) -> None:
     """Metadata with a wrong type, or a time that is not in the configured format, is rejected."""
     target = Target("press", None, Fields("/t", form))
     with pytest.raises(RejectedError) as raised:
@@ -116,20 +116,20 @@ VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.li
 
 
 @given(st.dictionaries(st.text(max_size=9), VALUES, max_size=4))
-def test_every_object_is_sent_unchanged(message: dict[str, Any]) -> None:
+def test_any_payload_object_is_sent_unchanged(message: dict[str, Any]) -> None:
     """The conversion of an object to a telemetry message does not change the payload."""
     sent = convert_message(json.dumps(message).encode())
     assert {name: sent[name] for name in message} == message
 
 
 @given(st.binary(max_size=40))
-def test_any_bytes_are_sent_or_rejected(payload: bytes) -> None:
+def test_any_payload_is_converted_or_rejected(payload: bytes) -> None:
     """Any received bytes are either converted or rejected, and cause no other exception."""
     with suppress(RejectedError):
         convert_message(payload)
 
 
-def test_pointers_lead_through_arrays() -> None:
+def test_json_pointers_select_array_elements() -> None:
     """A pointer may select an element of an array by its index; the element stays in the payload."""
     target = Target("press", None, Fields("/d/0/t", "epochSeconds", "/d/1"))
     line = convert_message(b'{"d": [{"t": 1767600000, "v": 1}, "m-1", 3]}', target)
@@ -137,7 +137,7 @@ def test_pointers_lead_through_arrays() -> None:
 
 
 @pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
-def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
+def test_a_payload_member_named_like_metadata_is_rejected(name: str) -> None:
     """If the route reads metadata elsewhere, a payload member with the name of a metadata member is rejected."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(RejectedError, match=f"has a member {name}, but the route reads it at /h/") as raised:
@@ -146,7 +146,7 @@ def test_a_payload_with_the_name_of_metadata_is_rejected(name: str) -> None:
 
 
 @pytest.mark.parametrize("payload", [b'{"a": 1, "a": 2}', b'{"a": 1,\n"a": 2}', b'{"b": [{"a": 1,\n"a": 2}]}'])
-def test_a_member_that_occurs_twice_is_rejected(payload: bytes) -> None:
+def test_a_payload_with_a_repeated_member_is_rejected(payload: bytes) -> None:
     """A payload with two members of the same name is rejected."""
     with pytest.raises(RejectedError, match='the member "a" occurs twice'):
         convert_message(payload)

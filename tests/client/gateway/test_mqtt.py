@@ -36,7 +36,7 @@ async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_pa
     async with open_gateway(build_settings(tmp_path, shared_broker.port, name, version=version), service):
         messages = [(f"{name}/press/d-{n % 2}", encode_message(value=n)) for n in range(300)]
         await asyncio.to_thread(shared_broker.publish, *messages)
-        stored = await service.wait_for("press", 300)
+        stored = await service.wait_for_messages("press", 300)
     assert [each["value"] for each in stored] == list(range(300))
     assert {each["deviceId"] for each in stored} == {"d-0", "d-1"}
     assert remove_metadata(stored[0]) == {"value": 0}
@@ -57,7 +57,7 @@ async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp
         assert service.stored == {}
     service.error = None
     async with open_gateway(settings, service):
-        stored = await service.wait_for("press", 200)
+        stored = await service.wait_for_messages("press", 200)
     assert [each["value"] for each in stored] == list(range(200))
 
 
@@ -68,7 +68,7 @@ async def test_messages_published_without_a_running_gateway_arrive(shared_broker
         pass
     await asyncio.to_thread(shared_broker.publish, ("away/press/d-1", encode_message(value=1)))
     async with open_gateway(settings, service):
-        assert [each["value"] for each in await service.wait_for("press", 1)] == [1]
+        assert [each["value"] for each in await service.wait_for_messages("press", 1)] == [1]
 
 
 @VERSIONS
@@ -82,18 +82,18 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
         patch.setattr(MqttConnection, "_acknowledge", lambda *_: None)
         async with open_gateway(settings, service):
             await asyncio.to_thread(shared_broker.publish, *[(f"{name}/press/d-1", encode_message(value=1))] * 2)
-            first = await service.wait_for("press", 2)
+            first = await service.wait_for_messages("press", 2)
     settings = build_settings(tmp_path, shared_broker.port, name, version=version)
     async with open_gateway(settings, service) as metrics:
         await wait_for_count(metrics, "repeated_messages_total", 2)
         # The same text is a new message when the broker did not send it before.
         await asyncio.to_thread(shared_broker.publish, (f"{name}/press/d-1", encode_message(value=1)))
-        stored = await service.wait_for("press", 3)
+        stored = await service.wait_for_messages("press", 3)
     assert stored[:2] == first
     assert len(stored) == 3
 
 
-async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Broker, tmp_path: Path) -> None:
+async def test_invalid_messages_are_acknowledged_and_stored_separately(shared_broker: Broker, tmp_path: Path) -> None:
     """An invalid message is acknowledged and stored separately, and valid messages are still sent."""
     service, settings = FakeService(), build_settings(tmp_path, shared_broker.port, "bad")
     bad = [
@@ -104,7 +104,7 @@ async def test_invalid_messages_are_acknowledged_and_set_aside(shared_broker: Br
     ]
     async with open_gateway(settings, service) as metrics:
         await asyncio.to_thread(shared_broker.publish, *bad, ("bad/press/d-1", encode_message(value=1)))
-        assert len(await service.wait_for("press", 1)) == 1
+        assert len(await service.wait_for_messages("press", 1)) == 1
         counted = {
             label: metrics.get_count("rejected_messages_total", f'reason="{label}"')
             for label in ("too_large", "not_json", "no_route")
@@ -120,10 +120,10 @@ async def test_retained_messages_are_ignored(shared_broker: Broker, tmp_path: Pa
         settings = build_settings(tmp_path, shared_broker.port, "retained", version=version)
         async with open_gateway(settings, service):
             await asyncio.to_thread(shared_broker.publish, ("retained/press/d-1", encode_message(value=1)))
-            assert [each["value"] for each in await service.wait_for("press", 1)] == [1]
+            assert [each["value"] for each in await service.wait_for_messages("press", 1)] == [1]
 
 
-async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp_path: Path) -> None:
+async def test_gateways_with_a_shared_subscription_share_the_messages(shared_broker: Broker, tmp_path: Path) -> None:
     """With a shared subscription, each message goes to one gateway of the group."""
     service = FakeService()
     first = build_settings(tmp_path, shared_broker.port, "share", sharedGroup="plant")
@@ -132,7 +132,7 @@ async def test_gateways_of_a_group_share_the_messages(shared_broker: Broker, tmp
     async with open_gateway(first, service) as one, open_gateway(second, service) as two:
         messages = [("share/press/d-1", encode_message(value=n)) for n in range(20)]
         await asyncio.to_thread(shared_broker.publish, *messages)
-        stored = await service.wait_for("press", 20)
+        stored = await service.wait_for_messages("press", 20)
         received = [each.get_count("received_messages_total") for each in (one, two)]
     assert sorted(each["value"] for each in stored) == list(range(20))
     assert sum(received) == 20
@@ -156,7 +156,7 @@ async def test_two_gateways_with_one_client_id_are_reported(
     assert "check that no other client uses the client id `twice`" in caplog.text
 
 
-async def test_a_broker_that_names_the_reason_is_understood(shared_broker: Broker, tmp_path: Path) -> None:
+async def test_the_mqtt_reason_of_a_used_client_id_is_reported(shared_broker: Broker, tmp_path: Path) -> None:
     """The MQTT reason code 0x8E is reported as a client id that another client uses."""
     settings = build_settings(tmp_path, shared_broker.port, "reason")
     context = SourceContext([], DroppingReceiver(), EmptyMarkStore(), Metrics())
@@ -177,11 +177,11 @@ async def test_a_restart_of_the_broker_loses_nothing(
     try:
         async with open_gateway(build_settings(tmp_path, broker.port, "again"), service) as metrics:
             await asyncio.to_thread(broker.publish, ("again/press/d-1", encode_message(value=1)))
-            await service.wait_for("press", 1)
+            await service.wait_for_messages("press", 1)
             await asyncio.to_thread(broker.stop)
             await asyncio.to_thread(broker.start)
             await asyncio.to_thread(broker.publish, ("again/press/d-1", encode_message(value=2)))
-            stored = await service.wait_for("press", 2)
+            stored = await service.wait_for_messages("press", 2)
             await wait_for_count(metrics, "connections_total", 2)
     finally:
         broker.stop()

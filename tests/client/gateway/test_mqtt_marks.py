@@ -3,7 +3,7 @@
 from oi.gateway.sources.mqtt_marks import Redeliveries, build_mark
 
 
-def test_a_stored_delivery_is_recognised_once() -> None:
+def test_a_repeated_delivery_is_recognised_once() -> None:
     """A repeated delivery with the same packet id, topic and payload is recognised, but only once."""
     mark = build_mark(7, "a/b", b"{}")
     known = Redeliveries([build_mark(6, "a/b", b"{}") + mark], 10)
@@ -20,7 +20,7 @@ def test_old_deliveries_are_not_recognised() -> None:
     assert [known.remove_if_known(each) for each in marks] == [False, False, False, True, True]
 
 
-def test_the_last_use_of_a_packet_id_counts() -> None:
+def test_a_delivery_is_compared_with_the_newest_use_of_its_packet_id() -> None:
     """A repeated delivery is compared with the newest message that had its packet id."""
     first, second = build_mark(1, "a", b"1"), build_mark(1, "a", b"2")
     assert [Redeliveries([first, second], 10).remove_if_known(each) for each in (first, second)] == [False, True]

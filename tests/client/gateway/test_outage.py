@@ -56,7 +56,7 @@ def spool(tmp_path: Path) -> Iterator[SpoolThread]:
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(HOUR, marks=pytest.mark.soak)])
-async def test_an_hour_without_the_service_loses_nothing(
+async def test_messages_of_an_hour_without_the_service_are_sent_later(
     spool: SpoolThread, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """Messages that arrive during an hour without the service are sent afterwards, once and in order."""

@@ -29,12 +29,12 @@ def build_routes(*routes: dict[str, str]) -> Routes:
         ("a.b", "axb", False),
     ],
 )
-def test_filters_match_as_in_mqtt(topic: str, address: str, *, matches: bool) -> None:
+def test_topic_filters_match_as_in_mqtt(topic: str, address: str, *, matches: bool) -> None:
     """A topic filter matches the same topics as in an MQTT broker."""
     assert (build_routes({"topic": topic, "connection": "press"}).find(address) is not None) is matches
 
 
-def test_names_of_levels_fill_connection_and_device() -> None:
+def test_named_topic_levels_give_connection_and_device() -> None:
     """Named levels of a topic give the connection's lookup and the device; an invalid lookup matches no route."""
     routes = build_routes({"topic": "{site}/{line}/{unit}/#", "connection": "{site}-{line}", "device": "{unit}:{line}"})
     target = routes.find("hall/1/pump/raw")
@@ -45,7 +45,7 @@ def test_names_of_levels_fill_connection_and_device() -> None:
     assert routes.filters == ["+/+/+/#"]
 
 
-def test_the_first_route_that_matches_is_used() -> None:
+def test_the_first_matching_route_is_used() -> None:
     """The first route that matches a topic is used; overlapping routes have one subscription."""
     routes = build_routes({"topic": "a/b", "connection": "special"}, {"topic": "a/+", "connection": "general"})
     found = [routes.find(address) for address in ("a/b", "a/c", "a/b")]
@@ -53,7 +53,7 @@ def test_the_first_route_that_matches_is_used() -> None:
     assert routes.filters == ["a/+"]
 
 
-def test_the_memory_for_addresses_is_limited() -> None:
+def test_the_cache_of_topics_is_limited() -> None:
     """The cache of topics has a maximum size, whatever number of topics occurs."""
     routes = build_routes({"topic": "a/+", "connection": "x"})
     for number in range(10_050):

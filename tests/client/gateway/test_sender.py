@@ -54,7 +54,7 @@ def spool(tmp_path: Path) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten all pauses of the sender between attempts."""
     for name in ("_LINGER_SECONDS", "_FIRST_PAUSE_SECONDS", "_HOLD_SECONDS"):
         monkeypatch.setattr(module, name, 0.001)
@@ -84,7 +84,7 @@ def build_error(status: int, code: str, detail: str = "Why.", *fields: str) -> E
     return build_api_error(status, {"code": code, "detail": detail, "errors": errors})
 
 
-async def test_connections_are_sent_side_by_side_and_each_in_order(spool: SpoolThread) -> None:
+async def test_messages_of_connections_are_sent_in_parallel_and_each_in_order(spool: SpoolThread) -> None:
     """At most four requests run at once, and at most one of them for each connection."""
     upstream = Upstream(lambda *_: None)
     for number in range(12):
@@ -130,7 +130,7 @@ async def test_an_error_leaves_messages_in_the_spool(
     assert "2 messages wait in the spool; nothing is lost." in caplog.text
 
 
-async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: SpoolThread) -> None:
+async def test_a_rejected_connection_does_not_stop_the_others(spool: SpoolThread) -> None:
     """If the service rejects one connection, the messages of other connections are still sent."""
     upstream = Upstream(lambda lookup, _: build_error(409, "CONNECTION_DISABLED") if lookup == "off" else None)
     store_messages(spool, "off", 1)
@@ -147,7 +147,7 @@ async def test_a_connection_that_is_refused_does_not_stop_the_others(spool: Spoo
         build_error(413, "MESSAGE_TOO_LARGE", "Line 2 has more than 262144 bytes."),
     ],
 )
-async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, error: Exception) -> None:
+async def test_messages_that_an_error_names_are_stored_separately(spool: SpoolThread, error: Exception) -> None:
     """If an error names one message, this message is stored separately with the reason.
 
     The rest of the batch is sent.
@@ -164,7 +164,7 @@ async def test_lines_that_the_service_names_are_set_aside(spool: SpoolThread, er
     assert metrics.get_count("rejected_messages_total", 'reason="service"') == len(rejected)
 
 
-async def test_a_device_that_is_not_allowed_is_set_aside_at_once(spool: SpoolThread) -> None:
+async def test_messages_of_a_rejected_device_are_stored_separately(spool: SpoolThread) -> None:
     """If the service rejects a device, all messages of this device in the batch are stored separately."""
     error = build_error(403, "DEVICE_NOT_ALLOWED", "line 2: the credential is not bound to device 'x'.", "line 2")
     upstream = Upstream(lambda _, values: error if {"deviceId": "x"} in values else None)

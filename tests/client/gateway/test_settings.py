@@ -13,7 +13,7 @@ from oi.gateway.sources import SourceContext, create_source
 from tests.client.gateway.running import DroppingReceiver, EmptyMarkStore, describe_settings
 
 
-def build_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+def build_member_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     """Return a function that changes one member of a configuration."""
 
     def apply(members: dict[str, Any]) -> None:
@@ -85,16 +85,16 @@ def parse_with_source(members: dict[str, Any]) -> None:
         ("metrics.port", -1, "`metrics.port` must be an integer between 0 and 65,535."),
     ],
 )
-def test_an_invalid_member_is_named(tmp_path: Path, path: str, value: Any, message: str) -> None:
+def test_an_invalid_configuration_member_is_named(tmp_path: Path, path: str, value: Any, message: str) -> None:
     """The message about an invalid configuration names the member and the rule."""
     members = describe_settings(tmp_path, 1883, "x")
-    build_change(path, value)(members)
+    build_member_change(path, value)(members)
     with pytest.raises(SettingsError) as raised:
         parse_with_source(members)
     assert message in str(raised.value)
 
 
-def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
+def test_overlapping_topic_filters_are_rejected(tmp_path: Path) -> None:
     """Two filters that overlap are rejected, because a broker may deliver a message twice."""
     members = describe_settings(tmp_path, 1883, "x")
     members["routes"] = [{"topic": topic, "connection": "a"} for topic in ("a/+/c", "a/b/+")]
@@ -102,7 +102,7 @@ def test_two_filters_that_overlap_are_rejected(tmp_path: Path) -> None:
         parse_with_source(members)
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
+def test_the_configuration_file_is_read(tmp_path: Path) -> None:
     """The gateway reads its configuration from a file; members that the file omits have the documented defaults."""
     path = tmp_path / "gateway.yaml"
     path.write_text(
@@ -118,14 +118,14 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1", "\tx"])
-def test_a_file_that_is_not_a_configuration_is_rejected(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_configuration_object_is_rejected(tmp_path: Path, text: str) -> None:
     """A file that is not YAML or not an object is rejected as an invalid configuration."""
     (tmp_path / "gateway.yaml").write_text(text)
     with pytest.raises(SettingsError):
         load_settings(tmp_path / "gateway.yaml")
 
 
-def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_api_key_is_read_from_its_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API key is read from the key file or, without a file, from the environment variable.
 
     Without both it is an error.
@@ -142,7 +142,7 @@ def test_the_key_is_read_from_the_file_or_the_environment(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("key", ["oik_secret\nsecond", "oik_secr\u00e9t", "key: oik_secret"])
-def test_a_file_without_a_key_is_named(tmp_path: Path, key: str) -> None:
+def test_an_invalid_key_file_is_named_without_its_content(tmp_path: Path, key: str) -> None:
     """The error about an invalid key file contains its name but not its content, because errors are logged."""
     (tmp_path / "key").write_text(key, encoding="utf-8")
     with pytest.raises(SettingsError, match="does not contain an API key") as refused:

@@ -20,7 +20,7 @@ def read_batch(spool: GatewaySpool, lookup: str) -> Batch:
     return batch
 
 
-def test_messages_are_read_in_their_order_after_a_restart(tmp_path: Path) -> None:
+def test_messages_are_read_in_order_after_a_restart(tmp_path: Path) -> None:
     """After a restart, messages that were not removed are read in the order of each connection."""
     spool = open_spool(tmp_path)
     spool.append({"a": [b"1\n", b"2\n"], "b": [b"3\n"]}, [], b"m1")
@@ -53,7 +53,7 @@ def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_a_second_process_is_refused(tmp_path: Path) -> None:
+def test_a_spool_in_use_cannot_be_opened_again(tmp_path: Path) -> None:
     """A second process cannot open the spool, because two senders would send messages in the wrong order."""
     spool = open_spool(tmp_path)
     with pytest.raises(SpoolInUseError, match="in use by another gateway"):
@@ -61,7 +61,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_a_file_that_is_not_a_spool_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_spool_is_rejected(tmp_path: Path) -> None:
     """The error about a file that is not a spool names the file."""
     (tmp_path / "spool.db").write_bytes(b"x" * 5000)
     with pytest.raises(OSError, match=r"spool\.db cannot be used: file is not a database"):
@@ -70,7 +70,7 @@ def test_a_file_that_is_not_a_spool_is_refused(tmp_path: Path) -> None:
         open_spool(tmp_path / "missing")
 
 
-def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
+def test_a_commit_to_a_full_spool_stores_all_messages_or_none(tmp_path: Path) -> None:
     """With the policy `stop`, a commit to a full spool stores all of its messages or none."""
     spool = open_spool(tmp_path)
     line = b"x" * 600_000
@@ -84,7 +84,7 @@ def test_a_full_spool_stores_nothing_of_a_commit(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
+def test_with_drop_oldest_a_full_spool_deletes_its_oldest_messages(tmp_path: Path) -> None:
     """With the policy `dropOldest`, the oldest messages of a full spool are deleted and counted."""
     spool = open_spool(tmp_path, when_full=DROP_OLDEST)
     line = b"x" * 400_000
@@ -93,7 +93,7 @@ def test_the_oldest_messages_make_room(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_a_full_disk_stores_nothing_of_a_commit(tmp_path: Path) -> None:
+def test_a_commit_to_a_full_disk_stores_nothing(tmp_path: Path) -> None:
     """If a commit fails because the disk is full, nothing is stored; later commits succeed."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     spool.append({"a": [b"1\n"]}, [], b"")
@@ -133,7 +133,7 @@ def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_the_file_shrinks_after_an_outage(tmp_path: Path) -> None:
+def test_the_spool_file_shrinks_after_an_outage(tmp_path: Path) -> None:
     """When the messages of an outage have been sent, the spool file becomes smaller again."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     for _ in range(30):

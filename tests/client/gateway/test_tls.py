@@ -35,7 +35,7 @@ class SecuredBrokers:
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers]:
+def secured_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBrokers]:
     """Yield two brokers, one with a valid and one with an expired certificate."""
     if MOSQUITTO is None:
         pytest.skip(NO_MOSQUITTO)
@@ -60,52 +60,62 @@ async def find_connection_error(folder: Path, broker: Broker, tls: dict[str, Any
     settings = build_settings(folder, broker.port, "fails", tls=tls)
     context = SourceContext(["a"], DroppingReceiver(), EmptyMarkStore(), Metrics(), is_check=True)
     with pytest.raises((BrokerError, SettingsError, ApiError)) as raised:
-        await asyncio.wait_for(MqttSource(parse_mqtt_settings(settings.source, is_check=True), context).run(), 30)
+        await asyncio.wait_for_messages(
+            MqttSource(parse_mqtt_settings(settings.source, is_check=True), context).run(), 30
+        )
     text = str(raised.value)
     del raised
     gc.collect()
     return text
 
 
-async def test_a_client_certificate_signs_in(secured: SecuredBrokers, tmp_path: Path) -> None:
+async def test_the_gateway_connects_with_a_client_certificate(secured_brokers: SecuredBrokers, tmp_path: Path) -> None:
     """The gateway connects with a client certificate; a metric contains the expiry of this certificate."""
-    settings = build_settings(tmp_path, secured.good.port, "tls", tls=secured.client)
+    settings = build_settings(tmp_path, secured_brokers.good.port, "tls", tls=secured_brokers.client)
     async with open_gateway(settings, FakeService()) as metrics:
         assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.format_text()
 
 
-async def test_an_expired_certificate_of_the_broker_is_named(secured: SecuredBrokers, tmp_path: Path) -> None:
+async def test_an_expired_certificate_of_the_broker_is_named(secured_brokers: SecuredBrokers, tmp_path: Path) -> None:
     """If the broker's certificate has expired, the error says so."""
-    text = await find_connection_error(tmp_path, secured.expired, secured.client)
+    text = await find_connection_error(tmp_path, secured_brokers.expired, secured_brokers.client)
     assert "The certificate of the broker" in text
     assert "certificate has expired" in text
 
 
-async def test_a_certificate_of_another_authority_is_refused(secured: SecuredBrokers, tmp_path: Path) -> None:
+async def test_a_broker_certificate_of_an_unknown_authority_is_rejected(
+    secured_brokers: SecuredBrokers, tmp_path: Path
+) -> None:
     """A broker is rejected if an unknown authority has issued its certificate."""
-    text = await find_connection_error(tmp_path, secured.good, {})
+    text = await find_connection_error(tmp_path, secured_brokers.good, {})
     assert "The certificate of the broker" in text
     assert "expired" not in text
 
 
-async def test_an_expired_client_certificate_is_named(secured: SecuredBrokers, tmp_path: Path) -> None:
+async def test_an_expired_client_certificate_is_named(secured_brokers: SecuredBrokers, tmp_path: Path) -> None:
     """An expired client certificate is reported before connecting, because the broker would give no reason."""
-    certificate, key = secured.authority.issue("old", -2)
+    certificate, key = secured_brokers.authority.issue("old", -2)
     text = await find_connection_error(
-        tmp_path, secured.good, {**secured.client, "certificateFile": str(certificate), "keyFile": str(key)}
+        tmp_path,
+        secured_brokers.good,
+        {**secured_brokers.client, "certificateFile": str(certificate), "keyFile": str(key)},
     )
     assert f"The client certificate {certificate} expired on" in text
 
 
-async def test_a_missing_client_certificate_is_explained(secured: SecuredBrokers, tmp_path: Path) -> None:
+async def test_a_missing_client_certificate_is_explained(secured_brokers: SecuredBrokers, tmp_path: Path) -> None:
     """If the broker closes the connection without a reason, the error suggests that a client certificate is missing."""
-    text = await find_connection_error(tmp_path, secured.good, {"caFile": secured.client["caFile"]})
+    text = await find_connection_error(tmp_path, secured_brokers.good, {"caFile": secured_brokers.client["caFile"]})
     assert "Check the client certificate" in text or "was lost" in text
 
 
 @pytest.mark.parametrize("name", ["caFile", "certificateFile"])
-async def test_a_file_that_cannot_be_read_is_named(secured: SecuredBrokers, tmp_path: Path, name: str) -> None:
+async def test_an_unreadable_certificate_file_is_named(
+    secured_brokers: SecuredBrokers, tmp_path: Path, name: str
+) -> None:
     """The error about an unreadable certificate file names the file."""
-    text = await find_connection_error(tmp_path, secured.good, {**secured.client, name: str(tmp_path / "missing.pem")})
+    text = await find_connection_error(
+        tmp_path, secured_brokers.good, {**secured_brokers.client, name: str(tmp_path / "missing.pem")}
+    )
     assert "cannot be read" in text
     assert "No such file" in text

@@ -64,7 +64,7 @@ async def test_batches_are_compressed_and_the_time_is_noted(fake_service: FakeSe
     assert clock.now() == 1_767_600_000.0
 
 
-async def test_a_rejected_key_is_read_again(fake_service: FakeService, tmp_path: Path) -> None:
+async def test_the_key_file_is_read_again_after_a_rejection(fake_service: FakeService, tmp_path: Path) -> None:
     """If the service rejects the key, the gateway reads the key file again, so that a new key needs no restart."""
     (tmp_path / "key").write_text("old")
     uplink = Uplink(ServiceSettings("https://plant.example", tmp_path / "key"), ReceiveClock())

@@ -22,7 +22,7 @@ RIG = ReplayTarget("rig")
 TIME = "2026-01-05T08:00:00Z"
 
 
-def test_rows_become_messages(tmp_path: Path) -> None:
+def test_csv_rows_become_messages(tmp_path: Path) -> None:
     """A row becomes a message with unchanged numbers and without empty cells; the time column is its timestamp."""
     text = (
         "ts;Pressure;State;Note;Big\n"
@@ -40,7 +40,7 @@ def test_rows_become_messages(tmp_path: Path) -> None:
     ]
 
 
-def test_ids_equal_those_of_the_service(tmp_path: Path) -> None:
+def test_replay_ids_equal_import_ids(tmp_path: Path) -> None:
     """A row has the same message id in a replay and in an import, so that it is stored once if both send it."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -74,7 +74,7 @@ def _read_message_ids(path: Path, **options: Any) -> list[str]:
     return [json.loads(row.message)["messageId"] for row in rows]
 
 
-def test_ids_depend_on_the_content(tmp_path: Path) -> None:
+def test_message_ids_depend_only_on_the_content_of_a_row(tmp_path: Path) -> None:
     """The message id of a row depends only on connection, device, time and values."""
     text = f"timestamp,a,b\n{TIME},1,x\n{TIME},2,x\n"
     first = _read_message_ids(_write_file(tmp_path, text, "a/0.csv"))
@@ -104,7 +104,7 @@ def test_repeated_rows_are_counted(tmp_path: Path) -> None:
     assert (rows.read, rows.repeated, len(left)) == (8, 3, 5)
 
 
-def test_one_id_for_different_rows_is_refused(tmp_path: Path) -> None:
+def test_different_rows_with_the_same_id_are_rejected(tmp_path: Path) -> None:
     """Two rows with the same messageId but different content are rejected."""
     file = CsvFile(_write_file(tmp_path, f"timestamp,a,messageId\n{TIME},1,m\n{TIME},2,m\n"), RIG)
     with pytest.raises(FileError, match=r"row 2 has the messageId of another row with different content \(.*row 1\)"):
@@ -181,7 +181,9 @@ def _build_target(**source: str) -> ReplayTarget:
 
 @pytest.mark.parametrize("form", ["rfc3339", "epochSeconds", "epochMilliseconds"])
 @given(moment=st.datetimes(timezones=st.just(UTC)))
-def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form: str, moment: datetime) -> None:
+def test_row_metadata_is_at_the_pointers_of_the_connection(
+    tmp_path_factory: pytest.TempPathFactory, form: str, moment: datetime
+) -> None:
     """A message has time, device and id where the connection's pointers expect them."""
     source = {
         "timestampPointer": "/head/at",
@@ -197,7 +199,7 @@ def test_rows_fit_the_connection(tmp_path_factory: pytest.TempPathFactory, form:
     assert json.loads(message.payload) == {"head": {}, "x": 1}
 
 
-def test_columns_at_a_pointer_are_rejected(tmp_path: Path) -> None:
+def test_columns_at_a_pointer_of_the_connection_are_rejected(tmp_path: Path) -> None:
     """A column at one of the connection's pointers is rejected, unless it is the time column."""
     path = _write_file(tmp_path, f"timestamp,ts\n{TIME},{TIME}\n")
     target = _build_target(timestampPointer="/ts")
@@ -216,13 +218,13 @@ def test_columns_at_a_pointer_are_rejected(tmp_path: Path) -> None:
         {"deviceIdPointer": "/timestamp/a"},
     ],
 )
-def test_overlapping_pointers_are_rejected(source: dict[str, str]) -> None:
+def test_a_connection_with_overlapping_pointers_is_rejected(source: dict[str, str]) -> None:
     """A connection with empty or overlapping pointers is rejected."""
     with pytest.raises(ValueError, match=r"^rig: "):
         _build_target(**source)
 
 
-def test_devices_need_a_pointer(tmp_path: Path) -> None:
+def test_a_device_id_without_a_device_pointer_is_rejected(tmp_path: Path) -> None:
     """A device id is rejected if the connection has no pointer for devices."""
     path, target = _write_file(tmp_path, _build_number_rows(1)), _build_target(deviceIdPointer="")
     assert len(list(CsvFile(path, target).read_rows())) == 1

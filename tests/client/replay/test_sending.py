@@ -45,13 +45,13 @@ async def send_in_batches(replies: list[httpx.Response], count: int, monkeypatch
     return sent
 
 
-async def test_failures_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_are_repeated_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the service is busy or restarting, the replay repeats requests until each row is accepted."""
     busy: list[Any] = [httpx.Response(429, headers={"Retry-After": "0"}), httpx.Response(503)]
     assert sorted(await send_in_batches(busy, 35, monkeypatch)) == [5, 10, 10, 10, 10, 10]
 
 
-async def test_a_refusal_names_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rejected_batch_is_reported_with_its_row_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the service rejects a batch, the replay ends with the reason and the row numbers."""
     refusal = httpx.Response(409, json={"code": "CONNECTION_DISABLED", "detail": "It is disabled."})
     with pytest.raises(ConflictError, match=r"rig\.csv: row 1 to rig\.csv: row 10: It is disabled\. \(CONNECTION_"):

@@ -140,7 +140,7 @@ class _Service(BaseHTTPRequestHandler):
             self.send_error(401)
             return
         if urlsplit(self.path).path.endswith("/checkpoint"):
-            self._give_note()
+            self._send_checkpoint()
             return
         window = range(int(query["fromSequence"]), int(query.get("toSequence", "1000000000000")) + 1)
         found = [record for place, record in self.records.items() if place in window]
@@ -152,7 +152,7 @@ class _Service(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _give_note(self) -> None:
+    def _send_checkpoint(self) -> None:
         if self.refusal:
             self.send_error(self.refusal)
             return
@@ -274,7 +274,7 @@ def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytes
 
 
 @pytest.fixture
-async def fetched(
+async def fetch_and_verify_commands(
     ledger: Ledger, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[str], list[str]]:
     """Download a chain with its newest checkpoint; return the download command and the verification command."""
@@ -289,10 +289,10 @@ async def fetched(
 
 
 def test_the_saved_checkpoint_is_used_by_default(
-    tmp_path: Path, fetched: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, fetch_and_verify_commands: tuple[list[str], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By default a chain is compared with the saved checkpoint, which reveals removed and changed records."""
-    _, verify = fetched
+    _, verify = fetch_and_verify_commands
     out = tmp_path / "fetched.json"
     assert (tmp_path / "fetched.json.checkpoint").read_text() == _Service.note
     assert main(verify) == 0
@@ -304,11 +304,11 @@ def test_the_saved_checkpoint_is_used_by_default(
     assert main(verify[:-2]) == 0
 
 
-async def test_a_chain_rewritten_after_it_was_signed_is_found(
-    fetched: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+async def test_a_chain_rewritten_after_its_checkpoint_is_detected(
+    fetch_and_verify_commands: tuple[list[str], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A chain that was rewritten with valid hashes contradicts its checkpoint."""
-    _, verify = fetched
+    _, verify = fetch_and_verify_commands
     async with open_ledger(tmp_path / "second") as second:
         await second.fill(PLATFORM, 5)
         (tmp_path / "fetched.json").write_bytes(
@@ -330,10 +330,13 @@ def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.parametrize("refusal", [404, 409])
 async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
-    ledger: Ledger, fetched: tuple[list[str], list[str]], refusal: int, capsys: pytest.CaptureFixture[str]
+    ledger: Ledger,
+    fetch_and_verify_commands: tuple[list[str], list[str]],
+    refusal: int,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A saved checkpoint is only replaced by a newer one."""
-    fetch, verify = fetched
+    fetch, verify = fetch_and_verify_commands
     newest = str(_Service.note)
     _Service.refusal = refusal
     assert main(fetch) == 0
@@ -357,21 +360,21 @@ async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
 
 @pytest.mark.parametrize("note", [None, 5, "", "text", "origin\nx\nroot\n\n", "origin\n5\n"])
 def test_an_invalid_checkpoint_is_not_saved(
-    fetched: tuple[list[str], list[str]], note: object, capsys: pytest.CaptureFixture[str]
+    fetch_and_verify_commands: tuple[list[str], list[str]], note: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If a downloaded checkpoint is invalid, neither the checkpoint nor its chain is saved."""
-    fetch, verify = fetched
+    fetch, verify = fetch_and_verify_commands
     _Service.note = note
     assert main(fetch) == 2
     assert "is not a checkpoint" in capsys.readouterr().err
     assert main(verify) == 0
 
 
-async def test_notes_of_retired_keys_verify(
-    ledger: Ledger, fetched: tuple[list[str], list[str]], tmp_path: Path
+async def test_checkpoints_of_retired_keys_are_valid(
+    ledger: Ledger, fetch_and_verify_commands: tuple[list[str], list[str]], tmp_path: Path
 ) -> None:
     """A checkpoint whose key was retired is valid if the key file contains that key."""
-    _, verify = fetched
+    _, verify = fetch_and_verify_commands
     rotate_key(tmp_path / "checkpoint-key.pem")
     new = str(await ledger.checkpoints.load_verifier_key())
     assert main([*verify[:-1], new]) == 1

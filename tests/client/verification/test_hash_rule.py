@@ -11,23 +11,23 @@ def read_code(path: str) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.__dict__["body"] = [each for each in body if not is_text(each)]
+            node.__dict__["body"] = [each for each in body if not is_docstring(each)]
     return ast.unparse(tree)
 
 
-def is_text(node: ast.AST) -> bool:
+def is_docstring(node: ast.AST) -> bool:
     """Return whether a statement is only a string, as a docstring is."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def test_the_rules_equal_those_of_the_service() -> None:
+def test_the_record_rules_equal_those_of_the_service() -> None:
     """The client's record rules have the same code as those of the service."""
     copy = read_code("client/src/oi/verification/hash_rule.py")
     assert copy == read_code("shared/provenance/hash_rule.py")
     assert "def compute_genesis_hash" in copy
 
 
-def test_the_tree_equals_that_of_the_service() -> None:
+def test_the_merkle_tree_equals_that_of_the_service() -> None:
     """The client's Merkle tree has the same code as that of the service."""
     copied, own = (
         read_definitions("client/src/oi/verification/merkle.py"),

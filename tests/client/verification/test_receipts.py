@@ -67,7 +67,7 @@ def encode_receipt(proof: Any, *, proofs: int = 1) -> bytes:
         (bytes.fromhex(RECEIPTS["growth"][0]["receipt"]), "an inclusion proof is required"),
     ],
 )
-def test_malformed_receipts_are_named(content: bytes, reason: str) -> None:
+def test_errors_about_malformed_receipts_state_the_rule(content: bytes, reason: str) -> None:
     """The error about a malformed receipt states the broken rule."""
     with pytest.raises(ReceiptError, match=reason):
         verify_record(parse_receipt(content), RECORDS[1], KEYS)
@@ -86,7 +86,7 @@ def test_a_changed_record_is_rejected() -> None:
             verify_record(receipt, changed, KEYS)
 
 
-def test_an_unknown_key_is_named() -> None:
+def test_an_error_about_an_unknown_key_contains_its_id() -> None:
     """The error about an unknown key contains the key's id.
 
     A key whose id does not match its coordinates is rejected.
@@ -100,7 +100,7 @@ def test_an_unknown_key_is_named() -> None:
         parse_keys(cbor2.dumps([forged]))
 
 
-def test_the_three_forms_of_keys_are_equal() -> None:
+def test_the_three_key_formats_give_the_same_key() -> None:
     """A key as a text line, a COSE_KeySet and a JWK set is read as the same key."""
     for content in (LINE.encode(), f"{LINE}\n{LINE}\n".encode(), KEY_SET, json.dumps(JWKS).encode()):
         assert {key.spki for key in parse_keys(content)} == {VerifierKey.parse(LINE).spki}

@@ -9,7 +9,7 @@ import pytest
 from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.commands import workspace
-from tests.azurite.running import find_missing
+from tests.azurite.running import find_missing_requirement
 from tests.emulators.kusto.endpoints import end
 from tests.unit.functions.azure_plant import ADMIN, SAMPLE, Instance, Plant
 from tests.unit.shared.wiring.azure import Deployment, deployment
@@ -18,8 +18,8 @@ from tests.unit.shared.wiring.azure import Deployment, deployment
 @pytest.fixture
 async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
     """Yield the emulators of all Azure services, with a Kusto emulator that reads from the hub's log file."""
-    if find_missing():
-        pytest.skip(find_missing())
+    if find_missing_requirement():
+        pytest.skip(find_missing_requirement())
     async with deployment(tmp_path / "blobs") as deployed:
         running = Plant(deployed, tmp_path)
         await running.start()

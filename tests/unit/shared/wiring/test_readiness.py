@@ -9,7 +9,7 @@ import pytest
 
 from shared.catalog.document import load_document
 from shared.wiring import Services
-from tests.azurite.running import find_missing
+from tests.azurite.running import find_missing_requirement
 from tests.unit.shared.wiring.azure import Deployment, deployment
 
 PLAIN = "workspace: {id: plant-t, name: Plant}\nteam: [{id: admin@t, name: A, role: Admin}]\n"
@@ -23,8 +23,8 @@ async def respond() -> None:
 @pytest.fixture
 async def deployed() -> AsyncIterator[Deployment]:
     """Return an emulated deployment without a workspace."""
-    if find_missing():
-        pytest.skip(find_missing())
+    if find_missing_requirement():
+        pytest.skip(find_missing_requirement())
     async with deployment() as running:
         yield running
 
